@@ -1,0 +1,44 @@
+// Back ends and kernels: list them, ask what serves a call and why the others do not.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pagoda/attention.hpp"
+#include "pagoda/status.hpp"
+
+namespace pagoda {
+
+struct BackendInfo {
+  std::string name;  // "cpu", "reference"
+  bool is_available = false;
+  std::string description;  // what it runs on here, or why it can't
+};
+
+// Every back end compiled into this library.
+[[nodiscard]] std::vector<BackendInfo> backends();
+
+struct KernelInfo {
+  std::string name;  // "cpu.f32.avx512"
+  std::string backend;
+  bool is_selected = false;
+  bool can_run = false;
+  std::string reason;  // why it was refused or passed over; empty for the selected one
+};
+
+// Every kernel that is considered for a call, in the order of preference, each with its verdict.
+// Fails only where the call itself is invalid.
+[[nodiscard]] Result<std::vector<KernelInfo>> explain(const Attention& attention,
+                                                      const Options& options = {});
+
+// The names of all kernels of a back end, whatever this machine can run.
+[[nodiscard]] std::vector<std::string> kernels(const std::string& backend);
+
+// CPU instruction-set levels, lowest first: "scalar", "avx2", "avx512", "avx512_bf16", "amx".
+// The environment variable PAGODA_ISA caps the level that is used.
+[[nodiscard]] std::vector<std::string> cpu_isa_levels();  // those this machine can run
+[[nodiscard]] std::string cpu_isa_level();                // the highest one in use
+// Caps the level for the whole process, as PAGODA_ISA does. Not for use while calls are running.
+[[nodiscard]] Status set_cpu_isa_level(const std::string& level);
+
+}  // namespace pagoda

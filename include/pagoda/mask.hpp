@@ -1,0 +1,116 @@
+// Mask: which keys a query may see, and what is added to the score of those it sees.
+//
+// Positions: query row i of a sequence stands at q = cache_length + i, keys at k = 0..seqlen_kv-1;
+// by default cache_length = seqlen_kv - seqlen_q (bottom-right alignment). Keys at or past
+// seqlen_kv are never visible, whatever the mask says.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "pagoda/tensor.hpp"
+
+namespace pagoda {
+
+// Decides one (query, key) pair on the CPU. Must be pure and safe to call from several threads.
+using MaskFunctor = bool (*)(void* context, int32_t sequence, int32_t q_head, int64_t q_position,
+                             int64_t k_position);
+
+enum class MaskKind : uint8_t {
+  kNone,          // every key
+  kCausal,        // k <= q
+  kWindow,        // q - left <= k <= q + right; a negative bound is open
+  kChunked,       // floor(k / chunk) == floor(q / chunk)
+  kPadding,       // k < valid_lengths[sequence]
+  kAdditive,      // every key; adds a materialised tensor to the score
+  kRelativeBias,  // every key; adds table[head, k - q + extent] where |k - q| <= extent, else 0
+  kBits,          // bit k of a row of words (trees for speculative decoding)
+  kFunctor,       // the user's own predicate (CPU back end only)
+  kAnd,           // keys that both operands keep; their biases add up
+  kOr,            // keys that either operand keeps; biases are not allowed below it
+};
+
+// One node of a mask. Build it with the functions below, not by hand.
+struct MaskNode {
+  MaskKind kind = MaskKind::kNone;
+  int64_t left = -1, right = -1;             // kWindow
+  int64_t chunk = 0;                         // kChunked
+  std::span<const int32_t> valid_lengths{};  // kPadding: [batch]
+  ConstTensor tensor{};                      // kAdditive, kRelativeBias
+  const uint32_t* words = nullptr;           // kBits
+  int64_t num_words = 0;                     // kBits: words in all
+  std::span<const int64_t> row_offsets{};    // kBits: [batch + 1], in words
+  MaskFunctor functor = nullptr;             // kFunctor
+  void* context = nullptr;                   // kFunctor
+  int32_t lhs = -1, rhs = -1;                // kAnd, kOr: operands' indices in nodes()
+};
+
+// An expression over the masks above, in postfix order: the last node is the root.
+class Mask {
+ public:
+  Mask() : nodes_{MaskNode{}} {}  // no mask
+
+  static Mask none() { return {}; }
+  static Mask causal() { return Mask(MaskNode{.kind = MaskKind::kCausal}); }
+
+  // Sliding window with inclusive bounds relative to the query; -1 leaves a side open.
+  // A causal window of W keys is window(W - 1, 0).
+  static Mask window(int64_t left, int64_t right) {
+    return Mask(MaskNode{.kind = MaskKind::kWindow, .left = left, .right = right});
+  }
+  // Llama-4 style: a query sees only keys of its own chunk; `& causal()` gives the causal form.
+  static Mask chunked(int64_t chunk) {
+    return Mask(MaskNode{.kind = MaskKind::kChunked, .chunk = chunk});
+  }
+  // Keys below a length of each sequence's own: [batch].
+  static Mask padding(std::span<const int32_t> valid_lengths) {
+    return Mask(MaskNode{.kind = MaskKind::kPadding, .valid_lengths = valid_lengths});
+  }
+  // fp32 added to the scaled score: [batch, seqlen_q, seqlen_kv] or
+  // [batch, num_q_heads, seqlen_q, seqlen_kv]; an extent of 1 broadcasts (batch and head only).
+  // Rows are query rows of the call, not positions. -infinity masks a pair.
+  static Mask additive(ConstTensor bias) {
+    return Mask(MaskNode{.kind = MaskKind::kAdditive, .tensor = bias});
+  }
+  // fp32 [num_q_heads, 2 * extent + 1]: entry [h, k - q + extent] is added to the scaled score.
+  static Mask relative_bias(ConstTensor table) {
+    return Mask(MaskNode{.kind = MaskKind::kRelativeBias, .tensor = table});
+  }
+  // Query row i of sequence b keeps key k iff bit (k % 32) of
+  // words[row_offsets[b] + i * ceil(seqlen_kv / 32) + k / 32] is set.
+  static Mask bits(const uint32_t* words, int64_t num_words, std::span<const int64_t> row_offsets) {
+    return Mask(MaskNode{.kind = MaskKind::kBits,
+                         .words = words,
+                         .num_words = num_words,
+                         .row_offsets = row_offsets});
+  }
+  static Mask functor(MaskFunctor keep, void* context = nullptr) {
+    return Mask(MaskNode{.kind = MaskKind::kFunctor, .functor = keep, .context = context});
+  }
+
+  friend Mask operator&(const Mask& a, const Mask& b) { return combine(MaskKind::kAnd, a, b); }
+  friend Mask operator|(const Mask& a, const Mask& b) { return combine(MaskKind::kOr, a, b); }
+
+  [[nodiscard]] const std::vector<MaskNode>& nodes() const { return nodes_; }
+
+ private:
+  explicit Mask(const MaskNode& node) : nodes_{node} {}
+
+  static Mask combine(MaskKind kind, const Mask& a, const Mask& b) {
+    Mask m = a;
+    const auto shift = static_cast<int32_t>(a.nodes_.size());
+    for (MaskNode node : b.nodes_) {
+      if (node.lhs >= 0) node.lhs += shift;
+      if (node.rhs >= 0) node.rhs += shift;
+      m.nodes_.push_back(node);
+    }
+    m.nodes_.push_back(
+        MaskNode{.kind = kind, .lhs = shift - 1, .rhs = static_cast<int32_t>(m.nodes_.size()) - 1});
+    return m;
+  }
+
+  std::vector<MaskNode> nodes_;
+};
+
+}  // namespace pagoda

@@ -1,0 +1,26 @@
+// ScoreMod: what happens to a score between Q K^T and the softmax. Applied in this order:
+//   s = softmax_scale * q.k;  s = softcap * tanh(s / softcap);  s += alibi_slope * (k - q);
+//   s += mask bias;  s = functor(s)
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace pagoda {
+
+// Rewrites one score on the CPU. Must be pure and safe to call from several threads.
+using ScoreFunctor = float (*)(void* context, float score, int32_t sequence, int32_t q_head,
+                               int64_t q_position, int64_t k_position);
+
+struct ScoreMod {
+  float softcap = 0.0F;                   // 0 = off, otherwise > 0 (Gemma 2: 50)
+  std::span<const float> alibi_slopes{};  // [num_q_heads] or empty; Press et al. 2022, section 3
+  ScoreFunctor functor = nullptr;         // CPU back end only
+  void* context = nullptr;
+
+  [[nodiscard]] bool is_identity() const {
+    return softcap == 0.0F && alibi_slopes.empty() && functor == nullptr;
+  }
+};
+
+}  // namespace pagoda

@@ -1,0 +1,73 @@
+// Status and Result<T>: how every fallible call of Pagoda answers. No exceptions cross the API.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace pagoda {
+
+enum class StatusCode : int32_t {
+  kOk = 0,
+  kInvalidArgument = 1,  // a field of the call is wrong: the message names field, value and limit
+  kUnsupported = 2,      // a valid call that no kernel of the chosen backend can serve
+  kNotFound = 3,         // no backend, kernel or file of that name
+  kOutOfMemory = 4,      // an allocation failed
+  kInternal = 5,         // a defect of Pagoda itself
+};
+
+// The outcome of a call. `field` is the name of the argument at fault, as it is spelled in the API
+// ("cu_seqlens_q[3]", "kv.page_size"), empty when the call succeeded.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(StatusCode code, std::string field, std::string message)
+      : code_(code), field_(std::move(field)), message_(std::move(message)) {}
+
+  // "field: value V, limit": the one form of every complaint about an argument.
+  static Status invalid(std::string field, const std::string& value, const std::string& limit) {
+    std::string message = field + " is " + value + "; " + limit;
+    return {StatusCode::kInvalidArgument, std::move(field), std::move(message)};
+  }
+  static Status unsupported(std::string field, std::string message) {
+    return {StatusCode::kUnsupported, std::move(field), std::move(message)};
+  }
+
+  [[nodiscard]] bool ok() const { return code_ == StatusCode::kOk; }
+  explicit operator bool() const { return ok(); }
+  [[nodiscard]] StatusCode code() const { return code_; }
+  [[nodiscard]] const std::string& field() const { return field_; }
+  [[nodiscard]] const std::string& message() const { return message_; }
+
+ private:
+  StatusCode code_ = StatusCode::kOk;
+  std::string field_;
+  std::string message_;
+};
+
+// A value or the Status that says why there is none.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
+  Result(Status status) : state_(std::move(status)) {}  // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+  [[nodiscard]] Status status() const { return ok() ? Status{} : std::get<1>(state_); }
+
+  // Precondition: ok(). std::bad_variant_access otherwise.
+  [[nodiscard]] T& value() & { return std::get<0>(state_); }
+  [[nodiscard]] const T& value() const& { return std::get<0>(state_); }
+  [[nodiscard]] T&& value() && { return std::get<0>(std::move(state_)); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+
+ private:
+  std::variant<T, Status> state_;
+};
+
+}  // namespace pagoda

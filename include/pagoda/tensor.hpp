@@ -1,0 +1,61 @@
+// Tensor: a non-owning view of memory (pointer, element type, shape, strides, device).
+// Strides count elements, not bytes, and may be anything as long as the last one is 1.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <type_traits>
+
+#include "pagoda/device.hpp"
+#include "pagoda/dtype.hpp"
+
+namespace pagoda {
+
+inline constexpr int32_t kMaxRank = 5;
+
+// `Void` is `void` for memory that Pagoda may write and `const void` for memory it only reads.
+template <typename Void>
+struct BasicTensor {
+  Void* data = nullptr;
+  DType dtype = DType::kF32;
+  int32_t rank = 0;                         // 0 = absent
+  std::array<int64_t, kMaxRank> shape{};    // elements
+  std::array<int64_t, kMaxRank> strides{};  // elements
+  Device device{};
+
+  // A row-major view. An initializer list longer than kMaxRank gives a tensor whose rank says so;
+  // validation then rejects it.
+  static BasicTensor contiguous(Void* data, DType dtype, std::initializer_list<int64_t> shape,
+                                Device device = {}) {
+    BasicTensor t{.data = data, .dtype = dtype, .device = device};
+    t.rank = static_cast<int32_t>(shape.size());
+    int32_t i = 0;
+    for (const int64_t extent : shape) {
+      if (i == kMaxRank) break;
+      t.shape[static_cast<size_t>(i++)] = extent;
+    }
+    int64_t stride = 1;
+    for (int32_t d = (t.rank < kMaxRank ? t.rank : kMaxRank) - 1; d >= 0; --d) {
+      t.strides[static_cast<size_t>(d)] = stride;
+      // Unsigned: a nonsensical shape must not be undefined behaviour before validation sees it.
+      stride = static_cast<int64_t>(static_cast<uint64_t>(stride) *
+                                    static_cast<uint64_t>(t.shape[static_cast<size_t>(d)]));
+    }
+    return t;
+  }
+
+  [[nodiscard]] bool present() const { return rank != 0; }
+
+  // A writable tensor reads as a read-only one.
+  operator BasicTensor<const void>() const  // NOLINT(google-explicit-constructor)
+      requires(!std::is_const_v<Void>) {
+    return {data, dtype, rank, shape, strides, device};
+  }
+};
+
+using Tensor = BasicTensor<void>;
+using ConstTensor = BasicTensor<const void>;
+
+}  // namespace pagoda

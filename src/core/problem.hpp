@@ -1,0 +1,122 @@
+// Problem: a validated Attention in the one normal form that every kernel reads. Ragged or padded,
+// dense, ragged or paged, block table or CSR: below this line only strides and offsets differ.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <variant>
+
+#include "pagoda/attention.hpp"
+
+namespace pagoda::core {
+
+// Rows of Q, O, LSE or row_max: element (sequence b, row i, head h) stands at
+//   sequence_offset(b) + i * row_stride + h * head_stride.
+struct RowView {
+  void* data = nullptr;  // never written where the operand is Q
+  DType dtype = DType::kF32;
+  int64_t sequence_stride = 0;  // padded; 0 when ragged
+  int64_t row_stride = 0;
+  int64_t head_stride = 0;
+};
+
+// K or V: element (sequence b, key j, head h) stands at
+//   dense   b * outer_stride + j * row_stride + h * head_stride
+//   ragged  (cu_seqlens_kv[b] + j) * row_stride + h * head_stride
+//   paged   page(b, j / page_size) * outer_stride + (j % page_size) * row_stride + h * head_stride
+struct KVView {
+  const void* data = nullptr;
+  DType dtype = DType::kF32;
+  int64_t outer_stride = 0;  // sequence or page
+  int64_t row_stride = 0;
+  int64_t head_stride = 0;
+};
+
+enum class KVKind : uint8_t { kDense, kRagged, kPaged };
+
+struct Problem {
+  int32_t batch = 0;
+  int32_t num_q_heads = 0;
+  int32_t num_kv_heads = 0;
+  int32_t group = 0;  // num_q_heads / num_kv_heads
+  int32_t head_dim_qk = 0;
+  int32_t head_dim_vo = 0;
+  int32_t max_seqlen_q = 0;  // padded: the padded length; ragged: the longest sequence
+  bool is_ragged = false;
+
+  RowView q, out, lse, row_max;  // lse, row_max: data == nullptr where not asked for
+  KVView k, v;
+  KVKind kv_kind = KVKind::kDense;
+  int32_t page_size = 0;
+
+  float softmax_scale = 1;
+  // The user's values, still borrowed: masks, score mods, sinks, scales, index arrays.
+  std::span<const int32_t> cu_seqlens_q, seqlens_q_valid, cache_lengths;
+  std::span<const int32_t> seqlens_kv;     // dense (may be empty) and block table
+  std::span<const int32_t> cu_seqlens_kv;  // ragged
+  int64_t max_seqlen_kv = 0;               // dense: the padded length
+  BlockTable block_table;                  // paged, pages != nullptr
+  CsrPages csr;                            // paged otherwise
+  std::span<const MaskNode> mask;          // postfix, root last
+  ScoreMod score_mod;
+  std::span<const float> sinks;
+  KVScales kv_scales;
+
+  [[nodiscard]] int32_t seqlen_q(int32_t b) const {
+    const auto i = static_cast<size_t>(b);
+    if (is_ragged) return cu_seqlens_q[i + 1] - cu_seqlens_q[i];
+    return seqlens_q_valid.empty() ? max_seqlen_q : seqlens_q_valid[i];
+  }
+  [[nodiscard]] int32_t seqlen_kv(int32_t b) const {
+    const auto i = static_cast<size_t>(b);
+    if (kv_kind == KVKind::kRagged) return cu_seqlens_kv[i + 1] - cu_seqlens_kv[i];
+    if (kv_kind == KVKind::kPaged && block_table.pages == nullptr) {
+      const int32_t pages = csr.indptr[i + 1] - csr.indptr[i];
+      return pages == 0 ? 0 : (pages - 1) * page_size + csr.last_page_len[i];
+    }
+    return seqlens_kv.empty() ? static_cast<int32_t>(max_seqlen_kv) : seqlens_kv[i];
+  }
+  // Position of query row 0; may be negative (fewer keys than queries).
+  [[nodiscard]] int32_t q_position(int32_t b) const {
+    return cache_lengths.empty() ? seqlen_kv(b) - seqlen_q(b)
+                                 : cache_lengths[static_cast<size_t>(b)];
+  }
+  // First row of sequence b in a ragged tensor; 0 for padded ones.
+  [[nodiscard]] int64_t q_begin(int32_t b) const {
+    return is_ragged ? cu_seqlens_q[static_cast<size_t>(b)] : 0;
+  }
+  [[nodiscard]] int64_t row_offset(const RowView& view, int32_t b, int64_t row,
+                                   int32_t head) const {
+    return b * view.sequence_stride + (q_begin(b) + row) * view.row_stride +
+           head * view.head_stride;
+  }
+  [[nodiscard]] int64_t page(int32_t b, int64_t index) const {
+    if (block_table.pages != nullptr) {
+      return block_table.pages[b * block_table.row_stride + index];
+    }
+    return csr.indices[static_cast<size_t>(csr.indptr[static_cast<size_t>(b)] + index)];
+  }
+  // Element offset of key (or value) `key` of sequence b, key head h.
+  [[nodiscard]] int64_t kv_offset(const KVView& view, int32_t b, int64_t key, int32_t head) const {
+    int64_t offset = head * view.head_stride;
+    switch (kv_kind) {
+      case KVKind::kDense: return offset + b * view.outer_stride + key * view.row_stride;
+      case KVKind::kRagged:
+        return offset + (cu_seqlens_kv[static_cast<size_t>(b)] + key) * view.row_stride;
+      case KVKind::kPaged:
+        return offset + page(b, key / page_size) * view.outer_stride +
+               (key % page_size) * view.row_stride;
+    }
+    return offset;
+  }
+  [[nodiscard]] float k_scale(int32_t kv_head) const {
+    return kv_scales.k_per_head.empty() ? kv_scales.k
+                                        : kv_scales.k_per_head[static_cast<size_t>(kv_head)];
+  }
+  [[nodiscard]] float v_scale(int32_t kv_head) const {
+    return kv_scales.v_per_head.empty() ? kv_scales.v
+                                        : kv_scales.v_per_head[static_cast<size_t>(kv_head)];
+  }
+};
+
+}  // namespace pagoda::core
