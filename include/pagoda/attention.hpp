@@ -4,6 +4,8 @@
 //
 // Edges: a row that sees no key (empty sequence, zero keys, fully masked) gives O = 0 and
 // LSE = -infinity; with a sink O = 0 and LSE = the sink. row_max is then -infinity (or the sink).
+// A padded row past its sequence's seqlens_q gives O = 0, LSE = -infinity and row_max = -infinity,
+// sink or not.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The oracle: naive attention in double precision.
+// The oracle: naive attention in double precision. Not fast, and it shares no code with what is.
 #pragma once
 
 #include "core/problem.hpp"
@@ -12,5 +12,13 @@ void reference_attention(const core::Problem& problem);
 // out [num_q_heads, head_dim_vo], lse and row_max [num_q_heads] (each may be nullptr) in double.
 void reference_row(const core::Problem& problem, int32_t b, int64_t row, double* out, double* lse,
                    double* row_max);
+
+// What the mask says about one pair of a query row and a key below the sequence's end.
+struct MaskVerdict {
+  bool keep = false;
+  double bias = 0;  // meaningful where keep
+};
+[[nodiscard]] MaskVerdict reference_mask(const core::Problem& problem, int32_t b, int64_t row,
+                                         int32_t q_head, int64_t key);
 
 }  // namespace pagoda::cpu
