@@ -1,4 +1,4 @@
-# How every target of this project is compiled, and one function to add a test.
+# How every target of this project is compiled, and one function each to add a test and a fuzzer.
 include_guard(GLOBAL)
 
 add_library(pagoda_flags INTERFACE)
@@ -9,6 +9,14 @@ if(PAGODA_SANITIZE)
     -fsanitize=${PAGODA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(pagoda_flags INTERFACE -fsanitize=${PAGODA_SANITIZE})
 endif()
+if(PAGODA_BUILD_FUZZERS)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "PAGODA_BUILD_FUZZERS needs clang; use the preset 'fuzz'")
+  endif()
+  # Coverage counters everywhere; only a fuzzer links libFuzzer's main.
+  target_compile_options(pagoda_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(pagoda_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 # pagoda_add_test(NAME source... [LIBS target...]): one GoogleTest executable = one CTest test.
 function(pagoda_add_test name)
@@ -16,4 +24,16 @@ function(pagoda_add_test name)
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE pagoda_internal GTest::gtest_main ${arg_LIBS})
   add_test(NAME ${name} COMMAND ${name})
+endfunction()
+
+# pagoda_add_fuzzer(NAME source... [LIBS target...]): one libFuzzer executable, in preset 'fuzz'
+# only. The sources define LLVMFuzzerTestOneInput.
+function(pagoda_add_fuzzer name)
+  if(NOT PAGODA_BUILD_FUZZERS)
+    return()
+  endif()
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBS")
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE pagoda_internal ${arg_LIBS})
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
 endfunction()
