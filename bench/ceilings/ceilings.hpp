@@ -1,0 +1,48 @@
+// Measured limits of this machine: what a kernel can reach at most. Not what the data sheet says.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bench/pinned_pool.hpp"
+
+namespace pagoda::bench {
+
+// A rate with one thread and with all of them, in units per second.
+struct Rate {
+  double one_thread = 0;
+  double all_threads = 0;
+  [[nodiscard]] double at(int32_t threads, int32_t all) const;  // linear between the two
+};
+
+struct ComputeCeiling {
+  std::string dtype;        // "fp32" or "bf16"
+  std::string isa;          // a level of cpu_isa_levels()
+  std::string instruction;  // "vfmadd (zmm)"
+  Rate flops;
+};
+
+struct MemoryCeiling {
+  std::string level;          // "L2", "L3", "DRAM"
+  int64_t working_set_bytes;  // per thread
+  Rate bytes;
+};
+
+struct Ceilings {
+  int32_t threads = 1;                  // what "all" means
+  double clock_hz = 0;                  // measured, one busy core
+  std::vector<ComputeCeiling> compute;  // lowest level first
+  std::vector<MemoryCeiling> memory;    // nearest first
+
+  // The highest compute ceiling of a dtype at or below an ISA level; bf16 falls back to fp32 where
+  // the machine has no bf16 instruction. Zero rates where nothing was measured.
+  [[nodiscard]] Rate flops(const std::string& dtype, const std::string& isa) const;
+  [[nodiscard]] Rate dram() const;
+};
+
+// Measures every ISA level this machine has (CPUID, by cpu_isa_levels()); executes no other
+// instruction. About one second.
+[[nodiscard]] Ceilings measure_ceilings(int32_t threads);
+
+}  // namespace pagoda::bench

@@ -1,0 +1,30 @@
+// The `pagoda` command: registers the commands and turns their outcome into an exit code.
+#include <cstdio>
+#include <exception>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/info.hpp"
+#include "cli/terminal.hpp"
+
+int main(int argc, char** argv) {
+  CLI::App app{"Pagoda: paged flash attention for LLM inference", "pagoda"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", PAGODA_VERSION);
+  app.footer(
+      "'pagoda COMMAND --help' explains one command. Exit codes: 0 success, 1 a check "
+      "failed, 2 the call is wrong.");
+  pagoda::cli::add_info_command(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::RuntimeError& error) {  // a command set its exit code
+    return error.get_exit_code();
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : pagoda::cli::kExitUsage;
+  } catch (const std::exception& error) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "pagoda: error: %s\n", error.what());
+    return pagoda::cli::kExitFailed;
+  }
+  return 0;
+}
