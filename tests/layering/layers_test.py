@@ -1,0 +1,83 @@
+"""The tree keeps the layers of ARCHITECTURE.md, and the check notices a tree that does not."""
+
+import argparse
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import rules
+
+ROOT = None  # set from the command line
+
+
+class Repository(unittest.TestCase):
+    def test_every_include_points_down(self):
+        self.assertGreater(len(rules.sources(ROOT)), 20, "the tree was not found")
+        self.assertEqual([], rules.check_layers(ROOT))
+
+    def test_every_file_opens_with_a_comment(self):
+        self.assertEqual([], rules.check_opening_comments(ROOT))
+
+
+class TheCheckItself(unittest.TestCase):
+    """Small trees with one fault each."""
+
+    def complaints(self, files):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for name, text in files.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text)
+            return rules.check_layers(root) + rules.check_opening_comments(root)
+
+    def test_a_clean_tree_passes(self):
+        self.assertEqual(
+            [],
+            self.complaints({
+                "include/pagoda/a.hpp": "// A.\n#include <vector>\n",
+                "src/core/b.hpp": '// B.\n#include "pagoda/a.hpp"\n',
+                "src/engine/c.cpp": '// C.\n#include "core/b.hpp"\n',
+            }),
+        )
+
+    def test_an_include_that_points_up_is_found(self):
+        found = self.complaints({
+            "src/core/b.hpp": '// B.\n#include "engine/c.hpp"\n',
+            "src/engine/c.hpp": "// C.\n",
+        })
+        self.assertEqual(1, len(found), found)
+        self.assertIn("src/core/b.hpp: includes src/engine/c.hpp", found[0])
+
+    def test_an_include_of_a_sibling_layer_is_found(self):
+        found = self.complaints({
+            "src/mask/b.hpp": '// B.\n#include "schedule/c.hpp"\n',
+            "src/schedule/c.hpp": "// C.\n",
+        })
+        self.assertEqual(1, len(found), found)
+
+    def test_a_public_header_may_not_reach_into_the_library(self):
+        found = self.complaints({
+            "include/pagoda/a.hpp": '// A.\n#include "core/b.hpp"\n',
+            "src/core/b.hpp": "// B.\n",
+        })
+        self.assertEqual(1, len(found), found)
+
+    def test_a_library_in_the_wrong_place_is_found(self):
+        found = self.complaints({"src/engine/a.cpp": "// A.\n#include <fmt/core.h>\n"})
+        self.assertEqual(1, len(found), found)
+
+    def test_a_missing_file_an_unknown_library_and_a_missing_comment_are_found(self):
+        found = self.complaints({"src/engine/a.cpp": '#include "gone.hpp"\n#include <boost/any.hpp>\n'})
+        self.assertEqual(3, len(found), found)
+
+    def test_a_folder_outside_the_layers_is_found(self):
+        found = self.complaints({"src/utils/a.hpp": "// A.\n"})
+        self.assertEqual(1, len(found), found)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("root", type=pathlib.Path)
+    ROOT = parser.parse_args().root
+    unittest.main(argv=[sys.argv[0]])

@@ -1,0 +1,109 @@
+"""The layers of ARCHITECTURE.md as data, and the functions that check a tree against them.
+
+Every function returns a list of complaints, one line each; empty = the tree keeps the rule.
+"""
+
+import pathlib
+import re
+
+# Lowest first. A file includes only its own folder and folders of lower rows.
+LAYERS = [
+    ["include/pagoda"],
+    ["src/core"],
+    ["src/arch"],
+    ["src/operand", "src/mask", "src/softmax", "src/schedule", "src/pipeline"],
+    ["src/kernels", "src/cpu"],
+    ["src/engine"],
+    ["src/capi", "src/distributed"],
+    ["bench"],
+    ["cli"],
+]
+RANK = {folder: rank for rank, row in enumerate(LAYERS) for folder in row}
+ROOTS = ["include", "src", "cli", "bench"]
+
+# Libraries from outside, by the start of the include path, and the only places that may name them.
+THIRD_PARTY = {
+    "tbb/": ["src/cpu/executor"],
+    "oneapi/": ["src/cpu/executor"],
+    "immintrin.h": ["src/cpu/isa", "src/cpu/isa_level", "bench/ceilings"],
+    "cpuid.h": ["src/cpu/isa_level", "cli"],
+    "CLI/": ["cli", "bench"],
+    "fmt/": ["cli", "bench"],
+    "nlohmann/": ["cli", "bench"],
+    "simdjson": ["cli", "bench"],
+    "benchmark/": ["bench"],
+    "gtest/": ["*_test.cpp"],
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
+# A standard header has no suffix; C and POSIX headers are listed.
+STANDARD = re.compile(r"^([a-z_0-9]+|(sys|linux|asm)/[a-z_]+\.h|(unistd|sched|pthread|signal|fcntl)\.h)$")
+
+
+def sources(root):
+    """Every .hpp, .cpp and .inc below the layered folders, as paths relative to `root`."""
+    found = []
+    for top in ROOTS:
+        for suffix in ("*.hpp", "*.cpp", "*.inc"):
+            found += [p.relative_to(root) for p in (root / top).rglob(suffix)]
+    return sorted(found)
+
+
+def layer_of(path):
+    """The layered folder that holds `path`, or None."""
+    for parent in path.parents:
+        if parent.as_posix() in RANK:
+            return parent.as_posix()
+    return None
+
+
+def resolve(root, path, name):
+    """The repository file that `#include "name"` in `path` means, or None."""
+    for base in (root / "include", root / "src", root):
+        candidate = base / name
+        if candidate.is_file():
+            return pathlib.Path(candidate.resolve().relative_to(root.resolve()))
+    return None
+
+
+def check_layers(root):
+    complaints = []
+    for path in sources(root):
+        own = layer_of(path)
+        if own is None:
+            complaints.append(f"{path}: lies in no layer; add its folder to LAYERS")
+            continue
+        for kind, name in INCLUDE.findall((root / path).read_text()):
+            if kind == "<":
+                complaints += check_third_party(path, name)
+                continue
+            target = resolve(root, path, name)
+            if target is None:
+                complaints.append(f'{path}: "{name}" is no file of this repository')
+                continue
+            other = layer_of(target)
+            if other != own and RANK[other] >= RANK[own]:
+                complaints.append(f"{path}: includes {target}; {own} stands below or beside {other}")
+    return complaints
+
+
+def check_third_party(path, name):
+    for prefix, places in THIRD_PARTY.items():
+        if name.startswith(prefix):
+            allowed = any(
+                path.match(place) if "*" in place else path.as_posix().startswith(place)
+                for place in places
+            )
+            return [] if allowed else [f"{path}: <{name}> belongs in {', '.join(places)} only"]
+    if STANDARD.match(name):
+        return []
+    return [f"{path}: <{name}> is neither standard nor listed in THIRD_PARTY"]
+
+
+def check_opening_comments(root):
+    """Every file opens with a comment that says what it is."""
+    return [
+        f"{path}: does not open with a comment"
+        for path in sources(root)
+        if not (root / path).read_text().startswith(("//", "/*"))
+    ]
