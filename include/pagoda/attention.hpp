@@ -53,7 +53,7 @@ struct Attention {
 // How to choose and to run; independent of the data.
 struct Options {
   std::string backend = "cpu";   // see backend.hpp for the list
-  std::string kernel;            // force one kernel by name; empty = choose
+  std::string kernel{};          // force one kernel by name; empty = choose
   Executor* executor = nullptr;  // CPU back end; nullptr = default_executor()
 
   // A sequence's result does not depend on the rest of the batch, nor on the number of workers.

@@ -12,7 +12,7 @@ namespace pagoda {
 struct BackendInfo {
   std::string name;  // "cpu", "reference"
   bool is_available = false;
-  std::string description;  // what it runs on here, or why it can't
+  std::string description{};  // what it runs on here, or why it can't
 };
 
 // Every back end compiled into this library.
@@ -23,7 +23,7 @@ struct KernelInfo {
   std::string backend;
   bool is_selected = false;
   bool can_run = false;
-  std::string reason;  // why it was refused or passed over; empty for the selected one
+  std::string reason{};  // why it was refused or passed over; empty for the selected one
 };
 
 // Every kernel that is considered for a call, in the order of preference, each with its verdict.

@@ -13,6 +13,9 @@
 
 namespace pagoda {
 
+// The most nodes, masks and operators together, that one expression may have.
+inline constexpr int32_t kMaxMaskNodes = 16;
+
 // Decides one (query, key) pair on the CPU. Must be pure and safe to call from several threads.
 using MaskFunctor = bool (*)(void* context, int32_t sequence, int32_t q_head, int64_t q_position,
                              int64_t k_position);

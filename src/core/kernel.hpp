@@ -29,7 +29,8 @@ struct KernelPlan {
 struct Kernel {
   const char* name;     // "cpu.f32.avx512"
   const char* backend;  // "cpu"
-  // Why this kernel can't serve the problem on this machine; empty = it can.
+  // Why this kernel can't serve the problem on this machine; empty = it can. Here and in plan(),
+  // options.executor is never null.
   std::string (*refuses)(const Problem& problem, const Options& options);
   Result<std::unique_ptr<KernelPlan>> (*plan)(const Problem& problem, const Options& options);
   void (*run)(const KernelPlan& plan, const Problem& problem, std::span<std::byte> workspace,
