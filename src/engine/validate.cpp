@@ -1,0 +1,171 @@
+// The order of validation, and the checks of queries, results and scores. Caches and masks have
+// files of their own.
+#include "engine/validate.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "engine/validate_steps.hpp"
+
+namespace pagoda::engine {
+namespace {
+
+core::RowView row_view(const Tensor& t, bool is_ragged, bool has_head_dim) {
+  if (!t.present()) return {};
+  const auto row = static_cast<size_t>(is_ragged ? 0 : 1);
+  const int64_t head_stride = t.strides[row + 1];
+  // With one head the stride of the (last) head dimension is unchecked; it is never stepped over.
+  return {.data = t.data,
+          .dtype = t.dtype,
+          .sequence_stride = is_ragged ? 0 : t.strides[0],
+          .row_stride = t.strides[row],
+          .head_stride = has_head_dim || t.shape[row + 1] > 1 ? head_stride : 1};
+}
+
+Status check_row_statistic(std::string_view name, const Tensor& t, const Attention& a,
+                           const core::Problem& p) {
+  if (!t.present()) return {};
+  const Extent heads{"num_q_heads", p.num_q_heads};
+  const Extent total{"total_q", a.q.shape[0]}, batch{"batch", p.batch};
+  const Extent rows{"seqlen_q", p.max_seqlen_q};
+  if (Status s = p.is_ragged ? check_tensor(name, t, {total, heads})
+                             : check_tensor(name, t, {batch, rows, heads});
+      !s) {
+    return s;
+  }
+  if (Status s = check_dtype(name, t, DType::kF32, ""); !s) return s;
+  return check_written(name, t);
+}
+
+Status check_outputs_apart(const Attention& a, const core::Problem&) {
+  const auto [k, v] = std::visit([](const auto& kv) { return std::pair(kv.k, kv.v); }, a.kv);
+  const struct {
+    const char* name;
+    const Tensor* tensor;
+  } written[] = {{"out", &a.out}, {"lse", &a.lse}, {"row_max", &a.row_max}};
+  for (const auto& w : written) {
+    if (Status s = check_apart(w.name, *w.tensor, "q", a.q); !s) return s;
+    if (Status s = check_apart(w.name, *w.tensor, "kv.k", k); !s) return s;
+    if (Status s = check_apart(w.name, *w.tensor, "kv.v", v); !s) return s;
+  }
+  if (Status s = check_apart("lse", a.lse, "out", a.out); !s) return s;
+  if (Status s = check_apart("row_max", a.row_max, "out", a.out); !s) return s;
+  return check_apart("row_max", a.row_max, "lse", a.lse);
+}
+
+}  // namespace
+
+Status check_head_dim(std::string_view name, const ConstTensor& tensor) {
+  const int64_t dim = tensor.shape[static_cast<size_t>(tensor.rank - 1)];
+  if (dim >= kMinHeadDim && dim <= kMaxHeadDim && dim % kHeadDimStep == 0) return {};
+  return complain(element_name(std::string(name) + ".shape", tensor.rank - 1), dim,
+                  "a head dimension must be a multiple of 8 in [8, 576]");
+}
+
+Status check_queries(const Attention& a, core::Problem& p) {
+  p.is_ragged = !a.cu_seqlens_q.empty();
+  const Extent heads{.name = "num_q_heads", .least = 1}, dim{.name = "head_dim_qk"};
+  if (!a.q.present()) return complain("q.rank", int64_t{0}, "q is required");
+  if (Status s = p.is_ragged ? check_tensor("q", a.q, {{"total_q"}, heads, dim})
+                             : check_tensor("q", a.q, {{"batch"}, {"seqlen_q"}, heads, dim});
+      !s) {
+    return s;
+  }
+  if (Status s = check_head_dim("q", a.q); !s) return s;
+
+  const auto head_axis = static_cast<size_t>(a.q.rank - 2);
+  p.num_q_heads = static_cast<int32_t>(a.q.shape[head_axis]);
+  p.head_dim_qk = static_cast<int32_t>(a.q.shape[head_axis + 1]);
+  p.q = row_view({const_cast<void*>(a.q.data), a.q.dtype, a.q.rank, a.q.shape, a.q.strides},
+                 p.is_ragged, true);
+  p.cu_seqlens_q = a.cu_seqlens_q;
+  if (!p.is_ragged) {
+    p.batch = static_cast<int32_t>(a.q.shape[0]);
+    p.max_seqlen_q = static_cast<int32_t>(a.q.shape[1]);
+    p.seqlens_q_valid = a.seqlens_q;
+    if (a.seqlens_q.empty()) return {};
+    return check_lengths("seqlens_q", a.seqlens_q, p.batch, 0, p.max_seqlen_q, "seqlen_q");
+  }
+  if (!a.seqlens_q.empty()) {
+    return complain("seqlens_q.size()", static_cast<int64_t>(a.seqlens_q.size()),
+                    "must be 0 where cu_seqlens_q is given: it carries the lengths");
+  }
+  const auto batch = static_cast<int64_t>(a.cu_seqlens_q.size()) - 1;
+  if (batch > INT32_MAX) {
+    return complain("cu_seqlens_q.size()", batch + 1, "batch must be at most 2147483647");
+  }
+  p.batch = static_cast<int32_t>(batch);
+  if (Status s = check_offsets("cu_seqlens_q", a.cu_seqlens_q, batch, a.q.shape[0], "total_q");
+      !s) {
+    return s;
+  }
+  if (a.cu_seqlens_q.back() != a.q.shape[0]) {
+    return complain(element_name("cu_seqlens_q", batch), int64_t{a.cu_seqlens_q.back()},
+                    "must equal total_q = q.shape[0] = " + std::to_string(a.q.shape[0]));
+  }
+  for (int32_t b = 0; b < p.batch; ++b) p.max_seqlen_q = std::max(p.max_seqlen_q, p.seqlen_q(b));
+  return {};
+}
+
+Status check_results(const Attention& a, core::Problem& p) {
+  if (!a.out.present()) return complain("out.rank", int64_t{0}, "out is required");
+  const Extent heads{"num_q_heads", p.num_q_heads}, dim{"head_dim_vo", p.head_dim_vo};
+  const Extent total{"total_q", a.q.shape[0]}, batch{"batch", p.batch};
+  const Extent rows{"seqlen_q", p.max_seqlen_q};
+  if (Status s = p.is_ragged ? check_tensor("out", a.out, {total, heads, dim})
+                             : check_tensor("out", a.out, {batch, rows, heads, dim});
+      !s) {
+    return s;
+  }
+  const bool is_fp8 = p.q.dtype == DType::kF8E4M3;
+  if (Status s = check_dtype("out", a.out, is_fp8 ? DType::kBF16 : p.q.dtype,
+                             is_fp8 ? " where q is fp8_e4m3" : ", the dtype of q");
+      !s) {
+    return s;
+  }
+  if (Status s = check_written("out", a.out); !s) return s;
+  if (Status s = check_row_statistic("lse", a.lse, a, p); !s) return s;
+  if (Status s = check_row_statistic("row_max", a.row_max, a, p); !s) return s;
+  p.out = row_view(a.out, p.is_ragged, true);
+  p.lse = row_view(a.lse, p.is_ragged, false);
+  p.row_max = row_view(a.row_max, p.is_ragged, false);
+  return check_outputs_apart(a, p);
+}
+
+Status check_scores(const Attention& a, core::Problem& p) {
+  p.softmax_scale = a.softmax_scale.value_or(1.0F / std::sqrt(static_cast<float>(p.head_dim_qk)));
+  if (!std::isfinite(p.softmax_scale) || p.softmax_scale <= 0) {
+    return complain("softmax_scale", double{p.softmax_scale}, "must be finite and above 0");
+  }
+  const float softcap = a.score_mod.softcap;
+  if (!std::isfinite(softcap) || softcap < 0) {
+    return complain("score_mod.softcap", double{softcap}, "must be 0 (off) or finite and above 0");
+  }
+  if (Status s = check_numbers("score_mod.alibi_slopes", a.score_mod.alibi_slopes, p.num_q_heads,
+                               "num_q_heads", false);
+      !s) {
+    return s;
+  }
+  p.score_mod = a.score_mod;
+  p.sinks = a.sinks;
+  return check_numbers("sinks", a.sinks, p.num_q_heads, "num_q_heads", false);
+}
+
+Result<core::Problem> validate(const Attention& attention, const Options& options) {
+  static constexpr std::array kSteps{check_queries, check_cache,  check_cache_lengths,
+                                     check_results, check_scores, check_mask};
+  Result<core::Problem> result{core::Problem{}};
+  core::Problem& problem = *result;
+  for (const auto step : kSteps) {
+    if (Status s = step(attention, problem); !s) return s;
+  }
+  if (options.checks_indices && problem.kv_kind == core::KVKind::kPaged) {
+    const int64_t num_pages = std::get<PagedKV>(attention.kv).k.shape[0];
+    if (Status s = check_page_ids(problem, num_pages); !s) return s;
+  }
+  return result;
+}
+
+}  // namespace pagoda::engine

@@ -1,0 +1,247 @@
+// Checks keys, values and everything that says where they are and how many there are.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/int_math.hpp"
+#include "engine/validate_steps.hpp"
+
+namespace pagoda::engine {
+namespace {
+
+// A block table without entries still needs a pointer: null says "CSR" in the normal form.
+constexpr int32_t kNoPages[1] = {};
+
+core::KVView kv_view(const ConstTensor& t, int32_t outer, int32_t row, int32_t head) {
+  return {.data = t.data,
+          .dtype = t.dtype,
+          .outer_stride = outer < 0 ? 0 : t.strides[static_cast<size_t>(outer)],
+          .row_stride = t.strides[static_cast<size_t>(row)],
+          .head_stride = t.strides[static_cast<size_t>(head)]};
+}
+
+Status check_tensors(const DenseKV& kv, core::Problem& p) {
+  const Extent batch{"batch", p.batch}, rows{"max_seqlen_kv"};
+  if (Status s = check_tensor(
+          "kv.k", kv.k,
+          {batch, rows, {.name = "num_kv_heads", .least = 1}, {"head_dim_qk", p.head_dim_qk}});
+      !s) {
+    return s;
+  }
+  p.kv_kind = core::KVKind::kDense;
+  p.k = kv_view(kv.k, 0, 1, 2);
+  p.v = kv_view(kv.v, 0, 1, 2);
+  p.num_kv_heads = static_cast<int32_t>(kv.k.shape[2]);
+  p.max_seqlen_kv = kv.k.shape[1];
+  return check_tensor(
+      "kv.v", kv.v,
+      {batch, {"max_seqlen_kv", kv.k.shape[1]}, {"num_kv_heads", kv.k.shape[2]}, {"head_dim_vo"}});
+}
+
+Status check_tensors(const RaggedKV& kv, core::Problem& p) {
+  if (Status s = check_tensor(
+          "kv.k", kv.k,
+          {{"total_kv"}, {.name = "num_kv_heads", .least = 1}, {"head_dim_qk", p.head_dim_qk}});
+      !s) {
+    return s;
+  }
+  p.kv_kind = core::KVKind::kRagged;
+  p.k = kv_view(kv.k, -1, 0, 1);
+  p.v = kv_view(kv.v, -1, 0, 1);
+  p.num_kv_heads = static_cast<int32_t>(kv.k.shape[1]);
+  return check_tensor(
+      "kv.v", kv.v,
+      {{"total_kv", kv.k.shape[0]}, {"num_kv_heads", kv.k.shape[1]}, {"head_dim_vo"}});
+}
+
+Status check_tensors(const PagedKV& kv, core::Problem& p) {
+  if (kv.layout != PageLayout::kNHD && kv.layout != PageLayout::kHND) {
+    return complain("kv.layout", static_cast<int64_t>(kv.layout), "must be kNHD or kHND");
+  }
+  const bool is_nhd = kv.layout == PageLayout::kNHD;
+  const Extent pages{"num_pages"}, dim{"head_dim_qk", p.head_dim_qk};
+  const Extent rows{.name = "page_size", .least = 1}, heads{.name = "num_kv_heads", .least = 1};
+  if (Status s = is_nhd ? check_tensor("kv.k", kv.k, {pages, rows, heads, dim})
+                        : check_tensor("kv.k", kv.k, {pages, heads, rows, dim});
+      !s) {
+    return s;
+  }
+  const int32_t row_axis = is_nhd ? 1 : 2;
+  const int32_t head_axis = is_nhd ? 2 : 1;
+  p.kv_kind = core::KVKind::kPaged;
+  p.k = kv_view(kv.k, 0, row_axis, head_axis);
+  p.v = kv_view(kv.v, 0, row_axis, head_axis);
+  p.num_kv_heads = static_cast<int32_t>(kv.k.shape[static_cast<size_t>(head_axis)]);
+  p.page_size = static_cast<int32_t>(kv.k.shape[static_cast<size_t>(row_axis)]);
+  const Extent same_rows{"page_size", p.page_size}, same_heads{"num_kv_heads", p.num_kv_heads};
+  const Extent same_pages{"num_pages", kv.k.shape[0]}, dim_vo{"head_dim_vo"};
+  return is_nhd ? check_tensor("kv.v", kv.v, {same_pages, same_rows, same_heads, dim_vo})
+                : check_tensor("kv.v", kv.v, {same_pages, same_heads, same_rows, dim_vo});
+}
+
+Status check_lengths_of(const DenseKV& kv, core::Problem& p) {
+  p.seqlens_kv = kv.seqlens_kv;
+  if (kv.seqlens_kv.empty()) return {};
+  return check_lengths("kv.seqlens_kv", kv.seqlens_kv, p.batch, 0, p.max_seqlen_kv,
+                       "max_seqlen_kv");
+}
+
+Status check_lengths_of(const RaggedKV& kv, core::Problem& p) {
+  p.cu_seqlens_kv = kv.cu_seqlens_kv;
+  return check_offsets("kv.cu_seqlens_kv", kv.cu_seqlens_kv, p.batch, kv.k.shape[0],
+                       "total_kv = kv.k.shape[0]");
+}
+
+Status check_table(const BlockTable& table, int64_t num_pages, core::Problem& p) {
+  p.block_table = table;
+  p.seqlens_kv = table.seqlens_kv;
+  const int64_t width = table.max_pages_per_seq;
+  if (width < 0 || width > INT32_MAX) {
+    return complain("kv.table.max_pages_per_seq", width, "must be in [0, 2147483647]");
+  }
+  if (p.batch > 1 && table.row_stride < width) {
+    return complain("kv.table.row_stride", table.row_stride,
+                    "must be at least max_pages_per_seq = " + std::to_string(width));
+  }
+  int64_t entries = 0;
+  if (__builtin_mul_overflow(std::max<int64_t>(p.batch - 1, 0), table.row_stride, &entries) ||
+      entries > INT64_MAX / 8 - width) {
+    return complain("kv.table.row_stride", table.row_stride,
+                    "the table must lie inside the address space");
+  }
+  if (table.pages == nullptr && width > 0 && p.batch > 0) {
+    return complain("kv.table.pages", "null", "a table of max_pages_per_seq > 0 needs memory");
+  }
+  if (reinterpret_cast<uintptr_t>(table.pages) % alignof(int32_t) != 0) {
+    return complain("kv.table.pages", "misaligned", "must be a multiple of 4");
+  }
+  if (table.pages == nullptr) p.block_table.pages = kNoPages;
+  const int64_t capacity = num_pages == 0 ? 0 : std::min<int64_t>(width * p.page_size, INT32_MAX);
+  return check_lengths(
+      "kv.table.seqlens_kv", table.seqlens_kv, p.batch, 0, capacity,
+      num_pages == 0 ? "capacity of a cache without pages" : "max_pages_per_seq * page_size");
+}
+
+Status check_table(const CsrPages& table, int64_t num_pages, core::Problem& p) {
+  p.csr = table;
+  const auto size = static_cast<int64_t>(table.indices.size());
+  if (Status s = check_offsets("kv.table.indptr", table.indptr, p.batch, size, "indices.size()");
+      !s) {
+    return s;
+  }
+  if (static_cast<int64_t>(table.last_page_len.size()) != p.batch) {
+    return complain("kv.table.last_page_len.size()",
+                    static_cast<int64_t>(table.last_page_len.size()),
+                    "must equal batch = " + std::to_string(p.batch));
+  }
+  if (num_pages == 0 && table.indptr.back() > 0) {
+    return complain(element_name("kv.table.indptr", p.batch), int64_t{table.indptr.back()},
+                    "must be 0: the cache has no pages");
+  }
+  for (int32_t b = 0; b < p.batch; ++b) {
+    const auto i = static_cast<size_t>(b);
+    const int64_t pages = table.indptr[i + 1] - table.indptr[i];
+    if (pages == 0) continue;
+    const int32_t last = table.last_page_len[i];
+    if (last < 1 || last > p.page_size) {
+      return complain(element_name("kv.table.last_page_len", b), int64_t{last},
+                      "must be in [1, page_size = " + std::to_string(p.page_size) + "]");
+    }
+    if ((pages - 1) * p.page_size + last > INT32_MAX) {
+      return complain(element_name("kv.table.indptr", b + 1), int64_t{table.indptr[i + 1]},
+                      "a sequence must have at most 2147483647 keys");
+    }
+  }
+  return {};
+}
+
+Status check_lengths_of(const PagedKV& kv, core::Problem& p) {
+  return std::visit([&](const auto& table) { return check_table(table, kv.k.shape[0], p); },
+                    kv.table);
+}
+
+// K and V share a dtype: q's own, or fp8 below a 16-bit q.
+Status check_dtypes(const ConstTensor& k, const ConstTensor& v, DType q) {
+  const bool may_be_fp8 = q == DType::kF16 || q == DType::kBF16;
+  if (!(may_be_fp8 && k.dtype == DType::kF8E4M3)) {
+    if (Status s = check_dtype("kv.k", k, q,
+                               may_be_fp8 ? ", the dtype of q, or fp8_e4m3" : ", the dtype of q");
+        !s) {
+      return s;
+    }
+  }
+  return check_dtype("kv.v", v, k.dtype, ", the dtype of kv.k");
+}
+
+}  // namespace
+
+Status check_kv_scales(const KVScales& scales, DType cache_dtype, int64_t num_kv_heads) {
+  const std::pair<const char*, float> per_tensor[] = {{"kv_scales.k", scales.k},
+                                                      {"kv_scales.v", scales.v}};
+  for (const auto& [name, scale] : per_tensor) {
+    if (!std::isfinite(scale) || scale <= 0) {
+      return complain(name, double{scale}, "must be finite and above 0");
+    }
+    if (cache_dtype != DType::kF8E4M3 && scale != 1.0F) {
+      return complain(name, double{scale}, "must be 1: only an fp8_e4m3 cache has scales");
+    }
+  }
+  const std::pair<const char*, std::span<const float>> per_head[] = {
+      {"kv_scales.k_per_head", scales.k_per_head}, {"kv_scales.v_per_head", scales.v_per_head}};
+  for (const auto& [name, values] : per_head) {
+    if (cache_dtype != DType::kF8E4M3 && !values.empty()) {
+      return complain(std::string(name) + ".size()", static_cast<int64_t>(values.size()),
+                      "must be 0: only an fp8_e4m3 cache has scales");
+    }
+    if (Status s = check_numbers(name, values, num_kv_heads, "num_kv_heads", true); !s) return s;
+  }
+  return {};
+}
+
+Status check_cache(const Attention& a, core::Problem& p) {
+  return std::visit(
+      [&](const auto& kv) -> Status {
+        if (!kv.k.present()) return complain("kv.k.rank", int64_t{0}, "kv.k is required");
+        if (!kv.v.present()) return complain("kv.v.rank", int64_t{0}, "kv.v is required");
+        if (Status s = check_tensors(kv, p); !s) return s;
+        if (Status s = check_head_dim("kv.v", kv.v); !s) return s;
+        p.head_dim_vo = static_cast<int32_t>(kv.v.shape[static_cast<size_t>(kv.v.rank - 1)]);
+        if (p.num_q_heads % p.num_kv_heads != 0) {
+          return complain(
+              element_name("q.shape", a.q.rank - 2), int64_t{p.num_q_heads},
+              "num_q_heads must be a multiple of num_kv_heads = " + std::to_string(p.num_kv_heads));
+        }
+        p.group = p.num_q_heads / p.num_kv_heads;
+        if (Status s = check_dtypes(kv.k, kv.v, a.q.dtype); !s) return s;
+        p.kv_scales = a.kv_scales;
+        if (Status s = check_kv_scales(a.kv_scales, kv.k.dtype, p.num_kv_heads); !s) return s;
+        return check_lengths_of(kv, p);
+      },
+      a.kv);
+}
+
+Status check_cache_lengths(const Attention& a, core::Problem& p) {
+  p.cache_lengths = a.cache_lengths;
+  if (a.cache_lengths.empty()) return {};
+  // The last query's position must be a 32-bit number too.
+  return check_lengths("cache_lengths", a.cache_lengths, p.batch, 0,
+                       int64_t{INT32_MAX} - p.max_seqlen_q, "2147483647 - the longest seqlen_q");
+}
+
+Status check_page_ids(const core::Problem& p, int64_t num_pages) {
+  const bool is_csr = p.block_table.pages == nullptr;
+  for (int32_t b = 0; b < p.batch; ++b) {
+    const int64_t count = core::ceil_div<int64_t>(p.seqlen_kv(b), p.page_size);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t page = p.page(b, i);
+      if (page >= 0 && page < num_pages) continue;
+      const int64_t entry =
+          is_csr ? p.csr.indptr[static_cast<size_t>(b)] + i : b * p.block_table.row_stride + i;
+      return complain(element_name(is_csr ? "kv.table.indices" : "kv.table.pages", entry), page,
+                      "must be in [0, num_pages = " + std::to_string(num_pages) + ")");
+    }
+  }
+  return {};
+}
+
+}  // namespace pagoda::engine

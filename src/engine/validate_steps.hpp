@@ -1,0 +1,29 @@
+// The steps of validating an Attention, in order. Each checks one group of fields and fills in its
+// part of the Problem; a later step relies on what the earlier ones have established.
+#pragma once
+
+#include "core/problem.hpp"
+#include "engine/check.hpp"
+#include "pagoda/attention.hpp"
+
+namespace pagoda::engine {
+
+inline constexpr int64_t kMinHeadDim = 8;
+inline constexpr int64_t kMaxHeadDim = 576;
+inline constexpr int64_t kHeadDimStep = 8;
+
+// The tensor field is named `name`; the head dimension is its last extent.
+[[nodiscard]] Status check_head_dim(std::string_view name, const ConstTensor& tensor);
+// fp8 caches have scales, finite and above 0; the others must leave them alone.
+[[nodiscard]] Status check_kv_scales(const KVScales& scales, DType cache_dtype,
+                                     int64_t num_kv_heads);
+
+[[nodiscard]] Status check_queries(const Attention& a, core::Problem& p);  // q, its lengths
+[[nodiscard]] Status check_cache(const Attention& a, core::Problem& p);    // k, v, page tables
+[[nodiscard]] Status check_cache_lengths(const Attention& a, core::Problem& p);
+[[nodiscard]] Status check_results(const Attention& a, core::Problem& p);  // out, lse, row_max
+[[nodiscard]] Status check_scores(const Attention& a, core::Problem& p);  // scale, sinks, score mod
+[[nodiscard]] Status check_mask(const Attention& a, core::Problem& p);
+[[nodiscard]] Status check_page_ids(const core::Problem& p, int64_t num_pages);  // checked mode
+
+}  // namespace pagoda::engine
