@@ -7,7 +7,7 @@
 
 namespace pagoda::engine {
 
-// Best first.
+// Every kernel of every back end; within a back end, best first.
 [[nodiscard]] std::span<const core::Kernel> registry();
 
 }  // namespace pagoda::engine

@@ -1,0 +1,30 @@
+// The rows of the table: the CPU back end's own, and the reference.
+#include "engine/registry.hpp"
+
+#include <vector>
+
+#include "cpu/reference.hpp"
+
+namespace pagoda::engine {
+namespace {
+
+constexpr core::Kernel kReference{
+    .name = "reference",
+    .backend = "reference",
+    .refuses = [](const core::Problem&, const Options&) { return std::string(); },
+    .plan = [](const core::Problem&, const Options&) -> Result<std::unique_ptr<core::KernelPlan>> {
+      auto plan = std::make_unique<core::KernelPlan>();
+      plan->num_work_items = 1;
+      return plan;
+    },
+    .run = [](const core::KernelPlan&, const core::Problem& problem, std::span<std::byte>,
+              Executor&) { cpu::reference_attention(problem); }};
+
+}  // namespace
+
+std::span<const core::Kernel> registry() {
+  static const std::vector<core::Kernel> kKernels{kReference};
+  return kKernels;
+}
+
+}  // namespace pagoda::engine

@@ -1,0 +1,120 @@
+// One walk over a Problem serves both to record a signature and to compare with one.
+#include "engine/signature.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/check.hpp"
+
+namespace pagoda::engine {
+namespace {
+
+// Calls visit(name, value) for every planned number; stops where it returns false.
+template <typename Visit>
+bool walk_rows(const char* name, const core::RowView& view, Visit&& visit) {
+  return visit(name, static_cast<int64_t>(view.dtype)) && visit(name, view.sequence_stride) &&
+         visit(name, view.row_stride) && visit(name, view.head_stride);
+}
+template <typename Visit>
+bool walk_keys(const char* name, const core::KVView& view, Visit&& visit) {
+  return visit(name, static_cast<int64_t>(view.dtype)) && visit(name, view.outer_stride) &&
+         visit(name, view.row_stride) && visit(name, view.head_stride);
+}
+
+template <typename Visit>
+bool walk_mask(const MaskNode& node, Visit&& visit) {
+  const bool same = visit("mask", static_cast<int64_t>(node.kind)) && visit("mask", node.left) &&
+                    visit("mask", node.right) && visit("mask", node.chunk) &&
+                    visit("mask", node.lhs) && visit("mask", node.rhs) &&
+                    visit("mask", node.tensor.rank);
+  if (!same) return false;
+  for (size_t d = 0; d < static_cast<size_t>(node.tensor.rank); ++d) {
+    if (!visit("mask", node.tensor.shape[d]) || !visit("mask", node.tensor.strides[d])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+template <typename Visit>
+bool walk(const core::Problem& p, Visit&& visit) {
+  return visit("q", p.batch) && visit("q", p.num_q_heads) && visit("kv.k", p.num_kv_heads) &&
+         visit("q", p.head_dim_qk) && visit("kv.v", p.head_dim_vo) && visit("q", p.max_seqlen_q) &&
+         visit("cu_seqlens_q", p.is_ragged) && visit("lse", p.lse.data != nullptr) &&
+         visit("row_max", p.row_max.data != nullptr) && walk_rows("q", p.q, visit) &&
+         walk_rows("out", p.out, visit) && walk_rows("lse", p.lse, visit) &&
+         walk_rows("row_max", p.row_max, visit) && walk_keys("kv.k", p.k, visit) &&
+         walk_keys("kv.v", p.v, visit) && visit("kv", static_cast<int64_t>(p.kv_kind)) &&
+         visit("kv", p.page_size) && visit("kv", p.max_seqlen_kv) &&
+         visit("kv.table", p.block_table.pages != nullptr) &&
+         visit("kv.table", p.block_table.row_stride) && visit("sinks", !p.sinks.empty()) &&
+         visit("score_mod.softcap", p.score_mod.softcap != 0.0F) &&
+         visit("score_mod.alibi_slopes", !p.score_mod.alibi_slopes.empty()) &&
+         visit("score_mod.functor", p.score_mod.functor != nullptr) &&
+         visit("kv_scales.k_per_head", !p.kv_scales.k_per_head.empty()) &&
+         visit("kv_scales.v_per_head", !p.kv_scales.v_per_head.empty()) &&
+         visit("mask", static_cast<int64_t>(p.mask.size())) &&
+         std::all_of(p.mask.begin(), p.mask.end(),
+                     [&](const MaskNode& node) { return walk_mask(node, visit); });
+}
+
+struct Lengths {
+  int32_t q, kv, position;
+};
+
+Lengths lengths_of(const core::Problem& p, int32_t b) {
+  return {p.seqlen_q(b), p.seqlen_kv(b), p.q_position(b)};
+}
+
+Status not_planned(const std::string& field, int64_t value, int64_t planned) {
+  return complain(field, value, "the plan was made for " + std::to_string(planned));
+}
+
+}  // namespace
+
+Signature::Signature(const core::Problem& problem) {
+  numbers_.reserve(64);
+  walk(problem, [&](const char*, int64_t value) {
+    numbers_.push_back(value);
+    return true;
+  });
+  lengths_.reserve(static_cast<size_t>(problem.batch) * 3);
+  for (int32_t b = 0; b < problem.batch; ++b) {
+    const Lengths n = lengths_of(problem, b);
+    lengths_.insert(lengths_.end(), {n.q, n.kv, n.position});
+  }
+  for (const MaskNode& node : problem.mask) {
+    valid_.insert(valid_.end(), node.valid_lengths.begin(), node.valid_lengths.end());
+  }
+}
+
+Status Signature::match(const core::Problem& problem) const {
+  // The walk visits a different number of values only after one that differs (rank, mask size).
+  size_t i = 0;
+  Status status;
+  walk(problem, [&](const char* name, int64_t value) {
+    const int64_t planned = numbers_[i++];
+    if (planned != value) status = not_planned(name, value, planned);
+    return planned == value;
+  });
+  if (!status) return status;
+  const int32_t* planned = lengths_.data();
+  for (int32_t b = 0; b < problem.batch; ++b, planned += 3) {
+    const Lengths n = lengths_of(problem, b);
+    if (n.q == planned[0] && n.kv == planned[1] && n.position == planned[2]) [[likely]]
+      continue;
+    if (n.q != planned[0]) return not_planned(element_name("seqlen_q", b), n.q, planned[0]);
+    if (n.kv != planned[1]) return not_planned(element_name("seqlen_kv", b), n.kv, planned[1]);
+    return not_planned(element_name("cache_length", b), n.position, planned[2]);
+  }
+  const int32_t* valid = valid_.data();
+  for (const MaskNode& node : problem.mask) {
+    for (const int32_t length : node.valid_lengths) {
+      if (length != *valid) return not_planned("mask.valid_lengths", length, *valid);
+      ++valid;
+    }
+  }
+  return {};
+}
+
+}  // namespace pagoda::engine
