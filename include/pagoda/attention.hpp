@@ -38,7 +38,7 @@ struct Attention {
   // Empty: seqlen_kv - seqlen_q (bottom-right alignment). [batch]
   std::span<const int32_t> cache_lengths{};
 
-  std::optional<float> softmax_scale;  // default 1 / sqrt(head_dim_qk)
+  std::optional<float> softmax_scale{};  // default 1 / sqrt(head_dim_qk)
   Mask mask{};
   ScoreMod score_mod{};
   std::span<const float>
