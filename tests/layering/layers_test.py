@@ -51,8 +51,8 @@ class TheCheckItself(unittest.TestCase):
 
     def test_an_include_of_a_sibling_layer_is_found(self):
         found = self.complaints({
-            "src/mask/b.hpp": '// B.\n#include "schedule/c.hpp"\n',
-            "src/schedule/c.hpp": "// C.\n",
+            "src/mask/b.hpp": '// B.\n#include "operand/c.hpp"\n',
+            "src/operand/c.hpp": "// C.\n",
         })
         self.assertEqual(1, len(found), found)
 
