@@ -1,0 +1,108 @@
+// Case: one row of the conformance table, a complete description of one attention call. Values
+// only; problem_data.hpp turns a Case into memory, runner.hpp runs it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pagoda/dtype.hpp"
+#include "pagoda/kv_cache.hpp"
+#include "pagoda/mask.hpp"
+
+namespace pagoda::conformance {
+
+class MaskMaterial;
+
+// One sequence of the batch. Its data depend on the case's seed and on `id` only, so that the same
+// sequence can be put into another batch.
+struct Sequence {
+  int32_t q = 0;
+  int32_t kv = 0;
+  int32_t cache_length = -1;  // -1: kv - q, and the call does not say
+  uint64_t id = 0;            // add() numbers them
+};
+
+enum class KVLayout : uint8_t { kDense, kRagged, kBlockTable, kCsr };
+
+enum class KVStorage : uint8_t {
+  kSeparate,     // two allocations
+  kInterleaved,  // one: [pages, 2, ...]
+  kVInsideK,     // V is the first head_dim_vo elements of K's rows (latent attention)
+};
+
+enum class Scales : uint8_t { kNone, kPerTensor, kPerHead };
+
+// What is demanded besides agreement with the reference.
+enum class Demand : uint8_t {
+  kAgreement,
+  kRepeats,         // 16 runs, identical bits
+  kBatchInvariant,  // identical bits alone, in other batches, with other numbers of workers
+};
+
+struct NamedMask {
+  std::string name = "full";
+  std::function<Mask(MaskMaterial&)> make;  // empty = no mask
+};
+
+struct NamedLengths {
+  std::string name;
+  std::vector<Sequence> sequences;
+};
+
+struct Case {
+  std::string name;
+  std::string seed;  // all random numbers come from this; the name unless set
+
+  DType q_dtype = DType::kF32;
+  DType kv_dtype = DType::kF32;
+  int32_t q_heads = 2;
+  int32_t kv_heads = 1;
+  int32_t dim_qk = 64;
+  int32_t dim_vo = 64;
+  NamedLengths lengths;
+  NamedMask mask;
+
+  bool is_q_ragged = true;
+  int32_t padding_rows = 0;  // padded Q: rows past the longest sequence
+  KVLayout kv_layout = KVLayout::kBlockTable;
+  int32_t padding_keys = 0;  // dense: keys past the longest sequence
+  int32_t page_size = 16;
+  PageLayout page_layout = PageLayout::kNHD;
+  KVStorage storage = KVStorage::kSeparate;
+  // Elements that belong to nobody after each innermost vector, middle extent and outer extent.
+  int64_t inner_gap = 0, middle_gap = 0, outer_gap = 0;
+  int64_t page_id_step = 1;  // physical page ids are multiples of this
+  int64_t q_outer_gap = 0;   // padded Q only, input only
+  bool outputs_have_gaps = false;
+
+  std::optional<float> softmax_scale;
+  float amplitude = 1;  // standard deviation of Q
+  float softcap = 0;
+  bool has_alibi = false;
+  bool has_score_functor = false;
+  std::optional<float> sinks;  // centre of the sinks
+  Scales scales = Scales::kNone;
+  bool wants_statistics = true;  // LSE and row_max
+  Demand demand = Demand::kAgreement;
+  std::string tag;  // last part of the name
+
+  [[nodiscard]] bool is_paged() const {
+    return kv_layout == KVLayout::kBlockTable || kv_layout == KVLayout::kCsr;
+  }
+  [[nodiscard]] DType out_dtype() const {
+    return q_dtype == DType::kF8E4M3 ? DType::kBF16 : q_dtype;
+  }
+};
+
+// The whole table, in a fixed order, names unique.
+[[nodiscard]] const std::vector<Case>& all_cases();
+
+// Those whose name contains `pattern` or, where it has * or ?, matches it as a whole.
+[[nodiscard]] std::vector<const Case*> select_cases(std::string_view pattern);
+
+}  // namespace pagoda::conformance

@@ -1,0 +1,16 @@
+// The same attention as a careful beginner would write it in the call's own precision: fp32 scores
+// and sums, 16-bit probabilities and outputs where the call is 16-bit. Its error is the yardstick.
+#pragma once
+
+#include <cstdint>
+
+#include "core/problem.hpp"
+
+namespace pagoda::conformance {
+
+// out [num_q_heads, head_dim_vo], lse, row_max [num_q_heads]. `problem` must be canonical (fp32 K
+// and V); `dtype` is the type of P and of the output.
+void naive_row(const core::Problem& problem, DType dtype, int32_t b, int32_t row, float* out,
+               float* lse, float* row_max);
+
+}  // namespace pagoda::conformance

@@ -1,0 +1,82 @@
+// Runs the conformance table: every selected case on every target, the reference's answer computed
+// once per case.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "case.hpp"
+#include "expected.hpp"
+#include "pagoda/attention.hpp"
+#include "problem_data.hpp"
+
+namespace pagoda::conformance {
+
+enum class Verdict : uint8_t { kPassed, kFailed, kSkipped };
+
+struct Outcome {
+  Verdict verdict = Verdict::kFailed;
+  double max_relative_error = 0;  // of O, relative to the largest value of its row and head
+  double tolerance = 0;
+  std::string kernel;   // that served the call
+  std::string message;  // why it failed or was skipped
+};
+
+// Where to run: options and, for the CPU back end, the highest instruction-set level to use.
+struct Target {
+  std::string label;  // "cpu:avx2"
+  Options options;
+  std::string isa_level;  // empty = leave as it is
+};
+
+// All targets of a back end: the CPU's has one per level of this machine, lowest first.
+[[nodiscard]] std::vector<Target> targets_of(const std::string& backend);
+
+// One case, its data and its expected results.
+class CaseRunner {
+ public:
+  // The case must outlive the runner.
+  explicit CaseRunner(const Case& c) : case_(c), data_(c), expected_(compute_expected(c, data_)) {}
+
+  // Poisons the outputs, runs, compares, and checks what else the case demands.
+  [[nodiscard]] Outcome run(const Options& options);
+  // Compares what the outputs hold now.
+  [[nodiscard]] Outcome judge() const;
+
+  [[nodiscard]] ProblemData& data() { return data_; }
+
+ private:
+  [[nodiscard]] std::string find_unrepeatable_bits(const Options& options);
+  [[nodiscard]] std::string find_batch_dependence(const Options& options);
+
+  const Case& case_;
+  ProblemData data_;
+  Expected expected_;
+};
+
+struct CaseReport {
+  const Case* test_case = nullptr;
+  std::string target;
+  Outcome outcome;
+  double seconds = 0;
+};
+
+struct RunSummary {
+  int32_t passed = 0;
+  int32_t failed = 0;
+  int32_t skipped = 0;
+  double seconds = 0;
+  std::vector<CaseReport> not_passed;
+};
+
+// Called after each case and target; `done` of `total`. Returns false to end the run early.
+using Progress = std::function<bool(const CaseReport& report, int32_t done, int32_t total)>;
+
+[[nodiscard]] RunSummary run_cases(std::span<const Case* const> cases,
+                                   std::span<const Target> targets, const Progress& progress = {});
+
+}  // namespace pagoda::conformance
