@@ -1,0 +1,118 @@
+// Whole replays of a few small requests on the reference back end: every phase is checked, the same
+// seed gives the same run, and a cancelled run says what it got done.
+#include "cli/replay/session.hpp"
+
+#include <gtest/gtest.h>
+
+namespace pagoda::replay {
+namespace {
+
+Trace make_trace() {
+  Trace trace;
+  for (int64_t i = 0; i < 6; ++i) {
+    TraceRequest request;
+    request.timestamp_ms = 1000 + 5 * i;
+    request.input_length = 520 + 10 * i;
+    request.output_length = 30;
+    request.hash_ids = {static_cast<uint64_t>(i % 2), static_cast<uint64_t>(10 + i)};
+    trace.requests.push_back(request);
+  }
+  return trace;
+}
+
+SessionConfig make_config() {
+  SessionConfig config;
+  config.stack.model = {.name = "tiny",
+                        .num_q_heads = 2,
+                        .num_kv_heads = 1,
+                        .head_dim = 8,
+                        .num_layers = 2,
+                        .window = 40,
+                        .has_sinks = true};
+  config.stack.num_layers = 2;
+  config.stack.page_size = config.limits.page_size = 16;
+  config.stack.num_pages = 80;  // two requests and a little: the cache overflows
+  config.stack.options.backend = "reference";
+  config.limits.token_budget = 200;
+  return config;
+}
+
+Metrics replay(const SessionConfig& config, const Trace& trace, int64_t steps_until_cancel = -1) {
+  Session session(config, trace);
+  int64_t steps = 0;
+  const Status status = session.run(
+      [&](const SessionProgress& p) {
+        ++steps;
+        EXPECT_GE(p.done_share, 0);
+        EXPECT_LE(p.done_share, 1);
+      },
+      [&] { return steps == steps_until_cancel; });
+  EXPECT_TRUE(status.ok()) << status.message();
+  return session.metrics();
+}
+
+TEST(Session, serves_every_request_and_finds_no_mismatch_in_any_phase) {
+  for (const auto& [dtype, kv_dtype] :
+       {std::pair{DType::kF32, DType::kF32}, std::pair{DType::kF16, DType::kF16},
+        std::pair{DType::kBF16, DType::kBF16}, std::pair{DType::kBF16, DType::kF8E4M3}}) {
+    SessionConfig config = make_config();
+    config.stack.dtype = dtype;
+    config.stack.kv_dtype = kv_dtype;
+    const Metrics metrics = replay(config, make_trace());
+    EXPECT_EQ(metrics.completed(), 6);
+    EXPECT_EQ(metrics.output_tokens, 6 * 30);
+    EXPECT_EQ(metrics.mismatches, 0) << metrics.first_mismatches[0].what;
+    EXPECT_GT(metrics.preemptions, 0);
+    EXPECT_GT(metrics.reused_tokens, 0);
+    for (int phase = 0; phase < kNumPhases; ++phase) {
+      EXPECT_GT(metrics.checked_rows[static_cast<size_t>(phase)], 0)
+          << name(static_cast<Phase>(phase)) << " " << name(kv_dtype);
+    }
+  }
+}
+
+TEST(Session, the_virtual_clock_makes_a_run_repeatable) {
+  const Metrics a = replay(make_config(), make_trace());
+  const Metrics b = replay(make_config(), make_trace());
+  EXPECT_EQ(a.checksum, b.checksum);
+  EXPECT_EQ(a.clock_seconds, b.clock_seconds);
+  EXPECT_EQ(a.steps.size(), b.steps.size());
+  SessionConfig other = make_config();
+  other.seed = 2;
+  EXPECT_NE(replay(other, make_trace()).checksum, a.checksum);
+}
+
+TEST(Session, a_request_larger_than_the_cache_is_rejected_and_the_others_are_served) {
+  Trace trace = make_trace();
+  trace.requests[2].input_length = 2000;
+  trace.requests[2].hash_ids = {1, 2, 3, 4};
+  const Metrics metrics = replay(make_config(), trace);
+  EXPECT_EQ(metrics.rejected.size(), 1U);
+  EXPECT_EQ(metrics.completed(), 5);
+}
+
+TEST(Session, a_cancelled_run_keeps_what_it_found_out) {
+  const Metrics metrics = replay(make_config(), make_trace(), 5);
+  EXPECT_TRUE(metrics.was_interrupted);
+  EXPECT_EQ(metrics.steps.size(), 5U);
+  EXPECT_GT(metrics.total_checked_rows(), 0);
+  EXPECT_LT(metrics.completed(), 6);
+}
+
+TEST(Session, every_clock_serves_all) {
+  for (const ClockKind clock : {ClockKind::kVirtual, ClockKind::kMeasured, ClockKind::kWall}) {
+    SessionConfig config = make_config();
+    config.clock = clock;
+    const Metrics metrics = replay(config, make_trace());
+    EXPECT_EQ(metrics.completed(), 6);
+    EXPECT_GE(metrics.clock_seconds, 0.025) << "the last arrival";
+    EXPECT_GE(metrics.ttft().p50, 0);
+  }
+}
+
+TEST(Session, an_empty_trace_ends_at_once) {
+  EXPECT_EQ(replay(make_config(), Trace{}).completed(), 0);
+}
+
+}  // namespace
+}  // namespace pagoda::replay
