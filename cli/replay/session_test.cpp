@@ -13,7 +13,7 @@ Trace make_trace() {
     TraceRequest request;
     request.timestamp_ms = 1000 + 5 * i;
     request.input_length = 520 + 10 * i;
-    request.output_length = 30;
+    request.output_length = 120;
     request.hash_ids = {static_cast<uint64_t>(i % 2), static_cast<uint64_t>(10 + i)};
     trace.requests.push_back(request);
   }
@@ -31,9 +31,9 @@ SessionConfig make_config() {
                         .has_sinks = true};
   config.stack.num_layers = 2;
   config.stack.page_size = config.limits.page_size = 16;
-  config.stack.num_pages = 80;  // two requests and a little: the cache overflows
+  config.stack.num_pages = 74;  // two requests and a little: the cache overflows
   config.stack.options.backend = "reference";
-  config.limits.token_budget = 200;
+  config.limits.token_budget = 64;
   return config;
 }
 
@@ -60,7 +60,7 @@ TEST(Session, serves_every_request_and_finds_no_mismatch_in_any_phase) {
     config.stack.kv_dtype = kv_dtype;
     const Metrics metrics = replay(config, make_trace());
     EXPECT_EQ(metrics.completed(), 6);
-    EXPECT_EQ(metrics.output_tokens, 6 * 30);
+    EXPECT_EQ(metrics.output_tokens, 6 * 120);
     EXPECT_EQ(metrics.mismatches, 0) << metrics.first_mismatches[0].what;
     EXPECT_GT(metrics.preemptions, 0);
     EXPECT_GT(metrics.reused_tokens, 0);
