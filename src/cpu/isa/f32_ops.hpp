@@ -1,0 +1,83 @@
+// The fp32 table of one instruction set, over the including unit's Vec, transpose16 and
+// convert_to_f32: any element type is widened when it is packed.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/isa/gemm.hpp"
+#include "cpu/isa/pack.hpp"
+#include "cpu/isa/softmax.hpp"
+#include "cpu/isa/tile_ops.hpp"
+
+namespace pagoda::cpu {
+namespace {
+
+struct F32Dot {
+  static constexpr int kRows = kF32Rows;
+  static constexpr int kAccumulators = kF32Accumulators;
+  static Vec broadcast(const float* word) { return Vec::set(*word); }
+  static Vec multiply_add(Vec a, Vec b, Vec c) { return Vec::fma(a, b, c); }
+};
+
+struct F32Convert {
+  static constexpr int kWordElements = 1;
+  static void row(float* dst, const void* src, int element, int width, int padded_width) {
+    convert_to_f32(dst, src, element, width);
+    for (int i = width; i < padded_width; ++i) dst[i] = 0.0F;
+  }
+};
+
+struct F32Probabilities {
+  static constexpr int kBytes = 4;
+  static constexpr bool kIsCoarse = false;
+  static void store(void* row, int i, Vec a, Vec b) {
+    a.store(static_cast<float*>(row) + i);
+    b.store(static_cast<float*>(row) + i + Vec::kLanes);
+  }
+};
+
+inline void f32_pack_q(void* dst, const void* row, int element, int width, int padded_width) {
+  F32Convert::row(static_cast<float*>(dst), row, element, width, padded_width);
+}
+
+inline void f32_pack_v(void* panels, const PanelSource* source, int64_t panel_words) {
+  const int padded_count = (source->count + 31) / 32 * 32;
+  const int num_panels = (source->width + kPanel - 1) / kPanel;
+  auto* dst = static_cast<float*>(panels);
+  for (int key = 0; key < padded_count; ++key) {
+    prefetch_row(source, key + kPrefetchRows);
+    const char* row = key < source->count ? static_cast<const char*>(source->rows[key]) : nullptr;
+    for (int p = 0; p < num_panels; ++p) {
+      float* out = dst + p * panel_words + static_cast<int64_t>(key) * kPanel;
+      const int first = p * kPanel;
+      const int n =
+          row == nullptr ? 0 : (source->width - first < kPanel ? source->width - first : kPanel);
+      if (n > 0) {
+        convert_to_f32(out, row + static_cast<int64_t>(first) * element_bytes(source->element),
+                       source->element, n);
+      }
+      for (int i = n; i < kPanel; ++i) out[i] = 0.0F;
+    }
+  }
+}
+
+inline void no_op(int) {}
+inline void no_op() {}
+
+constexpr TileOps make_f32_ops() {
+  return {.is_bf16 = false,
+          .depth_align = 1,
+          .begin = no_op,
+          .end = no_op,
+          .pack_q = f32_pack_q,
+          .pack_k = pack_k_panels<F32Convert>,
+          .pack_v = f32_pack_v,
+          .gemm = gemm<F32Dot>,
+          .softmax = softmax_tile<F32Probabilities>,
+          .modify = modify_scores,
+          .blend = blend_rows,
+          .store = store_row};
+}
+
+}  // namespace
+}  // namespace pagoda::cpu

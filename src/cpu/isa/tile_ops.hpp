@@ -1,0 +1,92 @@
+// TileOps: what one instruction set does on tiles. Plain data and functions only: the units that
+// fill this table are compiled for instructions that the host may lack, so they share no inline
+// function or template with the rest of the library (the linker could keep their copy).
+//
+// Panels. Both operands that the inner products run along are stored in panels of 16 columns of
+// 32-bit words; a word is one float, or a pair of bf16 along the contraction (VNNI order):
+//   K panels  [key / 16][depth word][16 keys]     word = d, or (2d, 2d + 1)
+//   V panels  [column / 16][key word][16 columns]  word = key, or (2 key, 2 key + 1)
+#pragma once
+
+#include <cstdint>
+
+namespace pagoda::cpu {
+
+inline constexpr int kPanel = 16;     // columns of a panel = keys of a block
+inline constexpr int kRowGroup = 32;  // query rows whose scores stay in L1
+inline constexpr int kMaxTileKeys = 512;
+
+// The same numbers as pagoda::DType; the isa units see no other header of ours.
+enum : int { kElementF32 = 0, kElementF16 = 1, kElementBF16 = 2, kElementF8E4M3 = 3 };
+
+struct PanelSource {
+  const void* const* rows;  // [count] pointers to the first element of each key's row
+  int count;                // keys
+  int element;              // kElement...
+  int width;                // elements of a row
+};
+
+struct ScoreTile {
+  float* scores;  // [rows][ld], overwritten with the probabilities for fp32
+  void* probs;    // [rows][ld] of the compute type (fp32: == scores)
+  int ld;
+  int rows;
+  int keys;           // columns of the tile that hold scores, a multiple of 32
+  const int32_t* lo;  // [rows] the visible columns of row r are [lo[r], hi[r])
+  const int32_t* hi;
+  float scale_log2;         // score * scale_log2 = exponent of 2; > 0
+  bool has_minus_infinity;  // scores may hold -inf inside [lo, hi)
+  float* m;                 // [rows] running maximum, exponent of 2; -inf before the first key
+  float* l;                 // [rows] running sum of 2^(exponent - m)
+  float* o;                 // [rows][ldo] accumulators, rescaled when m grows
+  int ldo;
+  int columns;    // of o
+  bool is_first;  // o holds nothing yet
+};
+
+struct ScoreMods {
+  float scale;        // natural units
+  float softcap;      // 0 = off
+  float alibi_slope;  // per row: added slope * (key - query)
+  float first_delta;  // key of column 0 minus the query's position
+};
+
+struct TileOps {
+  bool is_bf16;     // the compute type: bf16 pairs or fp32
+  int depth_align;  // head_dim_qk is padded with zeros to a multiple of this (elements)
+
+  // Before the first tile of a work item and after the last one. `rows` = rows of the item.
+  void (*begin)(int rows);
+  void (*end)();
+
+  // dst[width padded to depth_align with zeros] of the compute type.
+  void (*pack_q)(void* dst, const void* row, int element, int width, int padded_width);
+  // Rows past `count`, up to a multiple of 32, become zeros.
+  void (*pack_k)(void* panels, const PanelSource* source, int padded_width, void* scratch);
+  void (*pack_v)(void* panels, const PanelSource* source, int64_t panel_words);
+
+  // c[rows][ldc] (+)= a[rows][lda] * panels; lda, contraction and panel_words count 32-bit words.
+  // Computes whole panels: c has num_panels * 16 columns. `c` may be written for up to a multiple
+  // of 16 rows (the caller provides them).
+  void (*gemm)(float* c, int ldc, const void* a, int lda, const void* panels, int64_t panel_words,
+               int rows, int num_panels, int contraction_words, bool accumulate);
+
+  // Online softmax of one tile: scores -> probabilities, m, l and the rescaled o.
+  void (*softmax)(const ScoreTile* tile);
+  // In place: scores[n] -> scale, softcap, ALiBi in natural units.
+  void (*modify)(float* scores, int n, const ScoreMods* mods);
+  // acc[n] = acc * a + src * b: merges partial results.
+  void (*blend)(float* acc, const float* src, int n, float a, float b);
+  // dst[n] = src * factor in the output's type.
+  void (*store)(void* dst, int element, const float* src, int n, float factor);
+};
+
+extern const TileOps kTileOpsScalarF32;
+#if defined(__x86_64__)
+extern const TileOps kTileOpsAvx2F32;
+extern const TileOps kTileOpsAvx512F32;
+extern const TileOps kTileOpsAvx512Bf16;
+extern const TileOps kTileOpsAmxBf16;
+#endif
+
+}  // namespace pagoda::cpu

@@ -1,0 +1,60 @@
+// TileGeometry: the sizes of a CPU tile and where each buffer stands in a worker's scratch.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/int_math.hpp"
+#include "core/problem.hpp"
+#include "cpu/isa/tile_ops.hpp"
+
+namespace pagoda::cpu {
+
+struct TileGeometry {
+  int32_t max_rows = 0;       // query rows of a work item, a multiple of kRowGroup
+  int32_t tile_keys = 0;      // a multiple of 32
+  int32_t element_bytes = 0;  // of the compute type
+  int32_t depth = 0;          // head_dim_qk, padded
+  int32_t columns = 0;        // head_dim_vo, padded to whole panels
+
+  // Byte offsets into the scratch.
+  int64_t q = 0, o = 0, scores = 0, probs = 0, k = 0, v = 0, convert = 0, total_bytes = 0;
+
+  [[nodiscard]] int32_t word_elements() const { return 4 / element_bytes; }
+  [[nodiscard]] int32_t depth_words() const { return depth / word_elements(); }
+  [[nodiscard]] int64_t k_panel_words() const { return int64_t{depth_words()} * kPanel; }
+  [[nodiscard]] int64_t v_panel_words() const {
+    return int64_t{tile_keys / word_elements()} * kPanel;
+  }
+};
+
+// Q and O of a work item take at most half of a 1 MiB L2, a tile of K and V a quarter; the scores
+// of one row group (32 x 256 fp32) stay in L1.
+[[nodiscard]] inline TileGeometry make_tile_geometry(const core::Problem& problem,
+                                                     const TileOps& ops) {
+  TileGeometry g;
+  g.element_bytes = ops.is_bf16 ? 2 : 4;
+  g.depth = core::align_up(problem.head_dim_qk, ops.depth_align);
+  g.columns = core::align_up(problem.head_dim_vo, kPanel);
+  const int32_t row_bytes = g.depth * g.element_bytes + g.columns * 4;
+  const int32_t key_bytes = (g.depth + g.columns) * g.element_bytes;
+  g.max_rows = std::clamp(core::align_down((512 << 10) / row_bytes, kRowGroup), kRowGroup, 256);
+  g.tile_keys = std::clamp(core::align_down((256 << 10) / key_bytes, 32), 64, 256);
+  int64_t end = 0;
+  const auto take = [&end](int64_t bytes) {
+    const int64_t begin = end;
+    end = core::align_up<int64_t>(end + bytes, 64);
+    return begin;
+  };
+  g.q = take(int64_t{g.max_rows} * g.depth * g.element_bytes);
+  g.o = take(int64_t{g.max_rows} * g.columns * 4);
+  g.scores = take(int64_t{kRowGroup} * g.tile_keys * 4);
+  g.probs = ops.is_bf16 ? take(int64_t{kRowGroup} * g.tile_keys * 2) : g.scores;
+  g.k = take(int64_t{g.tile_keys} * g.depth * g.element_bytes);
+  g.v = take(int64_t{g.tile_keys} * g.columns * g.element_bytes);
+  g.convert = take(int64_t{kPanel} * g.depth * g.element_bytes);
+  g.total_bytes = end;
+  return g;
+}
+
+}  // namespace pagoda::cpu

@@ -1,0 +1,287 @@
+#include "cpu/tile_worker.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "mask/interval.hpp"
+#include "mask/row_mask.hpp"
+
+namespace pagoda::cpu {
+namespace {
+
+constexpr float kLog2e = std::numbers::log2e_v<float>;
+constexpr float kLn2 = std::numbers::ln2_v<float>;
+constexpr float kNoKey = -std::numeric_limits<float>::infinity();
+
+static_assert(static_cast<int>(DType::kF32) == kElementF32);
+static_assert(static_cast<int>(DType::kF16) == kElementF16);
+static_assert(static_cast<int>(DType::kBF16) == kElementBF16);
+static_assert(static_cast<int>(DType::kF8E4M3) == kElementF8E4M3);
+static_assert(kMaxTileKeys <= mask::kMaxRun);
+
+int element(DType dtype) { return static_cast<int>(dtype); }
+
+const void* at(const void* base, DType dtype, int64_t index) {
+  return static_cast<const std::byte*>(base) + index * size_bytes(dtype);
+}
+
+// Addresses of keys [first, first + count): runs of a constant stride, a page at a time.
+void gather_rows(const core::Problem& problem, const core::KVView& view, int32_t sequence,
+                 int32_t kv_head, int32_t first, int32_t count, const void** rows) {
+  const int64_t step = view.row_stride * size_bytes(view.dtype);
+  for (int32_t i = 0; i < count;) {
+    int32_t run = count - i;
+    if (problem.kv_kind == core::KVKind::kPaged) {
+      run = std::min(run, problem.page_size - (first + i) % problem.page_size);
+    }
+    const auto* row = static_cast<const std::byte*>(
+        at(view.data, view.dtype, problem.kv_offset(view, sequence, first + i, kv_head)));
+    for (const int32_t end = i + run; i < end; ++i, row += step) rows[i] = row;
+  }
+}
+
+}  // namespace
+
+TileWorker::TileWorker(const core::Problem& problem, const TileOps& ops,
+                       const TileGeometry& geometry, const Partials& partials, std::byte* scratch)
+    : problem_(problem),
+      ops_(ops),
+      g_(geometry),
+      partials_(partials),
+      is_interval_mask_(mask::is_interval(problem.mask)),
+      has_mods_(!is_interval_mask_ || !problem.score_mod.is_identity() ||
+                !(problem.softmax_scale > 0)),
+      q_(scratch + geometry.q),
+      o_(reinterpret_cast<float*>(scratch + geometry.o)),
+      scores_(reinterpret_cast<float*>(scratch + geometry.scores)),
+      probs_(scratch + geometry.probs),
+      k_(reinterpret_cast<float*>(scratch + geometry.k)),
+      v_(reinterpret_cast<float*>(scratch + geometry.v)),
+      convert_(scratch + geometry.convert) {}
+
+void TileWorker::run(const schedule::WorkItem& item, int32_t kv_head) {
+  begin_item(item, kv_head);
+  if (item.key_begin < item.key_end) {
+    ops_.begin(rows_);
+    for (int32_t key = item.key_begin; key < item.key_end; key += g_.tile_keys) {
+      const int32_t count = std::min(g_.tile_keys, item.key_end - key);
+      load_tile(key, count);
+      for (int32_t row = 0; row < rows_; row += kRowGroup) compute_group(row, key, count);
+    }
+    ops_.end();
+  }
+  if (item.num_splits > 1) {
+    write_partial();
+    if (!is_last_of_group()) return;
+    merge_group();
+  }
+  write_rows();
+}
+
+void TileWorker::begin_item(const schedule::WorkItem& item, int32_t kv_head) {
+  item_ = &item;
+  kv_head_ = kv_head;
+  head_count_ = item.head_count;
+  rows_ = item.rows();
+  scale_ = problem_.softmax_scale * problem_.k_scale(kv_head);
+  started_.fill(false);
+  std::fill_n(m_.begin(), rows_, kNoKey);
+  std::fill_n(l_.begin(), rows_, 0.0F);
+  if (item.key_begin >= item.key_end) return;
+
+  const int32_t b = item.sequence;
+  const int32_t seqlen_kv = problem_.seqlen_kv(b);
+  const int64_t position = problem_.q_position(b);
+  const int64_t q_row_bytes = int64_t{g_.depth} * g_.element_bytes;
+  for (int32_t row = 0; row < rows_; ++row) {
+    const auto r = static_cast<size_t>(row);
+    if (row % head_count_ == 0) {
+      const mask::Interval keys =
+          mask::visible_interval(problem_.mask, b, position + token(row), seqlen_kv);
+      lo_[r] = static_cast<int32_t>(keys.lo);
+      hi_[r] = static_cast<int32_t>(keys.hi);
+    } else {
+      lo_[r] = lo_[r - 1];
+      hi_[r] = hi_[r - 1];
+    }
+    const int64_t offset = problem_.row_offset(problem_.q, b, token(row), q_head(row));
+    ops_.pack_q(q_ + row * q_row_bytes, at(problem_.q.data, problem_.q.dtype, offset),
+                element(problem_.q.dtype), problem_.head_dim_qk, g_.depth);
+  }
+}
+
+void TileWorker::load_tile(int32_t first_key, int32_t count) {
+  std::array<const void*, kMaxTileKeys> rows;
+  gather_rows(problem_, problem_.k, item_->sequence, kv_head_, first_key, count, rows.data());
+  const PanelSource k{rows.data(), count, element(problem_.k.dtype), problem_.head_dim_qk};
+  ops_.pack_k(k_, &k, g_.depth, convert_);
+  gather_rows(problem_, problem_.v, item_->sequence, kv_head_, first_key, count, rows.data());
+  const PanelSource v{rows.data(), count, element(problem_.v.dtype), problem_.head_dim_vo};
+  ops_.pack_v(v_, &v, g_.v_panel_words());
+}
+
+// Scores, softmax and output of up to kRowGroup rows against the loaded tile, over the columns that
+// any of these rows sees.
+void TileWorker::compute_group(int32_t first_row, int32_t first_key, int32_t count) {
+  const int32_t rows = std::min(kRowGroup, rows_ - first_row);
+  std::array<int32_t, kRowGroup> lo;
+  std::array<int32_t, kRowGroup> hi;
+  int32_t begin = count;
+  int32_t end = 0;
+  for (int32_t i = 0; i < rows; ++i) {
+    const auto r = static_cast<size_t>(first_row + i);
+    const auto n = static_cast<size_t>(i);
+    lo[n] = std::clamp(lo_[r] - first_key, 0, count);
+    hi[n] = std::clamp(hi_[r] - first_key, 0, count);
+    if (lo[n] >= hi[n]) continue;
+    begin = std::min(begin, lo[n]);
+    end = std::max(end, hi[n]);
+  }
+  if (begin >= end) return;
+  begin = core::align_down(begin, 32);
+  const int32_t columns = core::align_up(end - begin, 32);
+  for (int32_t i = 0; i < rows; ++i) {
+    lo[static_cast<size_t>(i)] -= begin;
+    hi[static_cast<size_t>(i)] -= begin;
+  }
+
+  const std::byte* q = q_ + int64_t{first_row} * g_.depth * g_.element_bytes;
+  ops_.gemm(scores_, g_.tile_keys, q, g_.depth_words(), k_ + begin / kPanel * g_.k_panel_words(),
+            g_.k_panel_words(), rows, columns / kPanel, g_.depth_words(), false);
+  if (has_mods_) modify_scores(first_row, rows, first_key + begin, columns);
+
+  bool& started = started_[static_cast<size_t>(first_row / kRowGroup)];
+  float* o = o_ + int64_t{first_row} * g_.columns;
+  const ScoreTile tile{.scores = scores_,
+                       .probs = probs_,
+                       .ld = g_.tile_keys,
+                       .rows = rows,
+                       .keys = columns,
+                       .lo = lo.data(),
+                       .hi = hi.data(),
+                       .scale_log2 = has_mods_ ? kLog2e : scale_ * kLog2e,
+                       .has_minus_infinity = has_mods_,
+                       .m = m_.data() + first_row,
+                       .l = l_.data() + first_row,
+                       .o = o,
+                       .ldo = g_.columns,
+                       .columns = g_.columns,
+                       .is_first = !started};
+  ops_.softmax(&tile);
+  const int32_t per_word = g_.word_elements();
+  ops_.gemm(o, g_.columns, probs_, g_.tile_keys / per_word, v_ + begin / per_word * kPanel,
+            g_.v_panel_words(), rows, g_.columns / kPanel, columns / per_word, started);
+  started = true;
+}
+
+void TileWorker::modify_scores(int32_t first_row, int32_t rows, int32_t first_key,
+                               int32_t columns) {
+  const ScoreMod& mod = problem_.score_mod;
+  const int64_t position = problem_.q_position(item_->sequence);
+  for (int32_t i = 0; i < rows; ++i) {
+    const int32_t row = first_row + i;
+    const int64_t q_position = position + token(row);
+    const int32_t head = q_head(row);
+    float* scores = scores_ + int64_t{i} * g_.tile_keys;
+    const ScoreMods mods{.scale = scale_,
+                         .softcap = mod.softcap,
+                         .alibi_slope = mod.alibi_slopes.empty()
+                                            ? 0.0F
+                                            : mod.alibi_slopes[static_cast<size_t>(head)],
+                         .first_delta = static_cast<float>(first_key - q_position)};
+    ops_.modify(scores, columns, &mods);
+    if (!is_interval_mask_ || mod.functor != nullptr) {
+      mask::apply(problem_, {item_->sequence, token(row), head, q_position}, first_key, columns,
+                  scores);
+    }
+  }
+}
+
+void TileWorker::write_partial() {
+  const int64_t first = kv_head_ * partials_.num_partial_rows + item_->partial_row;
+  float* sums = partials_.sums + first * 2;
+  for (int32_t row = 0; row < rows_; ++row) {
+    const auto r = static_cast<size_t>(row);
+    sums[2 * row] = m_[r];
+    sums[2 * row + 1] = l_[r];
+    if (started_[r / kRowGroup]) {
+      std::copy_n(o_ + int64_t{row} * g_.columns, g_.columns,
+                  partials_.o + (first + row) * g_.columns);
+    }
+  }
+}
+
+// Every piece counts down after its partial is written; the one that comes to zero sees them all.
+bool TileWorker::is_last_of_group() const {
+  int32_t& counter = partials_.counters[kv_head_ * partials_.num_merge_groups + item_->merge_group];
+  return std::atomic_ref<int32_t>(counter).fetch_sub(1, std::memory_order_acq_rel) == 1;
+}
+
+// In the order of the pieces, so that the result does not depend on who came last.
+void TileWorker::merge_group() {
+  const int64_t first =
+      kv_head_ * partials_.num_partial_rows + item_->partial_row - int64_t{item_->split} * rows_;
+  started_.fill(true);
+  for (int32_t row = 0; row < rows_; ++row) {
+    const auto r = static_cast<size_t>(row);
+    float* o = o_ + int64_t{row} * g_.columns;
+    float m = kNoKey;
+    float l = 0;
+    for (int32_t s = 0; s < item_->num_splits; ++s) {
+      const int64_t index = first + int64_t{s} * rows_ + row;
+      const float part_m = partials_.sums[2 * index];
+      const float part_l = partials_.sums[2 * index + 1];
+      if (part_l == 0) continue;  // saw no key: its O was never written
+      const float new_m = std::max(m, part_m);
+      // NaN sums reach the output whatever their maximum is.
+      const float a = m == kNoKey ? 0.0F : std::exp2(m - new_m);
+      const float b = part_m == kNoKey ? 1.0F : std::exp2(part_m - new_m);
+      if (l == 0) std::fill_n(o, g_.columns, 0.0F);
+      ops_.blend(o, partials_.o + index * g_.columns, g_.columns, a, b);
+      l = l * a + part_l * b;
+      m = new_m;
+    }
+    m_[r] = m;
+    l_[r] = l;
+  }
+}
+
+// Adds the sink, normalises, converts and stores.
+void TileWorker::write_rows() {
+  const core::Problem& p = problem_;
+  const int32_t b = item_->sequence;
+  const float v_scale = p.v_scale(kv_head_);
+  for (int32_t row = 0; row < rows_; ++row) {
+    const auto r = static_cast<size_t>(row);
+    const int32_t head = q_head(row);
+    float m = m_[r];
+    float l = l_[r];
+    float weight = 1;  // of the sums so far, once the sink may have raised the maximum
+    if (!p.sinks.empty() && !item_->is_padding) {
+      const float sink = p.sinks[static_cast<size_t>(head)] * kLog2e;
+      const float new_m = std::max(m, sink);
+      weight = m == kNoKey ? (l == 0 ? 0.0F : 1.0F) : std::exp2(m - new_m);
+      l = l * weight + std::exp2(sink - new_m);
+      m = new_m;
+    }
+    auto* out = static_cast<std::byte*>(p.out.data) +
+                p.row_offset(p.out, b, token(row), head) * size_bytes(p.out.dtype);
+    float* o = o_ + int64_t{row} * g_.columns;
+    const bool has_keys = l_[r] != 0;  // NaN counts: bad data must show
+    if (!has_keys) std::fill_n(o, g_.columns, 0.0F);
+    ops_.store(out, element(p.out.dtype), o, p.head_dim_vo, has_keys ? weight * v_scale / l : 1.0F);
+    if (p.lse.data != nullptr) {
+      static_cast<float*>(p.lse.data)[p.row_offset(p.lse, b, token(row), head)] =
+          l == 0 ? kNoKey : (m + std::log2(l)) * kLn2;
+    }
+    if (p.row_max.data != nullptr) {
+      static_cast<float*>(p.row_max.data)[p.row_offset(p.row_max, b, token(row), head)] =
+          m == kNoKey ? kNoKey : m * kLn2;
+    }
+  }
+}
+
+}  // namespace pagoda::cpu

@@ -1,0 +1,78 @@
+// TileWorker: computes one work item at a time on one thread, with the tile operations of one
+// instruction set. Knows nothing of threads except the merge counter.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/problem.hpp"
+#include "cpu/isa/tile_ops.hpp"
+#include "cpu/tile_geometry.hpp"
+#include "schedule/work_list.hpp"
+
+namespace pagoda::cpu {
+
+inline constexpr int32_t kMaxItemRows = 256;
+
+// Where split items leave their partial results, and the counters of pieces still to come.
+struct Partials {
+  int32_t* counters = nullptr;  // [num_kv_heads][num_merge_groups]
+  float* sums = nullptr;        // [num_kv_heads][num_partial_rows][2]: m, l
+  float* o = nullptr;           // [num_kv_heads][num_partial_rows][columns], not normalised
+  int64_t num_merge_groups = 0;
+  int64_t num_partial_rows = 0;
+};
+
+class TileWorker {
+ public:
+  TileWorker(const core::Problem& problem, const TileOps& ops, const TileGeometry& geometry,
+             const Partials& partials, std::byte* scratch);
+
+  void run(const schedule::WorkItem& item, int32_t kv_head);
+
+ private:
+  struct Group;  // one row group of the item
+
+  void begin_item(const schedule::WorkItem& item, int32_t kv_head);
+  void load_tile(int32_t first_key, int32_t count);
+  void compute_group(int32_t first_row, int32_t first_key, int32_t count);
+  void modify_scores(int32_t first_row, int32_t rows, int32_t first_key, int32_t columns);
+  void write_partial();
+  [[nodiscard]] bool is_last_of_group() const;
+  void merge_group();
+  void write_rows();
+
+  [[nodiscard]] int32_t token(int32_t row) const { return item_->token_begin + row / head_count_; }
+  [[nodiscard]] int32_t q_head(int32_t row) const {
+    return kv_head_ * problem_.group + item_->head_begin + row % head_count_;
+  }
+
+  const core::Problem& problem_;
+  const TileOps& ops_;
+  const TileGeometry& g_;
+  const Partials& partials_;
+  bool is_interval_mask_;
+  bool has_mods_;  // scores are rewritten between Q K^T and the softmax
+
+  // Scratch.
+  std::byte* q_;
+  float* o_;
+  float* scores_;
+  void* probs_;
+  float* k_;
+  float* v_;
+  void* convert_;
+
+  // The current item.
+  const schedule::WorkItem* item_ = nullptr;
+  int32_t kv_head_ = 0;
+  int32_t head_count_ = 1;
+  int32_t rows_ = 0;
+  float scale_ = 1;
+  std::array<int32_t, kMaxItemRows> lo_, hi_;  // visible keys of each row
+  std::array<float, kMaxItemRows> m_, l_;
+  std::array<bool, kMaxItemRows / kRowGroup> started_;
+};
+
+}  // namespace pagoda::cpu

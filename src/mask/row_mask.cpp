@@ -1,0 +1,133 @@
+#include "mask/row_mask.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <span>
+
+#include "core/int_math.hpp"
+#include "mask/interval.hpp"
+
+namespace pagoda::mask {
+namespace {
+
+// Bit i of the words: is key first_key + i kept?
+using KeepWords = std::array<uint32_t, kMaxRun / 32>;
+
+struct Run {
+  const core::Problem* problem;
+  RowPosition position;
+  int64_t first_key;
+  int32_t n;
+  int64_t seqlen_kv;
+};
+
+uint32_t low_ones(int64_t count) {
+  if (count <= 0) return 0;
+  return count >= 32 ? 0xffffffffU : (1U << count) - 1U;
+}
+
+void keep_interval(const Run& run, Interval keys, KeepWords& words) {
+  for (int32_t w = 0; w * 32 < run.n; ++w) {
+    const int64_t first = run.first_key + w * 32;
+    words[static_cast<size_t>(w)] = low_ones(keys.hi - first) & ~low_ones(keys.lo - first);
+  }
+}
+
+void keep_bits(const Run& run, const MaskNode& node, KeepWords& words) {
+  const int64_t words_per_row = core::ceil_div<int64_t>(run.seqlen_kv, 32);
+  const uint32_t* row = node.words + node.row_offsets[static_cast<size_t>(run.position.sequence)] +
+                        run.position.row * words_per_row;
+  const auto shift = static_cast<uint32_t>(run.first_key % 32);
+  for (int32_t w = 0; w * 32 < run.n; ++w) {
+    const int64_t index = run.first_key / 32 + w;
+    const uint32_t low = index < words_per_row ? row[index] : 0U;
+    const uint32_t high = index + 1 < words_per_row ? row[index + 1] : 0U;
+    words[static_cast<size_t>(w)] = shift == 0 ? low : (low >> shift) | (high << (32U - shift));
+  }
+}
+
+void keep_functor(const Run& run, const MaskNode& node, KeepWords& words) {
+  words.fill(0);
+  for (int32_t i = 0; i < run.n; ++i) {
+    if (node.functor(node.context, run.position.sequence, run.position.q_head,
+                     run.position.q_position, run.first_key + i)) {
+      words[static_cast<size_t>(i / 32)] |= 1U << static_cast<uint32_t>(i % 32);
+    }
+  }
+}
+
+void keep(const Run& run, int32_t root, KeepWords& words) {
+  const std::span<const MaskNode> nodes = run.problem->mask;
+  const MaskNode& node = nodes[static_cast<size_t>(root)];
+  switch (node.kind) {
+    case MaskKind::kBits: keep_bits(run, node, words); return;
+    case MaskKind::kFunctor: keep_functor(run, node, words); return;
+    case MaskKind::kAnd:
+    case MaskKind::kOr: {
+      KeepWords right{};
+      keep(run, node.lhs, words);
+      keep(run, node.rhs, right);
+      for (size_t w = 0; w < words.size(); ++w) {
+        words[w] = node.kind == MaskKind::kAnd ? words[w] & right[w] : words[w] | right[w];
+      }
+      return;
+    }
+    default:
+      keep_interval(
+          run, leaf_interval(node, run.position.sequence, run.position.q_position, run.seqlen_kv),
+          words);
+  }
+}
+
+void add_bias(const Run& run, const MaskNode& node, float* scores) {
+  const auto* data = static_cast<const float*>(node.tensor.data);
+  const auto& shape = node.tensor.shape;
+  const auto& strides = node.tensor.strides;
+  if (node.kind == MaskKind::kAdditive) {
+    const bool has_heads = node.tensor.rank == 4;
+    const size_t row_axis = has_heads ? 2 : 1;
+    int64_t offset = run.position.row * strides[row_axis] + run.first_key;
+    if (shape[0] > 1) offset += run.position.sequence * strides[0];
+    if (has_heads && shape[1] > 1) offset += run.position.q_head * strides[1];
+    for (int32_t i = 0; i < run.n; ++i) scores[i] += data[offset + i];
+    return;
+  }
+  const int64_t extent = (shape[1] - 1) / 2;
+  const float* row = data + run.position.q_head * strides[0];
+  const int64_t first = run.first_key - run.position.q_position + extent;  // index of scores[0]
+  const int64_t begin = std::max<int64_t>(0, -first);
+  const int64_t end = std::min<int64_t>(run.n, shape[1] - first);
+  for (int64_t i = begin; i < end; ++i) scores[i] += row[first + i];
+}
+
+}  // namespace
+
+void apply(const core::Problem& problem, const RowPosition& position, int64_t first_key, int32_t n,
+           float* scores) {
+  const Run run{&problem, position, first_key, n, problem.seqlen_kv(position.sequence)};
+  // Only keys that the sequence has: bias tensors end there.
+  const auto valid = static_cast<int32_t>(std::clamp<int64_t>(run.seqlen_kv - first_key, 0, n));
+  Run inside = run;
+  inside.n = valid;
+  for (const MaskNode& node : problem.mask) {
+    if (node.kind == MaskKind::kAdditive || node.kind == MaskKind::kRelativeBias) {
+      add_bias(inside, node, scores);
+    }
+  }
+  if (problem.score_mod.functor != nullptr) {
+    for (int32_t i = 0; i < valid; ++i) {
+      scores[i] = problem.score_mod.functor(problem.score_mod.context, scores[i], position.sequence,
+                                            position.q_head, position.q_position, first_key + i);
+    }
+  }
+  KeepWords words{};
+  keep(run, static_cast<int32_t>(problem.mask.size()) - 1, words);
+  for (int32_t i = 0; i < n; ++i) {
+    const bool is_kept =
+        ((words[static_cast<size_t>(i / 32)] >> static_cast<uint32_t>(i % 32)) & 1U) != 0;
+    if (!is_kept) scores[i] = -std::numeric_limits<float>::infinity();
+  }
+}
+
+}  // namespace pagoda::mask
