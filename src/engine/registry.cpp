@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "cpu/kernels.hpp"
 #include "cpu/reference.hpp"
 
 namespace pagoda::engine {
@@ -23,7 +24,12 @@ constexpr core::Kernel kReference{
 }  // namespace
 
 std::span<const core::Kernel> registry() {
-  static const std::vector<core::Kernel> kKernels{kReference};
+  static const std::vector<core::Kernel> kKernels = [] {
+    const auto cpu_kernels = cpu::kernels();
+    std::vector<core::Kernel> all(cpu_kernels.begin(), cpu_kernels.end());
+    all.push_back(kReference);
+    return all;
+  }();
   return kKernels;
 }
 

@@ -23,6 +23,8 @@ void begin(int rows) {
     config.row_bytes[t] = 64;
     config.rows[t] = t < 6 ? a_rows : 16;
   }
+  // GCC's intrinsic names only the first 8 bytes as read: without this the other stores vanish.
+  __asm__ volatile("" : : "r"(&config) : "memory");
   _tile_loadconfig(&config);
 }
 
