@@ -1,3 +1,4 @@
+// One row of a work item after another: gather, pack, Q K^T, softmax, P V, merge, store.
 #include "cpu/tile_worker.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Keep words of the mask expression, then biases; see the header for the contract.
 #include "mask/row_mask.hpp"
 
 #include <algorithm>

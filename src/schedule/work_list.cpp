@@ -1,3 +1,4 @@
+// Query tiles of all sequences, their splits, and the order in which workers take them.
 #include "schedule/work_list.hpp"
 
 #include <algorithm>
