@@ -1,8 +1,6 @@
 // Times the loops of kernels.hpp: best of several repeats, one thread and all threads, pinned.
 #include "bench/ceilings/ceilings.hpp"
 
-#include <sys/mman.h>
-
 #if defined(__linux__) && defined(__x86_64__)
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,6 +12,7 @@
 #include <cstring>
 #include <span>
 
+#include "bench/buffer.hpp"
 #include "bench/ceilings/kernels.hpp"
 #include "bench/machine.hpp"
 #include "pagoda/backend.hpp"
@@ -86,28 +85,6 @@ double measure_flops(PinnedPool& pool, int32_t workers, const ComputeKernel& ker
   return static_cast<double>(operations) * workers / seconds;
 }
 
-// Anonymous memory in huge pages where the system grants them.
-class Buffer {
- public:
-  explicit Buffer(int64_t bytes) : bytes_(static_cast<size_t>(bytes)) {
-    void* memory =
-        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return;
-    data_ = memory;
-    madvise(data_, bytes_, MADV_HUGEPAGE);
-  }
-  ~Buffer() {
-    if (data_ != nullptr) munmap(data_, bytes_);
-  }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  [[nodiscard]] char* data() const { return static_cast<char*>(data_); }
-
- private:
-  void* data_ = nullptr;
-  size_t bytes_;
-};
-
 using ReadFunction = uint64_t (*)(const void*, int64_t);
 
 ReadFunction widest_read(const std::vector<std::string>& levels) {
@@ -119,7 +96,7 @@ ReadFunction widest_read(const std::vector<std::string>& levels) {
 }
 
 // Every worker reads a piece of its own, `passes` times.
-double measure_read(PinnedPool& pool, int32_t workers, ReadFunction read, const char* data,
+double measure_read(PinnedPool& pool, int32_t workers, ReadFunction read, const std::byte* data,
                     int64_t bytes, int64_t passes) {
   volatile uint64_t sink = 0;
   const double seconds = best_seconds(pool, workers, [&](int32_t i) {
