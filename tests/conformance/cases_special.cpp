@@ -129,23 +129,22 @@ void add_huge_offsets(CaseList& list) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     Case c = typed(dtype);
     c.lengths = {"mixed", {{1, 50}, {6, 20}}};
-    c.page_id_step = 1'500'000;  // * 16 * 64 elements
+    c.page_id_step = 500'000;  // * 16 * 64 elements
     c.tag = "hugepageids";
     list.add(c);
     c.page_layout = PageLayout::kHND;
     c.storage = KVStorage::kInterleaved;
     list.add(c);
     c.page_id_step = 1;
-    c.outer_gap = (int64_t{1} << 30) + 3;
+    c.outer_gap = (int64_t{1} << 28) + 3;
     c.tag = "hugepagestride";
     list.add(c);
     c.storage = KVStorage::kSeparate;
     c.page_layout = PageLayout::kNHD;
     c.outer_gap = 0;
-    c.page_size = 4;
-    c.middle_gap = (int64_t{1} << 28) + 1;  // between the rows of a page
+    c.middle_gap = (int64_t{1} << 25) + 1;  // between the rows of a page
     c.is_q_ragged = false;
-    c.lengths = {"decode", {{1, 14}}};
+    c.lengths = {"decode", {{1, 40}}};
     c.tag = "hugerowstride";
     list.add(c);
     c = typed(dtype);

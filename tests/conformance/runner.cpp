@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <new>
 
 #include "pagoda/backend.hpp"
 
@@ -29,6 +31,27 @@ Outcome from_status(const Status& status) {
       status.code() == StatusCode::kUnsupported ? Verdict::kSkipped : Verdict::kFailed;
   outcome.message = status.message();
   return outcome;
+}
+
+// nullptr where this machine does not give the case its address space.
+std::unique_ptr<CaseRunner> make_runner(const Case& c) {
+  try {
+    return std::make_unique<CaseRunner>(c);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+Outcome run_on(CaseRunner* runner, const Target& target) {
+  if (runner == nullptr) {
+    return from_status(Status::unsupported("", "not enough memory or address space for the data"));
+  }
+  if (!target.isa_level.empty()) {
+    if (const Status status = set_cpu_isa_level(target.isa_level); !status) {
+      return from_status(status);
+    }
+  }
+  return runner->run(target.options);
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -152,14 +175,13 @@ RunSummary run_cases(std::span<const Case* const> cases, std::span<const Target>
   int32_t done = 0;
   bool goes_on = true;
   for (size_t i = 0; i < cases.size() && goes_on; ++i) {
-    CaseRunner runner(*cases[i]);
+    std::unique_ptr<CaseRunner> runner = make_runner(*cases[i]);
     for (size_t t = 0; t < targets.size() && goes_on; ++t) {
-      const Target& target = targets[t];
+      CaseReport report;
+      report.test_case = cases[i];
+      report.target = targets[t].label;
       const auto case_start = std::chrono::steady_clock::now();
-      CaseReport report{.test_case = cases[i], .target = target.label, .outcome = {}};
-      const Status level =
-          target.isa_level.empty() ? Status{} : set_cpu_isa_level(target.isa_level);
-      report.outcome = level.ok() ? runner.run(target.options) : from_status(level);
+      report.outcome = run_on(runner.get(), targets[t]);
       report.seconds = seconds_since(case_start);
       switch (report.outcome.verdict) {
         case Verdict::kPassed: ++summary.passed; break;
@@ -170,8 +192,7 @@ RunSummary run_cases(std::span<const Case* const> cases, std::span<const Target>
       if (progress) goes_on = progress(report, ++done, total);
     }
   }
-  // Always one of cpu_isa_levels().
-  static_cast<void>(set_cpu_isa_level(level_before));
+  static_cast<void>(set_cpu_isa_level(level_before));  // it was valid when it was read
   summary.seconds = seconds_since(start);
   return summary;
 }
