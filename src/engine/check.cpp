@@ -147,7 +147,7 @@ Status check_written(std::string_view name, const ConstTensor& tensor) {
   };
   std::array<Dim, kMaxRank> dims{};
   size_t count = 0;
-  for (int32_t d = 0; d < tensor.rank; ++d) {
+  for (int32_t d = tensor.rank - 1; d >= 0; --d) {  // of equal strides the outer one is blamed
     const int64_t extent = tensor.shape[static_cast<size_t>(d)];
     if (extent == 0) return {};
     if (extent == 1) continue;

@@ -1,0 +1,80 @@
+// Bad out, lse and row_max.
+#include "bad_call.hpp"
+
+namespace pagoda::test {
+
+std::span<const BadCall> bad_outputs() {
+  static constexpr BadCall kRows[] = {
+      {"out_absent", Base::kDense, [](ValidCall& c) { c.a.out = {}; }, "out.rank",
+       "out is required"},
+      {"out_null", Base::kDense, [](ValidCall& c) { c.a.out.data = nullptr; }, "out.data",
+       "needs memory"},
+      {"out_of_rank_3", Base::kDense, [](ValidCall& c) { c.a.out.rank = 3; }, "out.rank",
+       "must be 4 [batch, seqlen_q, num_q_heads, head_dim_vo]"},
+      {"out_of_fewer_rows", Base::kRagged, [](ValidCall& c) { c.a.out.shape[0] = 4; },
+       "out.shape[0]", "must equal total_q = 5"},
+      {"out_of_another_batch", Base::kDense, [](ValidCall& c) { c.a.out.shape[0] = 1; },
+       "out.shape[0]", "must equal batch = 2"},
+      {"out_of_fewer_heads", Base::kDense, [](ValidCall& c) { c.a.out.shape[2] = 2; },
+       "out.shape[2]", "must equal num_q_heads = 4"},
+      {"out_of_q_head_dim", Base::kDense, [](ValidCall& c) { c.a.out.shape[3] = 16; },
+       "out.shape[3]", "must equal head_dim_vo = 8"},
+      {"out_of_another_dtype", Base::kDense, [](ValidCall& c) { c.a.out.dtype = DType::kF16; },
+       "out.dtype", "must be fp32, the dtype of q"},
+      {"out_fp8_under_fp8", Base::kFp8,
+       [](ValidCall& c) {
+         c.a.q.dtype = DType::kF8E4M3;
+         c.a.out.dtype = DType::kF8E4M3;
+       },
+       "out.dtype", "must be bf16 where q is fp8_e4m3"},
+      {"out_on_a_gpu", Base::kDense, [](ValidCall& c) { c.a.out.device.type = DeviceType::kCuda; },
+       "out.device", "host memory"},
+      {"out_rows_all_the_same", Base::kDense, [](ValidCall& c) { c.a.out.strides[1] = 0; },
+       "out.strides[1]", "must not overlap"},
+      {"out_heads_overlap", Base::kRagged, [](ValidCall& c) { c.a.out.strides[1] = 7; },
+       "out.strides[1]", "at least 8 in magnitude"},
+      {"out_sequences_overlap", Base::kDense, [](ValidCall& c) { c.a.out.strides[0] = 95; },
+       "out.strides[0]", "at least 96 in magnitude"},
+      {"out_is_k", Base::kDense,
+       [](ValidCall& c) { c.a.out.data = const_cast<void*>(c.dense().k.data); }, "out.data",
+       "inside kv.k"},
+      {"out_is_v", Base::kBlockTable,
+       [](ValidCall& c) { c.a.out.data = const_cast<void*>(c.paged().v.data); }, "out.data",
+       "inside kv.v"},
+      {"out_is_q", Base::kRagged,
+       [](ValidCall& c) { c.a.out.data = const_cast<void*>(c.a.q.data); }, "out.data", "inside q"},
+      {"out_inside_q", Base::kDense,
+       [](ValidCall& c) { c.a.out.data = static_cast<float*>(const_cast<void*>(c.a.q.data)) + 4; },
+       "out.data", "inside q"},
+      {"lse_of_another_dtype", Base::kCsr, [](ValidCall& c) { c.a.lse.dtype = DType::kF16; },
+       "lse.dtype", "must be fp32"},
+      {"lse_with_a_head_dim", Base::kDense, [](ValidCall& c) { c.a.lse.rank = 4; }, "lse.rank",
+       "must be 3 [batch, seqlen_q, num_q_heads]"},
+      {"lse_transposed", Base::kRagged,
+       [](ValidCall& c) {
+         c.a.lse.shape = {4, 5};
+         c.a.lse.strides = {5, 1};
+       },
+       "lse.shape[0]", "must equal total_q = 5"},
+      {"lse_rows_overlap", Base::kRagged, [](ValidCall& c) { c.a.lse.strides[0] = 3; },
+       "lse.strides[0]", "at least 4 in magnitude"},
+      {"lse_null", Base::kDense, [](ValidCall& c) { c.a.lse.data = nullptr; }, "lse.data",
+       "needs memory"},
+      {"lse_misaligned", Base::kDense,
+       [](ValidCall& c) { c.a.lse.data = static_cast<std::byte*>(c.a.lse.data) + 3; }, "lse.data",
+       "multiple of the element size, 4"},
+      {"lse_is_out", Base::kDense, [](ValidCall& c) { c.a.lse.data = c.a.out.data; }, "lse.data",
+       "inside out"},
+      {"row_max_is_lse", Base::kDense, [](ValidCall& c) { c.a.row_max.data = c.a.lse.data; },
+       "row_max.data", "inside lse"},
+      {"row_max_of_fewer_heads", Base::kRagged, [](ValidCall& c) { c.a.row_max.shape[1] = 3; },
+       "row_max.shape[1]", "must equal num_q_heads = 4"},
+      {"row_max_of_another_dtype", Base::kDense,
+       [](ValidCall& c) { c.a.row_max.dtype = DType::kBF16; }, "row_max.dtype", "must be fp32"},
+      {"row_max_not_contiguous", Base::kDense, [](ValidCall& c) { c.a.row_max.strides[2] = 3; },
+       "row_max.strides[2]", "contiguous"},
+  };
+  return kRows;
+}
+
+}  // namespace pagoda::test
