@@ -4,7 +4,10 @@
 namespace pagoda {
 
 std::vector<BackendInfo> backends() {
-  return {{.name = "reference",
+  return {{.name = "cpu",
+           .is_available = true,
+           .description = "tiled kernels, up to " + cpu_isa_level() + " on this machine"},
+          {.name = "reference",
            .is_available = true,
            .description = "the definition: naive, double precision, one thread"}};
 }
