@@ -74,15 +74,17 @@ void print_ceilings(const bench::Ceilings& ceilings) {
                {fmt::format("{} threads", ceilings.threads), Align::kRight},
                {""}});
   for (const bench::ComputeCeiling& c : ceilings.compute) {
-    table.add({"  " + c.dtype + " multiply-add", c.isa,
+    const bool is_exp = c.dtype == "exp";
+    table.add({"  " + c.dtype + (is_exp ? "" : " multiply-add"), c.isa,
                fmt::format("{:.1f}", c.flops.one_thread * 1e-9),
-               fmt::format("{:.1f}", c.flops.all_threads * 1e-9), "GFLOP/s  " + c.instruction});
+               fmt::format("{:.1f}", c.flops.all_threads * 1e-9),
+               (is_exp ? "G/s      " : "GFLOP/s  ") + c.instruction});
   }
   for (const bench::MemoryCeiling& m : ceilings.memory) {
-    table.add(
-        {"  " + m.level + " read", "", fmt::format("{:.1f}", m.bytes.one_thread * 1e-9),
-         fmt::format("{:.1f}", m.bytes.all_threads * 1e-9),
-         fmt::format("GB/s  {} a thread", format_bytes(static_cast<double>(m.working_set_bytes)))});
+    table.add({"  " + m.level + " read", "", fmt::format("{:.1f}", m.bytes.one_thread * 1e-9),
+               fmt::format("{:.1f}", m.bytes.all_threads * 1e-9),
+               fmt::format("GB/s     {} a thread",
+                           format_bytes(static_cast<double>(m.working_set_bytes)))});
   }
   table.print();
 }

@@ -4,7 +4,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/check.hpp"
+#include "cli/explain.hpp"
 #include "cli/info.hpp"
+#include "cli/run.hpp"
 #include "cli/terminal.hpp"
 
 int main(int argc, char** argv) {
@@ -15,6 +18,9 @@ int main(int argc, char** argv) {
       "'pagoda COMMAND --help' explains one command. Exit codes: 0 success, 1 a check "
       "failed, 2 the call is wrong.");
   pagoda::cli::add_info_command(app);
+  pagoda::cli::add_check_command(app);
+  pagoda::cli::add_run_command(app);
+  pagoda::cli::add_explain_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {  // a command set its exit code

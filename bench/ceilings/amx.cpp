@@ -15,11 +15,14 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
+// In static storage: GCC's _tile_loadconfig declares only the first eight bytes as read, and the
+// rest of a local would not be stored.
+const TileConfig kTileConfig;
+
 }  // namespace
 
 int64_t bf16_rounds_amx(int64_t rounds) {
-  const TileConfig config;
-  _tile_loadconfig(&config);
+  _tile_loadconfig(&kTileConfig);
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);

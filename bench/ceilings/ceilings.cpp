@@ -1,8 +1,6 @@
 // Times the loops of kernels.hpp: best of several repeats, one thread and all threads, pinned.
 #include "bench/ceilings/ceilings.hpp"
 
-#include <sys/mman.h>
-
 #if defined(__linux__) && defined(__x86_64__)
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,8 +10,9 @@
 #include <array>
 #include <chrono>
 #include <cstring>
-#include <span>
+#include <string_view>
 
+#include "bench/buffer.hpp"
 #include "bench/ceilings/kernels.hpp"
 #include "bench/machine.hpp"
 #include "pagoda/backend.hpp"
@@ -30,12 +29,14 @@ struct ComputeKernel {
   const char* instruction;
   int64_t (*rounds)(int64_t);
 };
-constexpr std::array<ComputeKernel, 5> kComputeKernels = {{
+constexpr std::array<ComputeKernel, 7> kComputeKernels = {{
     {"fp32", "scalar", "mulps + addps (xmm)", fp32_rounds_scalar},
     {"fp32", "avx2", "vfmadd (ymm)", fp32_rounds_avx2},
     {"fp32", "avx512", "vfmadd (zmm)", fp32_rounds_avx512},
     {"bf16", "avx512_bf16", "vdpbf16ps (zmm)", bf16_rounds_avx512_bf16},
     {"bf16", "amx", "tdpbf16ps (tile)", bf16_rounds_amx},
+    {"exp", "avx2", "degree 5 (ymm)", exp_rounds_avx2},
+    {"exp", "avx512", "degree 5 (zmm)", exp_rounds_avx512},
 }};
 constexpr std::array<const char*, 5> kLevels = {"scalar", "avx2", "avx512", "avx512_bf16", "amx"};
 
@@ -86,28 +87,6 @@ double measure_flops(PinnedPool& pool, int32_t workers, const ComputeKernel& ker
   return static_cast<double>(operations) * workers / seconds;
 }
 
-// Anonymous memory in huge pages where the system grants them.
-class Buffer {
- public:
-  explicit Buffer(int64_t bytes) : bytes_(static_cast<size_t>(bytes)) {
-    void* memory =
-        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return;
-    data_ = memory;
-    madvise(data_, bytes_, MADV_HUGEPAGE);
-  }
-  ~Buffer() {
-    if (data_ != nullptr) munmap(data_, bytes_);
-  }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  [[nodiscard]] char* data() const { return static_cast<char*>(data_); }
-
- private:
-  void* data_ = nullptr;
-  size_t bytes_;
-};
-
 using ReadFunction = uint64_t (*)(const void*, int64_t);
 
 ReadFunction widest_read(const std::vector<std::string>& levels) {
@@ -119,7 +98,7 @@ ReadFunction widest_read(const std::vector<std::string>& levels) {
 }
 
 // Every worker reads a piece of its own, `passes` times.
-double measure_read(PinnedPool& pool, int32_t workers, ReadFunction read, const char* data,
+double measure_read(PinnedPool& pool, int32_t workers, ReadFunction read, const std::byte* data,
                     int64_t bytes, int64_t passes) {
   volatile uint64_t sink = 0;
   const double seconds = best_seconds(pool, workers, [&](int32_t i) {
@@ -144,21 +123,27 @@ void measure_memory(PinnedPool& pool, const Machine& machine,
   const Buffer buffer(dram_total);
   if (buffer.data() == nullptr) return;
   std::memset(buffer.data(), 1, static_cast<size_t>(dram_total));
-  const auto measure = [&](const char* level, int64_t one, int64_t all, int64_t passes) {
+  const auto measure = [&](const char* level, int64_t capacity, int64_t one, int64_t all,
+                           int64_t passes) {
     one = round_to_kib(one);
     all = round_to_kib(all);
     if (all <= 0) return;
-    result.memory.push_back({level, all,
-                             Rate{measure_read(pool, 1, read, buffer.data(), one, passes),
-                                  measure_read(pool, threads, read, buffer.data(), all, passes)}});
+    MemoryCeiling ceiling{.level = level,
+                          .working_set_bytes = all,
+                          .capacity_bytes = capacity,
+                          .is_shared = std::string_view(level) == "L3",
+                          .bytes = {}};
+    ceiling.bytes.one_thread = measure_read(pool, 1, read, buffer.data(), one, passes);
+    ceiling.bytes.all_threads = measure_read(pool, threads, read, buffer.data(), all, passes);
+    result.memory.push_back(ceiling);
   };
   const int64_t l2 = machine.cache_bytes(2);
   const int64_t l3 = machine.cache_bytes(3);
-  if (l2 > 0) measure("L2", l2 / 2, l2 / 2, 32);
+  if (l2 > 0) measure("L2", l2, l2 / 2, l2 / 2, 32);
   // A quarter of the last cache, shared by the workers, but beyond the private caches of each.
   const int64_t l3_piece = std::max(l3 / 4 / threads, 2 * l2);
-  if (l3 > 4 * l2 && l3_piece * threads < l3) measure("L3", l3_piece, l3_piece, 2);
-  measure("DRAM", dram_total, dram_total / threads, 1);
+  if (l3 > 4 * l2 && l3_piece * threads < l3) measure("L3", l3, l3_piece, l3_piece, 2);
+  measure("DRAM", 0, dram_total, dram_total / threads, 1);
 }
 
 double measure_clock() {
@@ -183,10 +168,18 @@ double Rate::at(int32_t count, int32_t all) const {
 Rate Ceilings::flops(const std::string& dtype, const std::string& isa) const {
   Rate best;
   for (const ComputeCeiling& ceiling : compute) {
-    const bool counts = ceiling.dtype == dtype || ceiling.dtype == "fp32";
+    const bool counts = ceiling.dtype == "fp32" || (ceiling.dtype == "bf16" && dtype == "bf16");
     if (counts && rank(ceiling.isa) <= rank(isa) && ceiling.flops.one_thread > best.one_thread) {
       best = ceiling.flops;
     }
+  }
+  return best;
+}
+
+Rate Ceilings::exponentials(const std::string& isa) const {
+  Rate best;
+  for (const ComputeCeiling& ceiling : compute) {
+    if (ceiling.dtype == "exp" && rank(ceiling.isa) <= rank(isa)) best = ceiling.flops;
   }
   return best;
 }

@@ -17,15 +17,17 @@ struct Rate {
 };
 
 struct ComputeCeiling {
-  std::string dtype;        // "fp32" or "bf16"
+  std::string dtype;        // "fp32" or "bf16"; "exp": exponentials instead of operations
   std::string isa;          // a level of cpu_isa_levels()
   std::string instruction;  // "vfmadd (zmm)"
   Rate flops;
 };
 
 struct MemoryCeiling {
-  std::string level;          // "L2", "L3", "DRAM"
-  int64_t working_set_bytes;  // per thread
+  std::string level;              // "L2", "L3", "DRAM"
+  int64_t working_set_bytes = 0;  // that each thread read
+  int64_t capacity_bytes = 0;     // of one instance; 0 = no limit
+  bool is_shared = false;         // one instance for all threads
   Rate bytes;
 };
 
@@ -38,6 +40,8 @@ struct Ceilings {
   // The highest compute ceiling of a dtype at or below an ISA level; bf16 falls back to fp32 where
   // the machine has no bf16 instruction. Zero rates where nothing was measured.
   [[nodiscard]] Rate flops(const std::string& dtype, const std::string& isa) const;
+  // Exponentials of the widest vectors at or below an ISA level.
+  [[nodiscard]] Rate exponentials(const std::string& isa) const;
   [[nodiscard]] Rate dram() const;
 };
 

@@ -4,29 +4,32 @@
 namespace pagoda::bench {
 namespace {
 
-// The widest vector of the baseline (SSE2 on x86-64); GCC and Clang lower it on any machine.
-using Float4 = float __attribute__((vector_size(16)));
+constexpr float kOnes[4] = {1, 1, 1, 1};
 using Word2 = uint64_t __attribute__((vector_size(16)));
-constexpr int kChains = 12;
 
 }  // namespace
 
+// SSE2 has no fused multiply-add: six products and six sums a round, each chain on its own.
 int64_t fp32_rounds_scalar(int64_t rounds) {
-  Float4 sum[kChains];
-  for (auto& s : sum) s = Float4{1, 1, 1, 1};
-  Float4 factor = {0.999F, 0.999F, 0.999F, 0.999F};
-  for (int64_t r = 0; r < rounds; ++r) {
-#pragma GCC unroll 12
-    for (int i = 0; i < kChains; ++i) {
-      sum[i] = sum[i] * factor + factor;
-#if defined(__x86_64__)
-      __asm__ volatile("" : "+x"(sum[i]));  // keeps every step
-#endif
-    }
-  }
-  volatile float sink = 0;
-  for (auto& s : sum) sink = sink + s[0];
-  return rounds * kChains * 8;
+  int64_t left = rounds;
+  __asm__ volatile(
+      ".irp chain, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12\n"
+      "movups (%1), %%xmm\\chain\n"
+      ".endr\n"
+      "1:\n"
+      ".irp chain, 0, 1, 2, 3, 4, 5\n"
+      "mulps %%xmm12, %%xmm\\chain\n"
+      ".endr\n"
+      ".irp chain, 6, 7, 8, 9, 10, 11\n"
+      "addps %%xmm12, %%xmm\\chain\n"
+      ".endr\n"
+      "dec %0\n"
+      "jnz 1b\n"
+      : "+r"(left)
+      : "r"(kOnes)
+      : "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",
+        "xmm9", "xmm10", "xmm11", "xmm12");
+  return rounds * 12 * 4;
 }
 
 uint64_t read_scalar(const void* data, int64_t bytes) {
@@ -48,9 +51,7 @@ void count_cycles_scalar(int64_t rounds) {
 #pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) {
       value += static_cast<uint64_t>(r);
-#if defined(__x86_64__)
       __asm__ volatile("" : "+r"(value));
-#endif
     }
   }
   volatile uint64_t sink = value;

@@ -1,0 +1,86 @@
+// Turns --backend, --kernel, --isa and --threads into Options.
+#include "cli/engine_options.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "bench/pinned_pool.hpp"
+#include "cli/terminal.hpp"
+#include "pagoda/backend.hpp"
+
+namespace pagoda::cli {
+namespace {
+
+constexpr int32_t kMaxThreads = 4096;
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+void add_engine_options(CLI::App& command, EngineFlags& flags) {
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    command.add_option(name, value, help)->group("Engine");
+  };
+  add("--backend", flags.backend, "Back end (default cpu; 'pagoda info' lists them)");
+  add("--kernel", flags.kernel, "Force one kernel by name");
+  add("--isa", flags.isa, "Use at most this ISA level: scalar, avx2, avx512, avx512_bf16, amx");
+  add("--threads", flags.threads,
+      "Worker threads, each pinned to one CPU (default: the library's own executor, unpinned)");
+  command
+      .add_flag("--batch-invariant", flags.is_batch_invariant,
+                "Make each sequence's result independent of the rest of the batch")
+      ->group("Engine");
+}
+
+void require_backend(const std::string& flag, const std::string& backend) {
+  std::vector<std::string> names;
+  for (const BackendInfo& info : backends()) names.push_back(info.name);
+  if (!contains(names, backend)) {
+    fail(fmt::format("{}: no back end '{}' in this build; there are: {}", flag, backend,
+                     fmt::join(names, ", ")));
+  }
+}
+
+void use_isa_level(const std::string& flag, const std::string& level) {
+  const std::vector<std::string> levels = cpu_isa_levels();
+  if (!contains(levels, level)) {
+    fail(fmt::format("{}: '{}' is not a level of this machine; it has: {}", flag, level,
+                     fmt::join(levels, ", ")));
+  }
+  const Status status = set_cpu_isa_level(level);
+  if (!status) fail(fmt::format("{}: {}", flag, status.message()));
+}
+
+EngineSetup::EngineSetup(const EngineFlags& flags) {
+  require_backend("--backend", flags.backend);
+  if (!flags.kernel.empty()) {
+    const std::vector<std::string> names = kernels(flags.backend);
+    if (!contains(names, flags.kernel)) {
+      fail(fmt::format("--kernel: no kernel '{}' in back end '{}'; there are: {}", flags.kernel,
+                       flags.backend, fmt::join(names, ", ")));
+    }
+  }
+  if (flags.threads < 0 || flags.threads > kMaxThreads) {
+    fail(fmt::format("--threads: {} is not from 0 to {}", flags.threads, kMaxThreads));
+  }
+  if (!flags.isa.empty()) use_isa_level("--isa", flags.isa);
+  if (flags.threads > 0) {
+    const auto cpus = static_cast<int32_t>(bench::allowed_cpus().size());
+    if (flags.threads > cpus) {
+      warn(fmt::format("--threads: {} workers share {} CPUs", flags.threads, cpus));
+    }
+    executor_ = std::make_unique<bench::PinnedPool>(flags.threads);
+  }
+  options_.backend = flags.backend;
+  options_.kernel = flags.kernel;
+  options_.is_batch_invariant = flags.is_batch_invariant;
+  options_.executor = executor_ ? executor_.get() : &default_executor();
+}
+
+}  // namespace pagoda::cli

@@ -1,0 +1,12 @@
+// `pagoda explain`: which kernels were considered for a problem, and why each was refused.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace pagoda::cli {
+
+void add_explain_command(CLI::App& app);
+
+}  // namespace pagoda::cli

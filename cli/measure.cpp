@@ -1,0 +1,182 @@
+// Timing and comparison.
+#include "cli/measure.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fmt/format.h>
+#include <limits>
+#include <random>
+#include <utility>
+
+#include "cli/terminal.hpp"
+#include "core/element.hpp"
+#include "core/problem.hpp"
+#include "cpu/reference.hpp"
+#include "engine/validate.hpp"
+
+namespace pagoda::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+Plan make_plan(const Attention& attention, const Options& options) {
+  Result<Plan> planned = pagoda::plan(attention, options);
+  if (!planned) fail(planned.status().message());
+  return *std::move(planned);
+}
+
+// Products of 16-bit values are exact in fp32; what is lost is the rounding of the probabilities
+// and of the output (2^-9 for bf16, 2^-12 for fp16), a few of them in the worst element of a row.
+double tolerance_of(const ProblemSpec& spec) {
+  switch (spec.dtype) {
+    case DType::kF32: return 5e-5;
+    case DType::kF16: return 4e-3;
+    case DType::kBF16:
+    case DType::kF8E4M3: return 2e-2;
+  }
+  return 0;
+}
+
+struct SampledRow {
+  int32_t sequence;
+  int64_t row;
+};
+
+std::vector<SampledRow> sample_rows(const core::Problem& problem, int64_t count, uint64_t seed) {
+  std::vector<int32_t> nonempty;
+  for (int32_t b = 0; b < problem.batch; ++b) {
+    if (problem.seqlen_q(b) > 0) nonempty.push_back(b);
+  }
+  std::vector<SampledRow> rows;
+  if (nonempty.empty() || count <= 0) return rows;
+  rows.push_back({nonempty.front(), 0});
+  if (count > 1) rows.push_back({nonempty.back(), problem.seqlen_q(nonempty.back()) - 1});
+  std::mt19937_64 generator(seed + 99);
+  while (static_cast<int64_t>(rows.size()) < count) {
+    const int32_t b = nonempty[generator() % nonempty.size()];
+    rows.push_back(
+        {b, static_cast<int64_t>(generator() % static_cast<uint64_t>(problem.seqlen_q(b)))});
+  }
+  return rows;
+}
+
+// NaN and infinity, which no finite tolerance admits, become infinity.
+double finite_or_infinity(double value) {
+  return std::isfinite(value) ? value : std::numeric_limits<double>::infinity();
+}
+
+double error_of_row(const core::Problem& p, const SampledRow& at,
+                    const std::vector<double>& expected) {
+  double worst = 0;
+  const auto dim = static_cast<size_t>(p.head_dim_vo);
+  for (int32_t h = 0; h < p.num_q_heads; ++h) {
+    const int64_t offset = p.row_offset(p.out, at.sequence, at.row, h);
+    const double* row = expected.data() + static_cast<size_t>(h) * dim;
+    double scale = 1e-30, difference = 0;
+    for (size_t i = 0; i < dim; ++i) {
+      scale = std::max(scale, std::abs(row[i]));
+      const double got =
+          core::load_element(p.out.data, p.out.dtype, offset + static_cast<int64_t>(i));
+      difference = std::max(difference, finite_or_infinity(std::abs(got - row[i])));
+    }
+    worst = std::max(worst, difference / scale);
+  }
+  return worst;
+}
+
+double error_of_lse(const core::Problem& p, const SampledRow& at,
+                    const std::vector<double>& expected) {
+  double worst = 0;
+  for (int32_t h = 0; h < p.num_q_heads; ++h) {
+    const double got =
+        core::load_element(p.lse.data, DType::kF32, p.row_offset(p.lse, at.sequence, at.row, h));
+    const double wanted = expected[static_cast<size_t>(h)];
+    if (std::isinf(wanted) && got == wanted) continue;
+    worst = std::max(worst, finite_or_infinity(std::abs(got - wanted)));
+  }
+  return worst;
+}
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const size_t middle = values.size() / 2;
+  std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(middle), values.end());
+  if (values.size() % 2 == 1) return values[middle];
+  const double upper = values[middle];
+  return (*std::max_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(middle)) +
+          upper) /
+         2;
+}
+
+PlannedProblem::PlannedProblem(const ProblemSpec& spec, const Options& options)
+    : spec_(spec),
+      options_(options),
+      buffers_(spec, /*has_data=*/true),
+      plan_(make_plan(buffers_.attention(), options)),
+      workspace_(plan_.workspace_bytes()) {
+  if (workspace_.data() == nullptr) {
+    fail(fmt::format("no memory for a workspace of {} bytes", plan_.workspace_bytes()));
+  }
+}
+
+double PlannedProblem::run_once() {
+  const auto start = Clock::now();
+  const Status status = pagoda::run(plan_, buffers_.attention(), workspace_.span());
+  const double seconds = since(start);
+  if (!status) fail(status.message(), kExitFailed);
+  return seconds;
+}
+
+std::vector<double> PlannedProblem::time_runs(int64_t iterations) {
+  std::vector<double> seconds;
+  for (int64_t i = 0; i < iterations; ++i) seconds.push_back(run_once());
+  return seconds;
+}
+
+std::vector<double> PlannedProblem::time_plans(int64_t iterations) {
+  std::vector<double> seconds;
+  for (int64_t i = 0; i < iterations; ++i) {
+    const auto start = Clock::now();
+    const Result<Plan> planned = pagoda::plan(buffers_.attention(), options_);
+    seconds.push_back(since(start));
+    if (!planned) fail(planned.status().message(), kExitFailed);
+  }
+  return seconds;
+}
+
+bench::Work PlannedProblem::work() const {
+  const double flops_a_pair = 2.0 * static_cast<double>(spec_.head_dim_qk + spec_.vo());
+  return {.flops = plan_.flops(),
+          .exponentials = plan_.flops() / flops_a_pair,
+          .bytes = plan_.kv_bytes() + static_cast<double>(buffers_.q_bytes()) +
+                   static_cast<double>(buffers_.out_bytes()),
+          .dtype = spec_.dtype == DType::kF32 ? "fp32" : "bf16"};
+}
+
+ErrorReport compare_with_reference(const ProblemSpec& spec, const ProblemBuffers& buffers,
+                                   int64_t rows) {
+  ErrorReport report{.tolerance = tolerance_of(spec)};
+  const Result<core::Problem> valid = engine::validate(buffers.attention(), Options{});
+  if (!valid) fail(valid.status().message());
+  const core::Problem& problem = *valid;
+  const auto heads = static_cast<size_t>(problem.num_q_heads);
+  std::vector<double> out(heads * static_cast<size_t>(problem.head_dim_vo)), lse(heads);
+  for (const SampledRow& at : sample_rows(problem, rows, spec.seed)) {
+    cpu::reference_row(problem, at.sequence, at.row, out.data(), lse.data(), nullptr);
+    report.max_relative = std::max(report.max_relative, error_of_row(problem, at, out));
+    if (problem.lse.data != nullptr) {
+      report.max_lse = std::max(report.max_lse, error_of_lse(problem, at, lse));
+    }
+    ++report.rows;
+  }
+  return report;
+}
+
+}  // namespace pagoda::cli
