@@ -16,6 +16,7 @@ LAYERS = [
     ["src/kernels", "src/cpu"],
     ["src/engine"],
     ["src/capi", "src/distributed"],
+    ["tests/conformance"],  # the table that `pagoda check` shares with the tests
     ["bench"],
     ["cli"],
 ]
@@ -60,7 +61,7 @@ def layer_of(path):
 
 def resolve(root, path, name):
     """The repository file that `#include "name"` in `path` means, or None."""
-    for base in (root / "include", root / "src", root):
+    for base in (root / "include", root / "src", root, root / "tests"):
         candidate = base / name
         if candidate.is_file():
             return pathlib.Path(candidate.resolve().relative_to(root.resolve()))
