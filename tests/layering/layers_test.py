@@ -19,6 +19,13 @@ class Repository(unittest.TestCase):
     def test_every_file_opens_with_a_comment(self):
         self.assertEqual([], rules.check_opening_comments(ROOT))
 
+    def test_examples_and_readme_stay_short(self):
+        examples = sorted((ROOT / "examples").glob("*.cpp"))
+        self.assertGreater(len(examples), 0)
+        limits = {path: 80 for path in examples} | {ROOT / "README.md": 150}
+        for path, limit in limits.items():
+            self.assertLessEqual(len(path.read_text().splitlines()), limit, path)
+
 
 class TheCheckItself(unittest.TestCase):
     """Small trees with one fault each."""
