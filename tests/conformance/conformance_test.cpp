@@ -1,4 +1,5 @@
 // The whole table on every back end of this build, on the CPU's at every instruction-set level.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
 #include <vector>
@@ -19,6 +20,15 @@ std::vector<Target> all_targets() {
     for (Target& target : targets_of(backend.name)) targets.push_back(std::move(target));
   }
   return targets;
+}
+
+TEST(ConformanceTable, runs_on_the_reference_and_on_every_level_of_the_cpu) {
+  std::vector<std::string> labels;
+  for (const Target& target : all_targets()) labels.push_back(target.label);
+  std::vector<std::string> expected;
+  for (const std::string& level : cpu_isa_levels()) expected.push_back("cpu:" + level);
+  expected.emplace_back("reference");
+  EXPECT_THAT(labels, testing::IsSupersetOf(expected));
 }
 
 // A slice of the table, so that slices can run side by side.
