@@ -97,6 +97,29 @@ void add_numerics(CaseList& list) {
   }
 }
 
+namespace {
+// Several tiles of queries and of keys, and intervals that begin and end inside them.
+void add_long_prefill(CaseList& list) {
+  const NamedMask kMasks[] = {
+      causal(),
+      window(99),
+      {"windowboth", [](MaskMaterial&) { return Mask::window(70, 33); }},
+      {"chunked100_causal", [](MaskMaterial&) { return Mask::chunked(100) & Mask::causal(); }},
+      {"functor_causal", [](MaskMaterial& m) { return m.functor() & Mask::causal(); }},
+      {"bits", [](MaskMaterial& m) { return m.bits(2, 0.2); }}};
+  for (const NamedMask& mask : kMasks) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      Case c = typed(dtype);
+      c.q_heads = 3;
+      c.dim_qk = c.dim_vo = 24;
+      c.mask = mask;
+      c.lengths = {"prefill611", {{611, 611}, {5, 5}}};
+      list.add(c);
+    }
+  }
+}
+}  // namespace
+
 void add_long(CaseList& list) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     Case c = typed(dtype);
@@ -121,7 +144,20 @@ void add_long(CaseList& list) {
     c.mask = {"tree", [](MaskMaterial& m) { return m.tree(); }};
     c.lengths = {"tree1500", {{13, 1500}}};
     list.add(c);
+    // Masks that are not intervals, split.
+    c.lengths = {"decode3000", {{2, 3000}, {1, 5}}};
+    c.mask = {"additive4", [](MaskMaterial& m) { return m.additive(4, false, false); }};
+    list.add(c);
+    c.mask = {"window_or_prefix", [](MaskMaterial& m) {
+                return Mask::causal() & (Mask::window(300, 0) | m.bits(10, 0));
+              }};
+    list.add(c);
+    c.mask = {"relative300_causal",
+              [](MaskMaterial& m) { return Mask::causal() & m.relative_bias(300); }};
+    c.sinks = -1.0F;
+    list.add(c);
   }
+  add_long_prefill(list);
 }
 
 // Elements beyond 2^31, some beyond 2^32: 32-bit arithmetic on offsets goes astray here.
@@ -193,6 +229,11 @@ void add_batch_invariance(CaseList& list) {
     c.mask = causal();
     c.kv_layout = KVLayout::kRagged;
     c.is_q_ragged = false;
+    list.add(c);
+    c.kv_layout = KVLayout::kBlockTable;
+    c.q_heads = 2;
+    c.dim_qk = c.dim_vo = 16;
+    c.lengths = {"decode9000", {{1, 9000}, {3, 5000}, {1, 4096}, {1, 4097}}};
     list.add(c);
   }
 }
