@@ -17,15 +17,7 @@ bool pin_to(const std::vector<int>& cpus) {
   return sched_setaffinity(0, sizeof set, &set) == 0;
 }
 
-void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
-}  // namespace
-
-std::vector<int> allowed_cpus() {
+std::vector<int> read_affinity() {
   cpu_set_t set;
   CPU_ZERO(&set);
   std::vector<int> cpus;
@@ -38,9 +30,21 @@ std::vector<int> allowed_cpus() {
   return cpus;
 }
 
-PinnedPool::PinnedPool(int32_t workers)
-    : workers_(std::max(1, workers)), saved_cpus_(allowed_cpus()) {
-  is_pinned_ = pin_to({saved_cpus_.front()});
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+const std::vector<int>& allowed_cpus() {
+  static const std::vector<int> kCpus = read_affinity();
+  return kCpus;
+}
+
+PinnedPool::PinnedPool(int32_t workers) : workers_(std::max(1, workers)) {
+  is_pinned_ = pin_to({allowed_cpus().front()});
   for (int32_t i = 1; i < workers_; ++i) threads_.emplace_back([this, i] { work(i); });
 }
 
@@ -49,7 +53,7 @@ PinnedPool::~PinnedPool() {
   generation_.fetch_add(1);
   generation_.notify_all();
   for (std::thread& thread : threads_) thread.join();
-  pin_to(saved_cpus_);
+  pin_to(allowed_cpus());
 }
 
 void PinnedPool::parallel(int32_t n, void (*body)(void* context, int32_t i), void* context) {
@@ -69,7 +73,8 @@ void PinnedPool::parallel(int32_t n, void (*body)(void* context, int32_t i), voi
 }
 
 void PinnedPool::work(int32_t index) {
-  pin_to({saved_cpus_[static_cast<size_t>(index) % saved_cpus_.size()]});
+  const std::vector<int>& cpus = allowed_cpus();
+  pin_to({cpus[static_cast<size_t>(index) % cpus.size()]});
   uint32_t seen = 0;
   for (;;) {
     for (int i = 0; i < kSpins && generation_.load(std::memory_order_relaxed) == seen; ++i) pause();

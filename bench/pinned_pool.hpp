@@ -10,11 +10,11 @@
 
 namespace pagoda::bench {
 
-// CPUs that this process may use, in ascending order.
-[[nodiscard]] std::vector<int> allowed_cpus();
+// CPUs that this process could use when this was first called (before any pinning), ascending.
+[[nodiscard]] const std::vector<int>& allowed_cpus();
 
 // Worker 0 is the thread that constructs the pool and calls parallel(); it is pinned to the first
-// allowed CPU and gets its old affinity back when the pool goes. Workers spin for a while before
+// allowed CPU and may use all of them again when the pool goes. Workers spin for a while before
 // they sleep.
 class PinnedPool final : public Executor {
  public:
@@ -34,7 +34,6 @@ class PinnedPool final : public Executor {
 
   int32_t workers_;
   bool is_pinned_ = true;
-  std::vector<int> saved_cpus_;
   void (*body_)(void* context, int32_t i) = nullptr;
   void* context_ = nullptr;
   int32_t count_ = 0;

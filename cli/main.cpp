@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/bench.hpp"
 #include "cli/check.hpp"
 #include "cli/explain.hpp"
 #include "cli/info.hpp"
@@ -21,6 +22,7 @@ int main(int argc, char** argv) {
   pagoda::cli::add_check_command(app);
   pagoda::cli::add_run_command(app);
   pagoda::cli::add_explain_command(app);
+  pagoda::cli::add_bench_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {  // a command set its exit code

@@ -117,10 +117,16 @@ double median(std::vector<double> values) {
 
 PlannedProblem::PlannedProblem(const ProblemSpec& spec, const Options& options)
     : spec_(spec),
-      options_(options),
       buffers_(spec, /*has_data=*/true),
-      plan_(make_plan(buffers_.attention(), options)),
-      workspace_(plan_.workspace_bytes()) {
+      plan_(make_plan(buffers_.attention(), options)) {
+  plan_with(options);
+}
+
+void PlannedProblem::plan_with(const Options& options) {
+  options_ = options;
+  plan_ = make_plan(buffers_.attention(), options);
+  if (plan_.workspace_bytes() <= workspace_.bytes()) return;
+  workspace_ = bench::Buffer(plan_.workspace_bytes());
   if (workspace_.data() == nullptr) {
     fail(fmt::format("no memory for a workspace of {} bytes", plan_.workspace_bytes()));
   }

@@ -25,7 +25,9 @@ class PlannedProblem {
   [[nodiscard]] ProblemBuffers& buffers() { return buffers_; }
   [[nodiscard]] const ProblemSpec& spec() const { return spec_; }
 
-  // Runs once with these options' executor (the plan is made again where options differ).
+  // Plans again, for example for another executor.
+  void plan_with(const Options& options);
+  // Runs once; returns its seconds.
   double run_once();
   // Seconds of each of `iterations` runs.
   [[nodiscard]] std::vector<double> time_runs(int64_t iterations);

@@ -1,0 +1,17 @@
+// The other end of bench/peers: measures on request, so that a driver can alternate with its peers.
+#pragma once
+
+#include <string>
+
+namespace pagoda::cli {
+
+// Reads one JSON object a line from stdin until its end, answers each with one line on stdout:
+//   {"op": "prepare", "problem": {...}, "threads": N}  what is needed to report on the problem
+//   {"op": "run", "iterations": K}                     {"seconds": [...]} of the prepared problem
+//   {"op": "plan", "iterations": K}                    the same of plan()
+//   {"op": "ceilings", "threads": N}                   the measured ceilings
+//   {"op": "release"}                                  frees the problem
+// A request that cannot be served is answered with {"error": "..."}.
+void run_bench_worker(const std::string& backend);
+
+}  // namespace pagoda::cli
