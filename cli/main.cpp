@@ -8,6 +8,7 @@
 #include "cli/check.hpp"
 #include "cli/explain.hpp"
 #include "cli/info.hpp"
+#include "cli/replay/replay_command.hpp"
 #include "cli/run.hpp"
 #include "cli/terminal.hpp"
 
@@ -22,6 +23,7 @@ int main(int argc, char** argv) {
   pagoda::cli::add_check_command(app);
   pagoda::cli::add_run_command(app);
   pagoda::cli::add_explain_command(app);
+  pagoda::cli::add_replay_command(app);
   pagoda::cli::add_bench_command(app);
   try {
     app.parse(argc, argv);

@@ -54,12 +54,12 @@ Percentiles Metrics::tpot() const {
 }
 
 double Metrics::mean_occupancy() const {
-  double area = 0, start = 0;
+  double area = 0;
   for (const StepSample& step : steps) {
-    area += static_cast<double>(step.held_share) * (step.end_s - start);
-    start = step.end_s;
+    area += static_cast<double>(step.held_share) * (step.end_s - step.start_s);
   }
-  return start > 0 ? area / start : 0;
+  const double end = steps.empty() ? 0 : steps.back().end_s;
+  return end > 0 ? area / end : 0;
 }
 
 double Metrics::peak_occupancy() const {

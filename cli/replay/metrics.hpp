@@ -29,7 +29,8 @@ struct RequestMetrics {
 };
 
 struct StepSample {
-  double end_s = 0;  // by the replay's clock
+  double start_s = 0;  // by the replay's clock
+  double end_s = 0;
   float attention_seconds = 0;
   float append_seconds = 0;
   double flops = 0;
@@ -59,10 +60,11 @@ struct Metrics {
   std::vector<RequestMetrics> requests;
   std::vector<std::string> rejected;  // the messages
   std::vector<StepSample> steps;
-  StepCost cost;                // of all steps
-  int64_t prompt_tokens = 0;    // of admitted requests
-  int64_t reused_tokens = 0;    // of those, found in the cache
-  int64_t computed_tokens = 0;  // prompt, output and recomputed ones
+  StepCost cost;                 // of all steps
+  int64_t prompt_tokens = 0;     // of admitted requests
+  int64_t reused_tokens = 0;     // of those, found in the cache
+  int64_t computed_tokens = 0;   // prompt, output and recomputed ones
+  int64_t processed_tokens = 0;  // of prompts and outputs, reused ones included, each once
   int64_t output_tokens = 0;
   int64_t preemptions = 0;
   int64_t evictions = 0;

@@ -33,8 +33,12 @@ TEST(Metrics, only_requests_that_got_there_count) {
 
 TEST(Metrics, occupancy_is_weighted_by_time) {
   Metrics metrics;
-  metrics.steps = {{.end_s = 3, .held_share = 0.2F}, {.end_s = 4, .held_share = 1.0F}};
+  metrics.steps = {{.end_s = 3, .held_share = 0.2F},
+                   {.start_s = 3, .end_s = 4, .held_share = 1.0F}};
   EXPECT_NEAR(metrics.mean_occupancy(), 0.4, 1e-6);
+  // Nothing is held while nothing runs.
+  metrics.steps.push_back({.start_s = 7, .end_s = 8, .held_share = 0});
+  EXPECT_NEAR(metrics.mean_occupancy(), 0.2, 1e-6);
   EXPECT_EQ(metrics.peak_occupancy(), 1.0);
 }
 

@@ -84,6 +84,7 @@ void Session::submit_arrivals() {
 }
 
 Status Session::run_step(const Step& step) {
+  const double start_s = clock_.now();
   const Batch batch = make_batch(step, scheduler_, contents_, config_.limits.page_size);
   const std::vector<SampledRow> rows = sampler_.choose(step);
   const Result<StepCost> cost = stack_->run(batch, [&](int32_t layer, const LayerOutput& output) {
@@ -97,7 +98,7 @@ Status Session::run_step(const Step& step) {
   if (!cost) return cost.status();
   clock_.charge(*cost);
   track_work(step);
-  record_step(step, *cost);
+  record_step(step, *cost, start_s);
   record_outcome(scheduler_.commit(step));
   return {};
 }
@@ -137,12 +138,12 @@ void Session::track_work(const Step& step) {
     const int64_t end = chunk.start + chunk.tokens;
     if (end <= reached) continue;
     done_work_ += work_until(end) - work_until(reached);
-    processed_tokens_ += end - reached;
+    metrics_.processed_tokens += end - reached;
     reached = end;
   }
 }
 
-void Session::record_step(const Step& step, const StepCost& cost) {
+void Session::record_step(const Step& step, const StepCost& cost, double start_s) {
   metrics_.cost += cost;
   metrics_.kernel = stack_->kernel();
   metrics_.computed_tokens += step.tokens;
@@ -151,7 +152,8 @@ void Session::record_step(const Step& step, const StepCost& cost) {
     if (chunk.phase == Phase::kDecode) decode_tokens += chunk.tokens;
   }
   const auto pages = static_cast<float>(blocks_.num_pages());
-  metrics_.steps.push_back({.end_s = clock_.now(),
+  metrics_.steps.push_back({.start_s = start_s,
+                            .end_s = clock_.now(),
                             .attention_seconds = static_cast<float>(cost.attention_seconds),
                             .append_seconds = static_cast<float>(cost.append_seconds),
                             .flops = cost.flops,
@@ -190,7 +192,7 @@ void Session::finish() {
 SessionProgress Session::progress() const {
   return {.done_share = total_work_ > 0 ? std::min(1.0, done_work_ / total_work_) : 1.0,
           .completed = completed_,
-          .processed_tokens = processed_tokens_,
+          .processed_tokens = metrics_.processed_tokens,
           .held_share =
               static_cast<double>(blocks_.held_pages()) / static_cast<double>(blocks_.num_pages())};
 }

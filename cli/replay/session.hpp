@@ -48,7 +48,7 @@ class Session {
   void submit_arrivals();
   [[nodiscard]] Status run_step(const Step& step);
   void check_rows(int32_t layer, const LayerOutput& output, const std::vector<SampledRow>& rows);
-  void record_step(const Step& step, const StepCost& cost);
+  void record_step(const Step& step, const StepCost& cost, double start_s);
   void record_outcome(const StepOutcome& outcome);
   void finish();
   [[nodiscard]] SessionProgress progress() const;
@@ -66,7 +66,7 @@ class Session {
   std::vector<int64_t> reached_;          // by request: positions that were once computed
   size_t next_arrival_ = 0;
   double total_work_ = 0, done_work_ = 0;
-  int64_t processed_tokens_ = 0, completed_ = 0;
+  int64_t completed_ = 0;
   Metrics metrics_;
 };
 

@@ -1,0 +1,36 @@
+// What a replay says at its end: one JSON object, or a table to be read.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/replay/metrics.hpp"
+#include "cli/replay/session.hpp"
+
+namespace pagoda::replay {
+
+// What the numbers refer to.
+struct SummaryContext {
+  std::string trace_name;
+  int32_t threads = 1;
+  std::string isa;
+  int64_t malformed_lines = 0;
+  double ceiling_flops_per_s = 0;  // 0 = not measured
+  double ceiling_bytes_per_s = 0;
+};
+
+// "virtual clock (modelled device: 1000 GFLOP/s, 50 GB/s)": what every latency must be said with.
+[[nodiscard]] std::string describe_clock(const SessionConfig& config);
+
+[[nodiscard]] nlohmann::ordered_json summary_json(const SessionConfig& config,
+                                                  const SummaryContext& context,
+                                                  const Metrics& metrics);
+
+// What is about to be run.
+void print_header(const SessionConfig& config, const SummaryContext& context, const Trace& trace);
+// The table; its last line counts the mismatches.
+void print_summary(const SessionConfig& config, const SummaryContext& context,
+                   const Metrics& metrics);
+
+}  // namespace pagoda::replay
