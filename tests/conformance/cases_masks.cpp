@@ -38,6 +38,7 @@ std::vector<NamedMask> masks() {
        [](M& m) { return m.additive(4, true, true) & m.relative_bias(9) & Mask::window(30, 2); }},
       {"tree", [](M& m) { return m.tree(); }},
       {"bits", [](M& m) { return m.bits(0, 0.4); }},
+      {"bits_window", [](M& m) { return m.bits(0, 0.4) & Mask::window(45, 3); }},
       {"bits_sparse_causal", [](M& m) { return m.bits(0, 0.03) & Mask::causal(); }},
       {"functor", [](M& m) { return m.functor(); }},
       {"functor_causal", [](M& m) { return Mask::causal() & m.functor(); }},
@@ -153,6 +154,15 @@ void add_scores(CaseList& list) {
       c.lengths = {"decode", {{1, 400}, {1, 100}, {1, 0}}};
       list.add(c);
     }
+  }
+  // tanh near 0, where a formula by exponentials loses digits.
+  for (const DType dtype : {DType::kF32, DType::kF16}) {
+    Case c = small(dtype);
+    c.softcap = 50;
+    c.amplitude = 0.02F;
+    c.tag = "tinyscores";
+    c.lengths = {"short", {{6, 4}, {3, 1}}};
+    list.add(c);
   }
 }
 

@@ -54,7 +54,7 @@ void add_dims(CaseList& list) {
 
 void add_groups(CaseList& list) {
   constexpr std::pair<int32_t, int32_t> kHeads[] = {{3, 3}, {4, 2},  {3, 1},  {10, 2}, {7, 1},
-                                                    {8, 1}, {16, 1}, {32, 2}, {71, 1}, {600, 2}};
+                                                    {8, 1}, {16, 1}, {32, 2}, {71, 1}, {602, 2}};
   for (const auto& [q_heads, kv_heads] : kHeads) {
     for (const auto& types : kTypes) {
       Case c = with_types(types);

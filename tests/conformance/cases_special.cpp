@@ -67,7 +67,6 @@ void add_empty(CaseList& list) {
       c.kv_layout = KVLayout::kCsr;
       list.add(c);
       if (lengths.name == "noqueries" || lengths.name == "onlyzerokeys") continue;
-      c.sinks.reset();
       c.kv_layout = KVLayout::kRagged;
       c.is_q_ragged = false;
       c.padding_rows = 1;
@@ -104,6 +103,7 @@ void add_long_prefill(CaseList& list) {
       causal(),
       window(99),
       {"windowboth", [](MaskMaterial&) { return Mask::window(70, 33); }},
+      {"bits_window", [](MaskMaterial& m) { return m.bits(0, 0.5) & Mask::window(77, 5); }},
       {"chunked100_causal", [](MaskMaterial&) { return Mask::chunked(100) & Mask::causal(); }},
       {"functor_causal", [](MaskMaterial& m) { return m.functor() & Mask::causal(); }},
       {"bits", [](MaskMaterial& m) { return m.bits(2, 0.2); }}};
@@ -155,6 +155,16 @@ void add_long(CaseList& list) {
     c.mask = {"relative300_causal",
               [](MaskMaterial& m) { return Mask::causal() & m.relative_bias(300); }};
     c.sinks = -1.0F;
+    list.add(c);
+  }
+  // Pieces of the keys that are hidden from all but the first or the last rows.
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    Case c = typed(dtype);
+    c.q_heads = 1;
+    c.dim_qk = c.dim_vo = 32;
+    c.mask = {"chunked2304_causal",
+              [](MaskMaterial&) { return Mask::chunked(2304) & Mask::causal(); }};
+    c.lengths = {"chunk2450", {{250, 2450}}};
     list.add(c);
   }
   add_long_prefill(list);
