@@ -46,8 +46,8 @@ void add_serving_flags(CLI::App& command, ReplayFlags& f) {
   add("--clock", f.clock,
       "virtual: a modelled device, the same run every time (default); measured: the attention time "
       "here; wall: real time, arrivals are waited for");
-  add("--clock-gflops", f.clock_gflops, "The modelled device's GFLOP/s (default 1000)");
-  add("--clock-gbs", f.clock_gbs, "The modelled device's GB/s (default 50)");
+  add("--clock-gflops", f.clock_gflops, "The modelled device's GFLOP/s (default 250)");
+  add("--clock-gbs", f.clock_gbs, "The modelled device's GB/s (default 25)");
   add("--speedup", f.speedup, "Let requests arrive this many times as fast (default 1)");
 }
 

@@ -18,8 +18,8 @@ enum class ClockKind : uint8_t {
 // The modelled device of the virtual clock: a step takes step_overhead plus the longer of
 // flops / flops_per_s and bytes / bytes_per_s.
 struct ModelledDevice {
-  double flops_per_s = 1e12;
-  double bytes_per_s = 50e9;
+  double flops_per_s = 250e9;
+  double bytes_per_s = 25e9;
   double step_overhead_s = 100e-6;
 };
 

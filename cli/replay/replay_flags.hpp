@@ -32,7 +32,7 @@ struct ReplayFlags {
   SchedulerLimits limits;
 
   std::string clock = "virtual";
-  double clock_gflops = 1000, clock_gbs = 50;
+  double clock_gflops = 250, clock_gbs = 25;
   double speedup = 1;
   double check_rate = 1;
   uint64_t seed = 1;

@@ -20,7 +20,7 @@ struct SummaryContext {
   double ceiling_bytes_per_s = 0;
 };
 
-// "virtual clock (modelled device: 1000 GFLOP/s, 50 GB/s)": what every latency must be said with.
+// "virtual clock: a device of 250 GFLOP/s and 25 GB/s": what every latency must be said with.
 [[nodiscard]] std::string describe_clock(const SessionConfig& config);
 
 [[nodiscard]] nlohmann::ordered_json summary_json(const SessionConfig& config,
