@@ -1,0 +1,179 @@
+// libFuzzer over the public API: structured calls on memory of exactly their size. Whatever is
+// accepted must run without touching anything else, repeat bit for bit and agree with the
+// reference; whatever is refused must name a field and leave the outputs alone.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/element.hpp"
+#include "engine/validate.hpp"
+#include "fuzz_attention.hpp"
+#include "fuzz_states.hpp"
+#include "pagoda/backend.hpp"
+
+namespace pagoda::fuzz {
+namespace {
+
+constexpr int64_t kMostRows = 10000;
+constexpr double kMostFlops = 4e6, kMostComparedFlops = 1e6;
+
+// Five workers that take their turns on one thread, backwards: split rows without threads.
+class BackwardsExecutor final : public Executor {
+ public:
+  [[nodiscard]] int32_t workers() const override { return 5; }
+  void parallel(int32_t n, void (*body)(void*, int32_t), void* context) override {
+    while (n-- > 0) body(context, n);
+  }
+};
+
+[[noreturn]] void fail(const char* what, const std::string& detail) {
+  std::fprintf(stderr, "fuzz: %s: %s\n", what, detail.c_str());
+  std::abort();
+}
+
+// The elements that a tensor reaches over, gaps included.
+struct Snapshot {
+  explicit Snapshot(const Tensor& t) : tensor(t) {
+    if (t.data == nullptr || t.rank <= 0 || t.rank > kMaxRank) return;
+    const auto rank = static_cast<size_t>(t.rank);
+    if (std::any_of(t.shape.begin(), t.shape.begin() + rank, [](int64_t n) { return n <= 0; })) {
+      return;
+    }
+    count = size_bytes(t.dtype) == 0 ? 0 : 1;
+    for (size_t i = 0; i < rank && count != 0; ++i) {
+      const int64_t reach = (t.shape[i] - 1) * t.strides[i];
+      count += std::abs(reach);
+      if (reach < 0) low += reach;
+    }
+    bytes.resize(static_cast<size_t>(count * size_bytes(t.dtype)));
+    if (count != 0) std::memcpy(bytes.data(), first(), bytes.size());
+  }
+  [[nodiscard]] std::byte* first() const {
+    return static_cast<std::byte*>(tensor.data) + low * size_bytes(tensor.dtype);
+  }
+  [[nodiscard]] bool is_unchanged() const {
+    return count == 0 || std::memcmp(bytes.data(), first(), bytes.size()) == 0;
+  }
+  void restore() const {
+    if (count != 0) std::memcpy(first(), bytes.data(), bytes.size());
+  }
+  Tensor tensor;
+  int64_t count = 0, low = 0;
+  std::vector<std::byte> bytes;
+};
+
+struct Outputs {
+  explicit Outputs(const Attention& a)
+      : all{Snapshot(a.out), Snapshot(a.lse), Snapshot(a.row_max)} {}
+  [[nodiscard]] bool are_unchanged() const {
+    for (const Snapshot& s : all) {
+      if (!s.is_unchanged()) return false;
+    }
+    return true;
+  }
+  void restore() const {
+    for (const Snapshot& s : all) s.restore();
+  }
+  Snapshot all[3];
+};
+
+double tolerance(const Attention& a) {
+  if (a.q.dtype == DType::kF32) return 5e-4;
+  return a.q.dtype == DType::kF16 ? 8e-3 : 8e-2;
+}
+
+// `expected` is what the reference left, `t` what the kernel did; gaps must be equal bit for bit.
+void compare(const char* name, const Snapshot& expected, double tolerance) {
+  const Tensor& t = expected.tensor;
+  for (int64_t i = 0; i < expected.count; ++i) {
+    const auto size = static_cast<size_t>(size_bytes(t.dtype));
+    const std::byte* x = expected.bytes.data() + static_cast<size_t>(i) * size;
+    const std::byte* y = expected.first() + static_cast<size_t>(i) * size;
+    if (std::memcmp(x, y, size) == 0) continue;
+    const double a = core::load_element(x, t.dtype, 0), b = core::load_element(y, t.dtype, 0);
+    const double limit = tolerance * std::max(1.0, std::abs(a));
+    if (!(std::abs(a - b) <= limit)) {
+      fail(name, "element " + std::to_string(i) + ": reference " + std::to_string(a) + ", kernel " +
+                     std::to_string(b));
+    }
+  }
+}
+
+void run_accepted(const FuzzedCall& call, const Plan& plan, Memory& memory, bool compares) {
+  const Attention& a = call.attention;
+  const Outputs before(a);
+  const auto workspace = memory.keep(
+      std::vector<std::byte>(static_cast<size_t>(plan.workspace_bytes()) + 64, std::byte{0xff}));
+  // From a 64-byte boundary to exactly the end of what the plan asked for.
+  auto* start = const_cast<std::byte*>(workspace.data());
+  const size_t skip = (64 - reinterpret_cast<uintptr_t>(start) % 64) % 64;
+  const std::span<std::byte> scratch(start + skip, static_cast<size_t>(plan.workspace_bytes()));
+  if (Status s = run(plan, a, scratch); !s) fail("a planned call was refused", s.message());
+  const Outputs first(a);
+
+  before.restore();
+  if (Status s = run(a, call.options); !s) fail("run() refused", s.message());
+  if (!first.are_unchanged()) fail("not deterministic", plan.kernel());
+  if (!compares) return;
+
+  before.restore();
+  Options reference = call.options;
+  reference.backend = "reference";
+  reference.kernel = "";
+  if (Status s = run(a, reference); !s) fail("the reference refused", s.message());
+  const Outputs expected(a);
+  first.restore();
+  const double limit = tolerance(a);
+  compare("out", expected.all[0], limit);
+  compare("lse", expected.all[1], limit);
+  compare("row_max", expected.all[2], limit);
+}
+
+void attention_once(FuzzedDataProvider& data, Memory& memory) {
+  FuzzedCall call = make_call(data, memory);
+  static BackwardsExecutor backwards;
+  Executor* const executors[] = {&backwards, &backwards, &serial_executor()};
+  call.options.executor = data.PickValueInArray(executors);
+  const bool compares = !call.is_spoiled;
+  if (call.options.kernel == "reference") call.options.backend = "reference";
+  if (const auto valid = engine::validate(call.attention, call.options);
+      valid && int64_t{valid->batch} * valid->max_seqlen_q > kMostRows) {
+    return;  // a plan is as long as the call; this one has no memory anyway
+  }
+
+  const auto infos = explain(call.attention, call.options);
+  const Result<Plan> planned = plan(call.attention, call.options);
+  if (!planned) {
+    const Status status = planned.status();
+    if (status.field().empty()) fail("no field named", status.message());
+    if (status.code() == StatusCode::kInternal) fail("internal error", status.message());
+    if (!call.is_spoiled && status.code() == StatusCode::kInvalidArgument) {
+      fail("a valid call was refused", status.message());
+    }
+    if (!memory.is_backed) return;
+    const Outputs before(call.attention);
+    if (run(call.attention, call.options)) fail("run() accepts what plan() refuses", "");
+    if (!before.are_unchanged()) fail("a refused call wrote", status.message());
+    return;
+  }
+  if (!infos) fail("explain() refuses what plan() accepts", infos.status().message());
+  if (!memory.is_backed || planned->flops() > kMostFlops) return;
+  fill_inputs(call, memory);
+  run_accepted(call, *planned, memory, compares && planned->flops() < kMostComparedFlops);
+}
+
+}  // namespace
+}  // namespace pagoda::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
+  FuzzedDataProvider data(bytes, size);
+  pagoda::fuzz::Memory memory(data.ConsumeIntegral<uint32_t>());
+  switch (data.ConsumeIntegralInRange<int>(0, 9)) {
+    case 0: pagoda::fuzz::append_once(data, memory); break;
+    case 1: pagoda::fuzz::merge_once(data, memory); break;
+    default: pagoda::fuzz::attention_once(data, memory);
+  }
+  return 0;
+}
