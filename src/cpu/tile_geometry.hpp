@@ -23,9 +23,6 @@ struct TileGeometry {
   [[nodiscard]] int32_t word_elements() const { return 4 / element_bytes; }
   [[nodiscard]] int32_t depth_words() const { return depth / word_elements(); }
   [[nodiscard]] int64_t k_panel_words() const { return int64_t{depth_words()} * kPanel; }
-  [[nodiscard]] int64_t v_panel_words() const {
-    return int64_t{tile_keys / word_elements()} * kPanel;
-  }
 };
 
 // Q and O of a work item take at most half of a 1 MiB L2, a tile of K and V a quarter; the scores

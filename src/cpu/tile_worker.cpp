@@ -15,6 +15,10 @@ namespace {
 
 constexpr float kLog2e = std::numbers::log2e_v<float>;
 constexpr float kLn2 = std::numbers::ln2_v<float>;
+// Up to this many rows a call is bound by memory: smaller tiles whose panels stay in L1, and rows
+// asked for ahead.
+constexpr int32_t kColdRows = 32;
+constexpr int32_t kColdTileKeys = 64;
 constexpr float kNoKey = -std::numeric_limits<float>::infinity();
 
 static_assert(static_cast<int>(DType::kF32) == kElementF32);
@@ -67,8 +71,9 @@ void TileWorker::run(const schedule::WorkItem& item, int32_t kv_head) {
   begin_item(item, kv_head);
   if (item.key_begin < item.key_end) {
     ops_.begin(rows_);
-    for (int32_t key = item.key_begin; key < item.key_end; key += g_.tile_keys) {
-      const int32_t count = std::min(g_.tile_keys, item.key_end - key);
+    gather_k(item.key_begin);
+    for (int32_t key = item.key_begin; key < item.key_end; key += tile_keys_) {
+      const int32_t count = std::min(tile_keys_, item.key_end - key);
       load_tile(key, count);
       for (int32_t row = 0; row < rows_; row += kRowGroup) compute_group(row, key, count);
     }
@@ -87,6 +92,7 @@ void TileWorker::begin_item(const schedule::WorkItem& item, int32_t kv_head) {
   kv_head_ = kv_head;
   head_count_ = item.head_count;
   rows_ = item.rows();
+  tile_keys_ = rows_ <= kColdRows ? std::min(kColdTileKeys, g_.tile_keys) : g_.tile_keys;
   scale_ = problem_.softmax_scale * problem_.k_scale(kv_head);
   started_.fill(false);
   std::fill_n(m_.begin(), rows_, kNoKey);
@@ -114,14 +120,38 @@ void TileWorker::begin_item(const schedule::WorkItem& item, int32_t kv_head) {
   }
 }
 
+void TileWorker::gather_k(int32_t first_key) {
+  const int32_t count = std::min(tile_keys_, item_->key_end - first_key);
+  if (count > 0) {
+    gather_rows(problem_, problem_.k, item_->sequence, kv_head_, first_key, count, k_rows_.data());
+  }
+}
+
+// Packs K and V of keys [first_key, first_key + count); k_rows_ holds K's addresses, and those of
+// the next tile when this returns.
 void TileWorker::load_tile(int32_t first_key, int32_t count) {
-  std::array<const void*, kMaxTileKeys> rows;
-  gather_rows(problem_, problem_.k, item_->sequence, kv_head_, first_key, count, rows.data());
-  const PanelSource k{rows.data(), count, element(problem_.k.dtype), problem_.head_dim_qk};
+  const core::Problem& p = problem_;
+  const bool is_cold = rows_ <= kColdRows;
+  gather_rows(p, p.v, item_->sequence, kv_head_, first_key, count, v_rows_.data());
+  const PanelSource k{.rows = k_rows_.data(),
+                      .count = count,
+                      .element = element(p.k.dtype),
+                      .width = p.head_dim_qk,
+                      .next_rows = v_rows_.data(),
+                      .next_count = is_cold ? count : 0,
+                      .next_bytes = static_cast<int>(p.head_dim_vo * size_bytes(p.v.dtype))};
   ops_.pack_k(k_, &k, g_.depth, convert_);
-  gather_rows(problem_, problem_.v, item_->sequence, kv_head_, first_key, count, rows.data());
-  const PanelSource v{rows.data(), count, element(problem_.v.dtype), problem_.head_dim_vo};
-  ops_.pack_v(v_, &v, g_.v_panel_words());
+  const int32_t next_key = first_key + count;
+  gather_k(next_key);
+  v_panel_words_ = int64_t{core::align_up(count, 32) / g_.word_elements()} * kPanel;
+  const PanelSource v{.rows = v_rows_.data(),
+                      .count = count,
+                      .element = element(p.v.dtype),
+                      .width = p.head_dim_vo,
+                      .next_rows = k_rows_.data(),
+                      .next_count = is_cold ? std::min(count, item_->key_end - next_key) : 0,
+                      .next_bytes = static_cast<int>(p.head_dim_qk * size_bytes(p.k.dtype))};
+  ops_.pack_v(v_, &v, v_panel_words_);
 }
 
 // Scores, softmax and output of up to kRowGroup rows against the loaded tile, over the columns that
@@ -174,7 +204,7 @@ void TileWorker::compute_group(int32_t first_row, int32_t first_key, int32_t cou
   ops_.softmax(&tile);
   const int32_t per_word = g_.word_elements();
   ops_.gemm(o, g_.columns, probs_, g_.tile_keys / per_word, v_ + begin / per_word * kPanel,
-            g_.v_panel_words(), rows, g_.columns / kPanel, columns / per_word, started);
+            v_panel_words_, rows, g_.columns / kPanel, columns / per_word, started);
   started = true;
 }
 

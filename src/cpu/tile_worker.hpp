@@ -36,6 +36,7 @@ class TileWorker {
 
   void begin_item(const schedule::WorkItem& item, int32_t kv_head);
   void load_tile(int32_t first_key, int32_t count);
+  void gather_k(int32_t first_key);
   void compute_group(int32_t first_row, int32_t first_key, int32_t count);
   void modify_scores(int32_t first_row, int32_t rows, int32_t first_key, int32_t columns);
   void write_partial();
@@ -70,7 +71,10 @@ class TileWorker {
   int32_t head_count_ = 1;
   int32_t rows_ = 0;
   float scale_ = 1;
-  std::array<int32_t, kMaxItemRows> lo_, hi_;  // visible keys of each row
+  int32_t tile_keys_ = 0;
+  int64_t v_panel_words_ = 0;
+  std::array<const void*, kMaxTileKeys> k_rows_, v_rows_;  // of the tile
+  std::array<int32_t, kMaxItemRows> lo_, hi_;              // visible keys of each row
   std::array<float, kMaxItemRows> m_, l_;
   std::array<bool, kMaxItemRows / kRowGroup> started_;
 };

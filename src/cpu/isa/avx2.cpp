@@ -10,10 +10,10 @@ namespace {
 constexpr int kF32Rows = 4;
 constexpr int kF32Accumulators = 8;
 
-inline void transpose8(float* dst, const float* src, int ld) {
+inline void transpose8(float* dst, const float* const* rows, int first) {
   __m256 r[8];
   __m256 t[8];
-  for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(src + i * ld);
+  for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(rows[i] + first);
   for (int i = 0; i < 8; i += 2) {
     t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
     t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
@@ -30,11 +30,11 @@ inline void transpose8(float* dst, const float* src, int ld) {
   }
 }
 
-inline void transpose16(float* dst, const float* src, int ld) {
-  transpose8(dst, src, ld);
-  transpose8(dst + 8, src + 8 * ld, ld);
-  transpose8(dst + 8 * 16, src + 8, ld);
-  transpose8(dst + 8 * 16 + 8, src + 8 * ld + 8, ld);
+inline void transpose16(float* dst, const float* const* rows, int first) {
+  transpose8(dst, rows, first);
+  transpose8(dst + 8, rows + 8, first);
+  transpose8(dst + 8 * 16, rows, first + 8);
+  transpose8(dst + 8 * 16 + 8, rows + 8, first + 8);
 }
 
 inline void convert_to_f32(float* dst, const void* src, int element, int n) {

@@ -10,11 +10,11 @@
 namespace pagoda::cpu {
 namespace {
 
-// 16 rows of 16 words, `ld` words apart, to 16 columns of 16 words, one after another.
-inline void transpose16(float* dst, const float* src, int ld) {
+// Words [first, first + 16) of 16 rows to 16 columns, one after another.
+inline void transpose16(float* dst, const float* const* rows, int first) {
   __m512 r[16];
   __m512 t[16];
-  for (int i = 0; i < 16; ++i) r[i] = _mm512_loadu_ps(src + i * ld);
+  for (int i = 0; i < 16; ++i) r[i] = _mm512_loadu_ps(rows[i] + first);
   for (int i = 0; i < 16; i += 2) {
     t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
     t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);

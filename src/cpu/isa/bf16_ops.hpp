@@ -26,6 +26,7 @@ inline __m512i load_bf16(const void* src, int element, int first, int n) {
 }
 
 struct Bf16Convert {
+  static constexpr int kElement = kElementBF16;
   static constexpr int kWordElements = 2;
   static void row(void* dst, const void* src, int element, int width, int padded_width) {
     for (int i = 0; i < padded_width; i += 32) {
@@ -38,19 +39,20 @@ inline void bf16_pack_q(void* dst, const void* row, int element, int width, int 
   Bf16Convert::row(dst, row, element, width, padded_width);
 }
 
+inline __m512i interleave(__m256i even, __m256i odd) {
+  return _mm512_or_si512(_mm512_cvtepu16_epi32(even),
+                         _mm512_slli_epi32(_mm512_cvtepu16_epi32(odd), 16));
+}
+
 // Two rows' columns interleaved: 16 pairs (even key, odd key) a panel.
 inline void bf16_pack_v(void* panels, const PanelSource* source, int64_t panel_words) {
   const int padded_count = (source->count + 31) / 32 * 32;
   auto* dst = static_cast<float*>(panels);
   const __m512i zero = _mm512_setzero_si512();
-  const __m512i first_half =
-      _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6,
-                       37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
-  const __m512i second_half = _mm512_add_epi16(first_half, _mm512_set1_epi16(16));
   const int num_panels = (source->width + kPanel - 1) / kPanel;
   for (int key = 0; key < padded_count; key += 2) {
-    prefetch_row(source, key + kPrefetchRows);
-    prefetch_row(source, key + kPrefetchRows + 1);
+    prefetch_row(source, key);
+    prefetch_row(source, key + 1);
     for (int p = 0; p < num_panels; p += 2) {
       const int column = p * kPanel;
       const int n = source->width - column;
@@ -60,9 +62,11 @@ inline void bf16_pack_v(void* panels, const PanelSource* source, int64_t panel_w
                               ? load_bf16(source->rows[key + 1], source->element, column, n)
                               : zero;
       float* out = dst + p * panel_words + static_cast<int64_t>(key / 2) * kPanel;
-      _mm512_storeu_si512(out, _mm512_permutex2var_epi16(even, first_half, odd));
+      _mm512_storeu_si512(out,
+                          interleave(_mm512_castsi512_si256(even), _mm512_castsi512_si256(odd)));
       if (p + 1 < num_panels) {
-        _mm512_storeu_si512(out + panel_words, _mm512_permutex2var_epi16(even, second_half, odd));
+        _mm512_storeu_si512(out + panel_words, interleave(_mm512_extracti64x4_epi64(even, 1),
+                                                          _mm512_extracti64x4_epi64(odd, 1)));
       }
     }
   }

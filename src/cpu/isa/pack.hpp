@@ -9,40 +9,48 @@
 namespace pagoda::cpu {
 namespace {
 
-constexpr int kPrefetchRows = 24;  // how far ahead rows are asked for; pages are scattered
-
 inline int element_bytes(int element) {
   return element == kElementF32 ? 4 : (element == kElementF8E4M3 ? 1 : 2);
 }
 
+// While one operand is packed, the other's rows are on their way to L2: pages are scattered, and a
+// tile's arithmetic would leave the memory idle.
 inline void prefetch_row(const PanelSource* source, int row) {
-  if (row >= source->count) return;
-  const char* p = static_cast<const char*>(source->rows[row]);
-  const int bytes = source->width * element_bytes(source->element);
-  for (int i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
+  if (row >= source->next_count) return;
+  const char* p = static_cast<const char*>(source->next_rows[row]);
+  for (int i = 0; i < source->next_bytes; i += 64) __builtin_prefetch(p + i, 0, 2);
 }
 
-// `scratch` holds 16 converted rows. Convert::kWordElements elements make a word.
+// `scratch` holds 16 rows of words. Convert::kWordElements elements make a word; rows that already
+// are words of the compute type, unpadded, are transposed where they stand.
 template <typename Convert>
 void pack_k_panels(void* panels, const PanelSource* source, int padded_width, void* scratch) {
   const int words = padded_width / Convert::kWordElements;
   const int padded_count = (source->count + 31) / 32 * 32;
+  const bool is_direct = source->element == Convert::kElement && source->width == padded_width;
   auto* dst = static_cast<float*>(panels);
-  auto* rows = static_cast<float*>(scratch);  // [16][words]
+  auto* converted = static_cast<float*>(scratch);  // [16][words]
   for (int key0 = 0; key0 < padded_count; key0 += kPanel) {
+    const float* rows[kPanel];
     for (int i = 0; i < kPanel; ++i) {
-      prefetch_row(source, key0 + i + kPrefetchRows);
-      float* row = rows + i * words;
-      if (key0 + i < source->count) {
-        Convert::row(row, source->rows[key0 + i], source->element, source->width, padded_width);
-      } else {
+      float* row = converted + i * words;
+      rows[i] = row;
+      if (key0 + i >= source->count) {
         for (int w = 0; w < words; ++w) row[w] = 0.0F;
+        continue;
+      }
+      prefetch_row(source, key0 + i);
+      const void* from = source->rows[key0 + i];
+      if (is_direct) {
+        rows[i] = static_cast<const float*>(from);
+      } else {
+        Convert::row(row, from, source->element, source->width, padded_width);
       }
     }
     int w = 0;
-    for (; w + 16 <= words; w += 16) transpose16(dst + w * kPanel, rows + w, words);
+    for (; w + 16 <= words; w += 16) transpose16(dst + w * kPanel, rows, w);
     for (; w < words; ++w) {
-      for (int i = 0; i < kPanel; ++i) dst[w * kPanel + i] = rows[i * words + w];
+      for (int i = 0; i < kPanel; ++i) dst[w * kPanel + i] = rows[i][w];
     }
     dst += static_cast<int64_t>(words) * kPanel;
   }

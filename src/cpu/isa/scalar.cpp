@@ -8,7 +8,9 @@ namespace {
 constexpr int kF32Rows = 2;
 constexpr int kF32Accumulators = 8;
 
-inline void transpose16(float* dst, const float* src, int ld) { transpose16_scalar(dst, src, ld); }
+inline void transpose16(float* dst, const float* const* rows, int first) {
+  transpose16_scalar(dst, rows, first);
+}
 inline void convert_to_f32(float* dst, const void* src, int element, int n) {
   convert_to_f32_scalar(dst, src, element, n, 0);
 }

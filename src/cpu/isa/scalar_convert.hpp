@@ -86,9 +86,10 @@ inline void store_row_scalar(void* dst, int element, const float* src, int n, fl
   }
 }
 
-inline void transpose16_scalar(float* dst, const float* src, int ld) {
+// Words [first, first + 16) of 16 rows to 16 columns, one after another.
+inline void transpose16_scalar(float* dst, const float* const* rows, int first) {
   for (int w = 0; w < 16; ++w) {
-    for (int i = 0; i < 16; ++i) dst[w * 16 + i] = src[i * ld + w];
+    for (int i = 0; i < 16; ++i) dst[w * 16 + i] = rows[i][first + w];
   }
 }
 

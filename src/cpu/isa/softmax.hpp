@@ -124,16 +124,24 @@ inline float row_probabilities(const float* s, void* p, int keys, int lo, int hi
 }
 
 // Format says how probabilities are stored: kBytes per element, kIsCoarse, store(p, i, a, b).
+// Two passes over the rows: the maxima first, so that no row waits for the reduction of its own.
 template <typename Format>
 void softmax_tile(const ScoreTile* t) {
+  float maxima[kRowGroup];
+  for (int r = 0; r < t->rows; ++r) {
+    const bool sees_any = t->lo[r] < t->hi[r];
+    maxima[r] = sees_any
+                    ? row_maximum(t->scores + static_cast<int64_t>(r) * t->ld, t->lo[r], t->hi[r]) *
+                          t->scale_log2
+                    : kMinusInfinity;
+  }
   for (int r = 0; r < t->rows; ++r) {
     const float* s = t->scores + static_cast<int64_t>(r) * t->ld;
     char* p = static_cast<char*>(t->probs) + static_cast<int64_t>(r) * t->ld * Format::kBytes;
     const int lo = t->lo[r];
     const int hi = t->hi[r];
-    const float row_max = lo < hi ? row_maximum(s, lo, hi) * t->scale_log2 : kMinusInfinity;
     const float old_m = t->m[r];
-    const float new_m = row_max > old_m ? row_max : old_m;
+    const float new_m = maxima[r] > old_m ? maxima[r] : old_m;
     if (new_m == kMinusInfinity) {  // nothing visible yet: all probabilities are zero
       row_probabilities<Format, true>(s, p, t->keys, 0, 0, 1.0F, 0.0F);
       if (has_nan(s, lo, hi)) t->l[r] = __builtin_nanf("");  // bad data must show
