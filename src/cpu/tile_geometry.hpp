@@ -18,7 +18,14 @@ struct TileGeometry {
   int32_t columns = 0;        // head_dim_vo, padded to whole panels
 
   // Byte offsets into the scratch.
-  int64_t q = 0, o = 0, scores = 0, probs = 0, k = 0, v = 0, convert = 0, total_bytes = 0;
+  int64_t q = 0, o = 0, scores = 0, probs = 0, k = 0, v = 0, convert = 0, q_panel = 0;
+  int64_t total_bytes = 0;
+
+  // Two buffers of scores and of probabilities; fp32 probabilities replace the scores.
+  [[nodiscard]] int64_t scores_bytes() const { return int64_t{kRowGroup} * tile_keys * 4; }
+  [[nodiscard]] int64_t probs_bytes() const {
+    return int64_t{kRowGroup} * tile_keys * element_bytes;
+  }
 
   [[nodiscard]] int32_t word_elements() const { return 4 / element_bytes; }
   [[nodiscard]] int32_t depth_words() const { return depth / word_elements(); }
@@ -32,10 +39,10 @@ struct TileGeometry {
   TileGeometry g;
   g.element_bytes = ops.is_bf16 ? 2 : 4;
   g.depth = core::align_up(problem.head_dim_qk, ops.depth_align);
-  g.columns = core::align_up(problem.head_dim_vo, kPanel);
+  g.columns = core::align_up(problem.head_dim_vo, ops.column_align);
   const int32_t row_bytes = g.depth * g.element_bytes + g.columns * 4;
   const int32_t key_bytes = (g.depth + g.columns) * g.element_bytes;
-  g.max_rows = std::clamp(core::align_down((512 << 10) / row_bytes, kRowGroup), kRowGroup, 256);
+  g.max_rows = std::clamp(core::align_down((400 << 10) / row_bytes, kRowGroup), kRowGroup, 512);
   g.tile_keys = std::clamp(core::align_down((256 << 10) / key_bytes, 32), 64, 256);
   int64_t end = 0;
   const auto take = [&end](int64_t bytes) {
@@ -45,11 +52,12 @@ struct TileGeometry {
   };
   g.q = take(int64_t{g.max_rows} * g.depth * g.element_bytes);
   g.o = take(int64_t{g.max_rows} * g.columns * 4);
-  g.scores = take(int64_t{kRowGroup} * g.tile_keys * 4);
-  g.probs = ops.is_bf16 ? take(int64_t{kRowGroup} * g.tile_keys * 2) : g.scores;
+  g.scores = take(2 * g.scores_bytes());
+  g.probs = ops.is_bf16 ? take(2 * g.probs_bytes()) : g.scores;
   g.k = take(int64_t{g.tile_keys} * g.depth * g.element_bytes);
   g.v = take(int64_t{g.tile_keys} * g.columns * g.element_bytes);
-  g.convert = take(int64_t{kPanel} * g.depth * g.element_bytes);
+  g.convert = take(int64_t{2 * kPanel} * g.depth * g.element_bytes);
+  g.q_panel = take(int64_t{2 * kPanel} * g.depth * g.element_bytes);
   g.total_bytes = end;
   return g;
 }

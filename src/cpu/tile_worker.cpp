@@ -61,21 +61,23 @@ TileWorker::TileWorker(const core::Problem& problem, const TileOps& ops,
                 !(problem.softmax_scale > 0)),
       q_(scratch + geometry.q),
       o_(reinterpret_cast<float*>(scratch + geometry.o)),
-      scores_(reinterpret_cast<float*>(scratch + geometry.scores)),
-      probs_(scratch + geometry.probs),
+      scores_{reinterpret_cast<float*>(scratch + geometry.scores),
+              reinterpret_cast<float*>(scratch + geometry.scores + geometry.scores_bytes())},
+      probs_{scratch + geometry.probs, scratch + geometry.probs + geometry.probs_bytes()},
       k_(reinterpret_cast<float*>(scratch + geometry.k)),
       v_(reinterpret_cast<float*>(scratch + geometry.v)),
-      convert_(scratch + geometry.convert) {}
+      convert_(scratch + geometry.convert),
+      q_panel_(scratch + geometry.q_panel) {}
 
 void TileWorker::run(const schedule::WorkItem& item, int32_t kv_head) {
   begin_item(item, kv_head);
   if (item.key_begin < item.key_end) {
-    ops_.begin(rows_);
+    ops_.begin();
     gather_k(item.key_begin);
     for (int32_t key = item.key_begin; key < item.key_end; key += tile_keys_) {
       const int32_t count = std::min(tile_keys_, item.key_end - key);
       load_tile(key, count);
-      for (int32_t row = 0; row < rows_; row += kRowGroup) compute_group(row, key, count);
+      compute_tile(key, count);
     }
     ops_.end();
   }
@@ -118,6 +120,20 @@ void TileWorker::begin_item(const schedule::WorkItem& item, int32_t kv_head) {
     ops_.pack_q(q_ + row * q_row_bytes, at(problem_.q.data, problem_.q.dtype, offset),
                 element(problem_.q.dtype), problem_.head_dim_qk, g_.depth);
   }
+  is_few_rows_ = rows_ <= kPanel && ops_.scores_of_few_rows != nullptr;
+  if (is_few_rows_) {
+    std::array<const void*, kPanel> rows;
+    for (int32_t row = 0; row < rows_; ++row)
+      rows[static_cast<size_t>(row)] = q_ + row * q_row_bytes;
+    const PanelSource q{.rows = rows.data(),
+                        .count = rows_,
+                        .element = ops_.is_bf16 ? kElementBF16 : kElementF32,
+                        .width = g_.depth,
+                        .next_rows = nullptr,
+                        .next_count = 0,
+                        .next_bytes = 0};
+    ops_.pack_k(q_panel_, &q, g_.depth, convert_);
+  }
 }
 
 void TileWorker::gather_k(int32_t first_key) {
@@ -127,7 +143,8 @@ void TileWorker::gather_k(int32_t first_key) {
   }
 }
 
-// Packs K and V of keys [first_key, first_key + count); k_rows_ holds K's addresses, and those of
+// Packs K and V of keys [first_key, first_key + count), or takes the scores of few rows from K at
+// once; k_rows_ holds K's addresses, and those of
 // the next tile when this returns.
 void TileWorker::load_tile(int32_t first_key, int32_t count) {
   const core::Problem& p = problem_;
@@ -140,7 +157,11 @@ void TileWorker::load_tile(int32_t first_key, int32_t count) {
                       .next_rows = v_rows_.data(),
                       .next_count = is_cold ? count : 0,
                       .next_bytes = static_cast<int>(p.head_dim_vo * size_bytes(p.v.dtype))};
-  ops_.pack_k(k_, &k, g_.depth, convert_);
+  if (is_few_rows_) {
+    ops_.scores_of_few_rows(scores_[0], g_.tile_keys, q_panel_, &k, g_.depth, convert_);
+  } else {
+    ops_.pack_k(k_, &k, g_.depth, convert_);
+  }
   const int32_t next_key = first_key + count;
   gather_k(next_key);
   v_panel_words_ = int64_t{core::align_up(count, 32) / g_.word_elements()} * kPanel;
@@ -154,79 +175,144 @@ void TileWorker::load_tile(int32_t first_key, int32_t count) {
   ops_.pack_v(v_, &v, v_panel_words_);
 }
 
-// Scores, softmax and output of up to kRowGroup rows against the loaded tile, over the columns that
-// any of these rows sees.
-void TileWorker::compute_group(int32_t first_row, int32_t first_key, int32_t count) {
-  const int32_t rows = std::min(kRowGroup, rows_ - first_row);
-  std::array<int32_t, kRowGroup> lo;
-  std::array<int32_t, kRowGroup> hi;
-  int32_t begin = count;
-  int32_t end = 0;
-  for (int32_t i = 0; i < rows; ++i) {
-    const auto r = static_cast<size_t>(first_row + i);
-    const auto n = static_cast<size_t>(i);
-    lo[n] = std::clamp(lo_[r] - first_key, 0, count);
-    hi[n] = std::clamp(hi_[r] - first_key, 0, count);
-    if (lo[n] >= hi[n]) continue;
-    begin = std::min(begin, lo[n]);
-    end = std::max(end, hi[n]);
+// The next row group from `first_row` on that sees anything of the tile; moves `first_row` past it.
+bool TileWorker::next_group(int32_t& first_row, int32_t first_key, int32_t count,
+                            GroupTile& group) const {
+  for (; first_row < rows_; first_row += kRowGroup) {
+    group.first_row = first_row;
+    group.rows = std::min(kRowGroup, rows_ - first_row);
+    int32_t begin = count;
+    int32_t end = 0;
+    for (int32_t i = 0; i < group.rows; ++i) {
+      const auto r = static_cast<size_t>(first_row + i);
+      const auto n = static_cast<size_t>(i);
+      group.lo[n] = std::clamp(lo_[r] - first_key, 0, count);
+      group.hi[n] = std::clamp(hi_[r] - first_key, 0, count);
+      if (group.lo[n] >= group.hi[n]) continue;
+      begin = std::min(begin, group.lo[n]);
+      end = std::max(end, group.hi[n]);
+    }
+    if (begin >= end) continue;
+    group.begin = core::align_down(begin, 32);
+    group.columns = core::align_up(end - group.begin, 32);
+    for (int32_t i = 0; i < group.rows; ++i) {
+      group.lo[static_cast<size_t>(i)] -= group.begin;
+      group.hi[static_cast<size_t>(i)] -= group.begin;
+    }
+    first_row += kRowGroup;
+    return true;
   }
-  if (begin >= end) return;
-  begin = core::align_down(begin, 32);
-  const int32_t columns = core::align_up(end - begin, 32);
-  for (int32_t i = 0; i < rows; ++i) {
-    lo[static_cast<size_t>(i)] -= begin;
-    hi[static_cast<size_t>(i)] -= begin;
+  return false;
+}
+
+// Q K^T, softmax and P V of every row group against the loaded tile. The softmax of one group is
+// handed to the products of its neighbours, P V of the one before and Q K^T of the one after: where
+// products run in a unit of their own (AMX), the vector units work meanwhile.
+void TileWorker::compute_tile(int32_t first_key, int32_t count) {
+  std::array<GroupTile, 3> ring;
+  int32_t row = 0;
+  int32_t n = 0;
+  if (!next_group(row, first_key, count, ring[0])) return;
+  if (!is_few_rows_) multiply_qk(ring[0], nullptr);
+  for (;; ++n) {
+    GroupTile& current = ring[static_cast<size_t>(n % 3)];
+    GroupTile& next = ring[static_cast<size_t>((n + 1) % 3)];
+    const bool has_previous = n > 0;
+    const bool has_next = next_group(row, first_key, count, next);
+    if (has_mods_) modify_scores(current, first_key);
+    const int32_t middle = !has_previous ? 0 : (has_next ? current.rows / 2 : current.rows);
+    if (!has_previous && !has_next) {
+      const ScoreTile all = score_tile(current, 0, current.rows);
+      ops_.softmax(&all);
+    }
+    if (has_previous) {
+      const ScoreTile side = score_tile(current, 0, middle);
+      multiply_pv(ring[static_cast<size_t>((n + 2) % 3)], &side);
+    }
+    if (!has_next) {
+      multiply_pv(current, nullptr);
+      return;
+    }
+    next.buffer = 1 - current.buffer;
+    const ScoreTile side = score_tile(current, middle, current.rows);
+    multiply_qk(next, &side);
   }
+}
 
-  const std::byte* q = q_ + int64_t{first_row} * g_.depth * g_.element_bytes;
-  ops_.gemm(scores_, g_.tile_keys, q, g_.depth_words(), k_ + begin / kPanel * g_.k_panel_words(),
-            g_.k_panel_words(), rows, columns / kPanel, g_.depth_words(), false);
-  if (has_mods_) modify_scores(first_row, rows, first_key + begin, columns);
+// The softmax of rows [begin, end) of a group.
+ScoreTile TileWorker::score_tile(const GroupTile& group, int32_t begin, int32_t end) {
+  const int64_t row = group.first_row + begin;
+  const int64_t offset = int64_t{begin} * g_.tile_keys;
+  const auto buffer = static_cast<size_t>(group.buffer);
+  return {.scores = scores_[buffer] + group.begin + offset,
+          .probs = probs_[buffer] + (group.begin + offset) * g_.element_bytes,
+          .ld = g_.tile_keys,
+          .rows = end - begin,
+          .keys = group.columns,
+          .lo = group.lo.data() + begin,
+          .hi = group.hi.data() + begin,
+          .scale_log2 = has_mods_ ? kLog2e : scale_ * kLog2e,
+          .has_minus_infinity = has_mods_,
+          .m = m_.data() + row,
+          .l = l_.data() + row,
+          .o = o_ + row * g_.columns,
+          .ldo = g_.columns,
+          .columns = g_.columns,
+          .is_first = !started_[static_cast<size_t>(group.first_row / kRowGroup)]};
+}
 
-  bool& started = started_[static_cast<size_t>(first_row / kRowGroup)];
-  float* o = o_ + int64_t{first_row} * g_.columns;
-  const ScoreTile tile{.scores = scores_,
-                       .probs = probs_,
-                       .ld = g_.tile_keys,
-                       .rows = rows,
-                       .keys = columns,
-                       .lo = lo.data(),
-                       .hi = hi.data(),
-                       .scale_log2 = has_mods_ ? kLog2e : scale_ * kLog2e,
-                       .has_minus_infinity = has_mods_,
-                       .m = m_.data() + first_row,
-                       .l = l_.data() + first_row,
-                       .o = o,
-                       .ldo = g_.columns,
-                       .columns = g_.columns,
-                       .is_first = !started};
-  ops_.softmax(&tile);
+void TileWorker::multiply_qk(const GroupTile& group, const ScoreTile* side) {
+  const Gemm product{.c = scores_[static_cast<size_t>(group.buffer)] + group.begin,
+                     .ldc = g_.tile_keys,
+                     .a = q_ + int64_t{group.first_row} * g_.depth * g_.element_bytes,
+                     .lda = g_.depth_words(),
+                     .panels = k_ + group.begin / kPanel * g_.k_panel_words(),
+                     .panel_words = g_.k_panel_words(),
+                     .rows = group.rows,
+                     .num_panels = group.columns / kPanel,
+                     .contraction = g_.depth_words(),
+                     .accumulate = false};
+  ops_.gemm(&product, side);
+}
+
+void TileWorker::multiply_pv(const GroupTile& group, const ScoreTile* side) {
+  bool& started = started_[static_cast<size_t>(group.first_row / kRowGroup)];
   const int32_t per_word = g_.word_elements();
-  ops_.gemm(o, g_.columns, probs_, g_.tile_keys / per_word, v_ + begin / per_word * kPanel,
-            v_panel_words_, rows, g_.columns / kPanel, columns / per_word, started);
+  const Gemm product{
+      .c = o_ + int64_t{group.first_row} * g_.columns,
+      .ldc = g_.columns,
+      .a = probs_[static_cast<size_t>(group.buffer)] + int64_t{group.begin} * g_.element_bytes,
+      .lda = g_.tile_keys / per_word,
+      .panels = v_ + group.begin / per_word * kPanel,
+      .panel_words = v_panel_words_,
+      .rows = group.rows,
+      .num_panels = g_.columns / kPanel,
+      .contraction = group.columns / per_word,
+      .accumulate = started};
+  ops_.gemm(&product, side);
   started = true;
 }
 
-void TileWorker::modify_scores(int32_t first_row, int32_t rows, int32_t first_key,
-                               int32_t columns) {
+void TileWorker::modify_scores(const GroupTile& group, int32_t tile_key) {
   const ScoreMod& mod = problem_.score_mod;
   const int64_t position = problem_.q_position(item_->sequence);
-  for (int32_t i = 0; i < rows; ++i) {
-    const int32_t row = first_row + i;
+  const int32_t first_key = tile_key + group.begin;
+  for (int32_t i = 0; i < group.rows; ++i) {
+    const int32_t row = group.first_row + i;
     const int64_t q_position = position + token(row);
     const int32_t head = q_head(row);
-    float* scores = scores_ + int64_t{i} * g_.tile_keys;
+    float* scores =
+        scores_[static_cast<size_t>(group.buffer)] + group.begin + int64_t{i} * g_.tile_keys;
     const ScoreMods mods{.scale = scale_,
                          .softcap = mod.softcap,
                          .alibi_slope = mod.alibi_slopes.empty()
                                             ? 0.0F
                                             : mod.alibi_slopes[static_cast<size_t>(head)],
                          .first_delta = static_cast<float>(first_key - q_position)};
-    ops_.modify(scores, columns, &mods);
+    ops_.modify(scores, group.columns, &mods);
     if (!is_interval_mask_ || mod.functor != nullptr) {
-      mask::apply(problem_, {item_->sequence, token(row), head, q_position}, first_key, columns,
-                  scores);
+      mask::apply(problem_, {item_->sequence, token(row), head, q_position}, first_key,
+                  group.columns, scores);
     }
   }
 }

@@ -13,7 +13,7 @@
 
 namespace pagoda::cpu {
 
-inline constexpr int32_t kMaxItemRows = 256;
+inline constexpr int32_t kMaxItemRows = 512;
 
 // Where split items leave their partial results, and the counters of pieces still to come.
 struct Partials {
@@ -32,13 +32,26 @@ class TileWorker {
   void run(const schedule::WorkItem& item, int32_t kv_head);
 
  private:
-  struct Group;  // one row group of the item
+  // Up to kRowGroup rows of the item against the loaded tile, over the columns that any of them
+  // sees: a multiple of 32 from a multiple of 32.
+  struct GroupTile {
+    int32_t first_row = 0;
+    int32_t rows = 0;
+    int32_t begin = 0;                      // first column
+    int32_t columns = 0;                    // 0: nothing is visible
+    int32_t buffer = 0;                     // which of the two score buffers
+    std::array<int32_t, kRowGroup> lo, hi;  // visible columns, relative to `begin`
+  };
 
   void begin_item(const schedule::WorkItem& item, int32_t kv_head);
   void load_tile(int32_t first_key, int32_t count);
   void gather_k(int32_t first_key);
-  void compute_group(int32_t first_row, int32_t first_key, int32_t count);
-  void modify_scores(int32_t first_row, int32_t rows, int32_t first_key, int32_t columns);
+  void compute_tile(int32_t first_key, int32_t count);
+  bool next_group(int32_t& first_row, int32_t first_key, int32_t count, GroupTile& group) const;
+  [[nodiscard]] ScoreTile score_tile(const GroupTile& group, int32_t begin, int32_t end);
+  void multiply_qk(const GroupTile& group, const ScoreTile* side);
+  void multiply_pv(const GroupTile& group, const ScoreTile* side);
+  void modify_scores(const GroupTile& group, int32_t tile_key);
   void write_partial();
   [[nodiscard]] bool is_last_of_group() const;
   void merge_group();
@@ -59,11 +72,12 @@ class TileWorker {
   // Scratch.
   std::byte* q_;
   float* o_;
-  float* scores_;
-  void* probs_;
+  std::array<float*, 2> scores_;
+  std::array<std::byte*, 2> probs_;
   float* k_;
   float* v_;
   void* convert_;
+  void* q_panel_;
 
   // The current item.
   const schedule::WorkItem* item_ = nullptr;
@@ -72,6 +86,7 @@ class TileWorker {
   int32_t rows_ = 0;
   float scale_ = 1;
   int32_t tile_keys_ = 0;
+  bool is_few_rows_ = false;  // scores come straight from K's rows
   int64_t v_panel_words_ = 0;
   std::array<const void*, kMaxTileKeys> k_rows_, v_rows_;  // of the tile
   std::array<int32_t, kMaxItemRows> lo_, hi_;              // visible keys of each row

@@ -23,13 +23,30 @@ int64_t cost(const WorkItem& item, const WorkShape& shape) {
   return (keys + 16) * (core::align_up(item.rows(), 16) + shape.rows_per_key_load);
 }
 
+// Rows of a tile: as many as the kernel can take, fewer where there would be too few tiles to keep
+// the workers busy (cutting queries is cheaper than cutting keys, which must be merged).
+int32_t tile_rows(const core::Problem& problem, const WorkShape& shape) {
+  constexpr int32_t kFewestRows = 64;
+  int32_t rows = shape.max_rows;
+  if (shape.is_batch_invariant || shape.workers == 1) return rows;
+  for (; rows / 2 >= std::max(kFewestRows, problem.group); rows /= 2) {
+    int64_t tiles = 0;
+    for (int32_t b = 0; b < problem.batch; ++b) {
+      tiles += ceil_div<int64_t>(int64_t{problem.seqlen_q(b)} * problem.group, rows);
+    }
+    if (tiles * problem.num_kv_heads >= int64_t{4} * shape.workers) break;
+  }
+  return rows;
+}
+
 // All query tiles of all sequences, unsplit.
 std::vector<WorkItem> query_tiles(const core::Problem& problem, const WorkShape& shape) {
   std::vector<WorkItem> items;
   items.reserve(static_cast<size_t>(problem.batch) * 2);
-  const int32_t head_parts = ceil_div(problem.group, shape.max_rows);
+  const int32_t max_rows = tile_rows(problem, shape);
+  const int32_t head_parts = ceil_div(problem.group, max_rows);
   const int32_t heads_per_part = ceil_div(problem.group, head_parts);
-  const int32_t tokens_per_tile = std::max(1, shape.max_rows / heads_per_part);
+  const int32_t tokens_per_tile = std::max(1, max_rows / heads_per_part);
   for (int32_t b = 0; b < problem.batch; ++b) {
     const int32_t seqlen_q = problem.seqlen_q(b);
     const int32_t seqlen_kv = problem.seqlen_kv(b);

@@ -18,23 +18,25 @@ struct Bf16Dot {
   }
 };
 
-void begin(int) {}
+void begin() {}
 void end() {}
 
 }  // namespace
 
 const TileOps kTileOpsAvx512Bf16 = {.is_bf16 = true,
-                                    .depth_align = kBf16DepthAlign,
+                                    .depth_align = kBf16Align,
+                                    .column_align = kBf16Align,
                                     .begin = begin,
                                     .end = end,
                                     .pack_q = bf16_pack_q,
                                     .pack_k = pack_k_panels<Bf16Convert>,
                                     .pack_v = bf16_pack_v,
-                                    .gemm = gemm<Bf16Dot>,
+                                    .gemm = gemm<Bf16Dot, Bf16Probabilities>,
+                                    .scores_of_few_rows = nullptr,
                                     .softmax = softmax_tile<Bf16Probabilities>,
                                     .modify = modify_scores,
                                     .blend = blend_rows,
-                                    .store = store_row};
+                                    .store = bf16_store_row};
 
 }  // namespace pagoda::cpu
 

@@ -10,8 +10,8 @@
 namespace pagoda::cpu {
 namespace {
 
-// Words [first, first + 16) of 16 rows to 16 columns, one after another.
-inline void transpose16(float* dst, const float* const* rows, int first) {
+// Words [first, first + 16) of 16 rows to 16 columns, `ld` words apart.
+inline void transpose16(float* dst, const float* const* rows, int first, int ld = 16) {
   __m512 r[16];
   __m512 t[16];
   for (int i = 0; i < 16; ++i) r[i] = _mm512_loadu_ps(rows[i] + first);
@@ -31,10 +31,10 @@ inline void transpose16(float* dst, const float* const* rows, int first) {
     const __m512 hi01 = _mm512_shuffle_f32x4(r[c], r[4 + c], 0xee);
     const __m512 lo23 = _mm512_shuffle_f32x4(r[8 + c], r[12 + c], 0x44);
     const __m512 hi23 = _mm512_shuffle_f32x4(r[8 + c], r[12 + c], 0xee);
-    _mm512_storeu_ps(dst + (0 + c) * 16, _mm512_shuffle_f32x4(lo01, lo23, 0x88));
-    _mm512_storeu_ps(dst + (4 + c) * 16, _mm512_shuffle_f32x4(lo01, lo23, 0xdd));
-    _mm512_storeu_ps(dst + (8 + c) * 16, _mm512_shuffle_f32x4(hi01, hi23, 0x88));
-    _mm512_storeu_ps(dst + (12 + c) * 16, _mm512_shuffle_f32x4(hi01, hi23, 0xdd));
+    _mm512_storeu_ps(dst + (0 + c) * ld, _mm512_shuffle_f32x4(lo01, lo23, 0x88));
+    _mm512_storeu_ps(dst + (4 + c) * ld, _mm512_shuffle_f32x4(lo01, lo23, 0xdd));
+    _mm512_storeu_ps(dst + (8 + c) * ld, _mm512_shuffle_f32x4(hi01, hi23, 0x88));
+    _mm512_storeu_ps(dst + (12 + c) * ld, _mm512_shuffle_f32x4(hi01, hi23, 0xdd));
   }
 }
 

@@ -12,7 +12,7 @@
 namespace pagoda::cpu {
 namespace {
 
-constexpr int kBf16DepthAlign = 32;  // one AMX tile row: 32 bf16
+constexpr int kBf16Align = 32;  // one AMX tile row, and two panels of V: 32 bf16
 
 // 32 elements as bf16; only the first `n` are read, the others are 0.
 inline __m512i load_bf16(const void* src, int element, int first, int n) {
@@ -39,36 +39,41 @@ inline void bf16_pack_q(void* dst, const void* row, int element, int width, int 
   Bf16Convert::row(dst, row, element, width, padded_width);
 }
 
-inline __m512i interleave(__m256i even, __m256i odd) {
-  return _mm512_or_si512(_mm512_cvtepu16_epi32(even),
-                         _mm512_slli_epi32(_mm512_cvtepu16_epi32(odd), 16));
-}
-
-// Two rows' columns interleaved: 16 pairs (even key, odd key) a panel.
+// Two rows' columns interleaved, 32 columns into two panels. The unpack instructions work within
+// 128-bit lanes, so the first panel holds columns 8i + 0..3 and the second 8i + 4..7 (i = 0..3):
+// one shuffle a panel instead of three. bf16_store_row() undoes it.
 inline void bf16_pack_v(void* panels, const PanelSource* source, int64_t panel_words) {
   const int padded_count = (source->count + 31) / 32 * 32;
-  auto* dst = static_cast<float*>(panels);
   const __m512i zero = _mm512_setzero_si512();
-  const int num_panels = (source->width + kPanel - 1) / kPanel;
   for (int key = 0; key < padded_count; key += 2) {
     prefetch_row(source, key);
     prefetch_row(source, key + 1);
-    for (int p = 0; p < num_panels; p += 2) {
-      const int column = p * kPanel;
+    auto* out = static_cast<float*>(panels) + static_cast<int64_t>(key / 2) * kPanel;
+    for (int column = 0; column < source->width; column += 32) {
       const int n = source->width - column;
       const __m512i even =
           key < source->count ? load_bf16(source->rows[key], source->element, column, n) : zero;
       const __m512i odd = key + 1 < source->count
                               ? load_bf16(source->rows[key + 1], source->element, column, n)
                               : zero;
-      float* out = dst + p * panel_words + static_cast<int64_t>(key / 2) * kPanel;
-      _mm512_storeu_si512(out,
-                          interleave(_mm512_castsi512_si256(even), _mm512_castsi512_si256(odd)));
-      if (p + 1 < num_panels) {
-        _mm512_storeu_si512(out + panel_words, interleave(_mm512_extracti64x4_epi64(even, 1),
-                                                          _mm512_extracti64x4_epi64(odd, 1)));
-      }
+      _mm512_storeu_si512(out, _mm512_unpacklo_epi16(even, odd));
+      _mm512_storeu_si512(out + panel_words, _mm512_unpackhi_epi16(even, odd));
+      out += 2 * panel_words;
     }
+  }
+}
+
+inline void bf16_store_row(void* dst, int element, const float* src, int n, float factor) {
+  const __m512i first = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+  const __m512i second = _mm512_add_epi32(first, _mm512_set1_epi32(8));
+  alignas(64) float row[32];
+  for (int i = 0; i < n; i += 32) {
+    const __m512 a = _mm512_loadu_ps(src + i);
+    const __m512 b = _mm512_loadu_ps(src + i + 16);
+    _mm512_store_ps(row, _mm512_permutex2var_ps(a, first, b));
+    _mm512_store_ps(row + 16, _mm512_permutex2var_ps(a, second, b));
+    store_row(static_cast<char*>(dst) + i * element_bytes(element), element, row,
+              n - i < 32 ? n - i : 32, factor);
   }
 }
 

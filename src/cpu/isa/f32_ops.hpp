@@ -62,18 +62,19 @@ inline void f32_pack_v(void* panels, const PanelSource* source, int64_t panel_wo
   }
 }
 
-inline void no_op(int) {}
 inline void no_op() {}
 
 constexpr TileOps make_f32_ops() {
   return {.is_bf16 = false,
           .depth_align = 1,
+          .column_align = kPanel,
           .begin = no_op,
           .end = no_op,
           .pack_q = f32_pack_q,
           .pack_k = pack_k_panels<F32Convert>,
           .pack_v = f32_pack_v,
-          .gemm = gemm<F32Dot>,
+          .gemm = gemm<F32Dot, F32Probabilities>,
+          .scores_of_few_rows = nullptr,
           .softmax = softmax_tile<F32Probabilities>,
           .modify = modify_scores,
           .blend = blend_rows,

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "cpu/isa/softmax.hpp"
 #include "cpu/isa/tile_ops.hpp"
 
 namespace pagoda::cpu {
@@ -70,17 +71,17 @@ inline void gemm_rows(float* c, int ldc, const float* a, int lda, const float* p
 }
 
 template <typename Dot>
-void gemm(float* c, int ldc, const void* a_words, int lda, const void* panel_data,
-          int64_t panel_words, int rows, int num_panels, int contraction, bool accumulate) {
-  const auto* a = static_cast<const float*>(a_words);
-  const auto* panels = static_cast<const float*>(panel_data);
+void multiply(const Gemm* g) {
+  const auto* a = static_cast<const float*>(g->a);
+  const auto* panels = static_cast<const float*>(g->panels);
   auto some_rows = [&]<int MR>(int r) {
-    gemm_rows<Dot, MR>(c + static_cast<int64_t>(r) * ldc, ldc, a + static_cast<int64_t>(r) * lda,
-                       lda, panels, panel_words, num_panels, contraction, accumulate);
+    gemm_rows<Dot, MR>(g->c + static_cast<int64_t>(r) * g->ldc, g->ldc,
+                       a + static_cast<int64_t>(r) * g->lda, g->lda, panels, g->panel_words,
+                       g->num_panels, g->contraction, g->accumulate);
   };
   int r = 0;
-  for (; r + Dot::kRows <= rows; r += Dot::kRows) some_rows.template operator()<Dot::kRows>(r);
-  const int rest = rows - r;
+  for (; r + Dot::kRows <= g->rows; r += Dot::kRows) some_rows.template operator()<Dot::kRows>(r);
+  const int rest = g->rows - r;
   if constexpr (Dot::kRows > 4) {
     if ((rest & 4) != 0) {
       some_rows.template operator()<4>(r);
@@ -94,6 +95,13 @@ void gemm(float* c, int ldc, const void* a_words, int lda, const void* panel_dat
     }
   }
   if ((rest & 1) != 0) some_rows.template operator()<1>(r);
+}
+
+// One kind of execution unit: nothing to overlap, so one after the other.
+template <typename Dot, typename Format>
+void gemm(const Gemm* product, const ScoreTile* side) {
+  if (side != nullptr) softmax_tile<Format>(side);
+  multiply<Dot>(product);
 }
 
 }  // namespace

@@ -123,42 +123,50 @@ inline float row_probabilities(const float* s, void* p, int keys, int lo, int hi
   return Vec::sum(sum + sum2);
 }
 
-// Format says how probabilities are stored: kBytes per element, kIsCoarse, store(p, i, a, b).
-// Two passes over the rows: the maxima first, so that no row waits for the reduction of its own.
+// Row r of a tile, once its maximum is known (scaled; -inf where it sees nothing).
 template <typename Format>
-void softmax_tile(const ScoreTile* t) {
+inline void softmax_row(const ScoreTile* t, int r, float maximum) {
+  const float* s = t->scores + static_cast<int64_t>(r) * t->ld;
+  char* p = static_cast<char*>(t->probs) + static_cast<int64_t>(r) * t->ld * Format::kBytes;
+  const int lo = t->lo[r];
+  const int hi = t->hi[r];
+  const float old_m = t->m[r];
+  const float new_m = maximum > old_m ? maximum : old_m;
+  if (new_m == kMinusInfinity) {  // nothing visible yet: all probabilities are zero
+    row_probabilities<Format, true>(s, p, t->keys, 0, 0, 1.0F, 0.0F);
+    if (has_nan(s, lo, hi)) t->l[r] = __builtin_nanf("");  // bad data must show
+    return;
+  }
+  const float sum =
+      t->has_minus_infinity
+          ? row_probabilities<Format, true>(s, p, t->keys, lo, hi, t->scale_log2, new_m)
+          : row_probabilities<Format, false>(s, p, t->keys, lo, hi, t->scale_log2, new_m);
+  if (new_m != old_m) {
+    const float alpha = exp2_scalar(old_m - new_m);
+    t->l[r] *= alpha;
+    if (!t->is_first) scale_row(t->o + static_cast<int64_t>(r) * t->ldo, t->columns, alpha);
+    t->m[r] = new_m;
+  }
+  t->l[r] += sum;
+}
+
+// Rows [begin, end). Format says how probabilities are stored: kBytes per element, kIsCoarse,
+// store(p, i, a, b). The maxima come first, so that no row waits for the reduction of its own.
+template <typename Format>
+inline void softmax_rows(const ScoreTile* t, int begin, int end) {
   float maxima[kRowGroup];
-  for (int r = 0; r < t->rows; ++r) {
-    const bool sees_any = t->lo[r] < t->hi[r];
-    maxima[r] = sees_any
+  for (int r = begin; r < end; ++r) {
+    maxima[r] = t->lo[r] < t->hi[r]
                     ? row_maximum(t->scores + static_cast<int64_t>(r) * t->ld, t->lo[r], t->hi[r]) *
                           t->scale_log2
                     : kMinusInfinity;
   }
-  for (int r = 0; r < t->rows; ++r) {
-    const float* s = t->scores + static_cast<int64_t>(r) * t->ld;
-    char* p = static_cast<char*>(t->probs) + static_cast<int64_t>(r) * t->ld * Format::kBytes;
-    const int lo = t->lo[r];
-    const int hi = t->hi[r];
-    const float old_m = t->m[r];
-    const float new_m = maxima[r] > old_m ? maxima[r] : old_m;
-    if (new_m == kMinusInfinity) {  // nothing visible yet: all probabilities are zero
-      row_probabilities<Format, true>(s, p, t->keys, 0, 0, 1.0F, 0.0F);
-      if (has_nan(s, lo, hi)) t->l[r] = __builtin_nanf("");  // bad data must show
-      continue;
-    }
-    const float sum =
-        t->has_minus_infinity
-            ? row_probabilities<Format, true>(s, p, t->keys, lo, hi, t->scale_log2, new_m)
-            : row_probabilities<Format, false>(s, p, t->keys, lo, hi, t->scale_log2, new_m);
-    if (new_m != old_m) {
-      const float alpha = exp2_scalar(old_m - new_m);
-      t->l[r] *= alpha;
-      if (!t->is_first) scale_row(t->o + static_cast<int64_t>(r) * t->ldo, t->columns, alpha);
-      t->m[r] = new_m;
-    }
-    t->l[r] += sum;
-  }
+  for (int r = begin; r < end; ++r) softmax_row<Format>(t, r, maxima[r]);
+}
+
+template <typename Format>
+void softmax_tile(const ScoreTile* t) {
+  softmax_rows<Format>(t, 0, t->rows);
 }
 
 // tanh(x) by e^-2|x|, so that the exponential never overflows; near 0, where 1 - e cancels, by its

@@ -6,6 +6,7 @@
 // 32-bit words; a word is one float, or a pair of bf16 along the contraction (VNNI order):
 //   K panels  [key / 16][depth word][16 keys]     word = d, or (2d, 2d + 1)
 //   V panels  [column / 16][key word][16 columns]  word = key, or (2 key, 2 key + 1)
+// A unit may permute the columns of V within its column_align; its store() undoes it.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,21 @@ struct PanelSource {
   const void* const* next_rows;  // rows that are packed next: asked for meanwhile
   int next_count;
   int next_bytes;  // of each of them
+};
+
+// c[rows][ldc] (+)= a[rows][lda] * panels, in whole panels: c has num_panels * 16 columns and is
+// written for up to a multiple of 16 rows. lda, contraction and panel_words count 32-bit words.
+struct Gemm {
+  float* c;
+  int ldc;
+  const void* a;
+  int lda;
+  const void* panels;
+  int64_t panel_words;
+  int rows;
+  int num_panels;
+  int contraction;
+  bool accumulate;
 };
 
 struct ScoreTile {
@@ -58,8 +74,10 @@ struct TileOps {
   bool is_bf16;     // the compute type: bf16 pairs or fp32
   int depth_align;  // head_dim_qk is padded with zeros to a multiple of this (elements)
 
-  // Before the first tile of a work item and after the last one. `rows` = rows of the item.
-  void (*begin)(int rows);
+  int column_align;  // head_dim_vo likewise
+
+  // Before the first tile of a work item and after the last one.
+  void (*begin)();
   void (*end)();
 
   // dst[width padded to depth_align with zeros] of the compute type.
@@ -68,11 +86,13 @@ struct TileOps {
   void (*pack_k)(void* panels, const PanelSource* source, int padded_width, void* scratch);
   void (*pack_v)(void* panels, const PanelSource* source, int64_t panel_words);
 
-  // c[rows][ldc] (+)= a[rows][lda] * panels; lda, contraction and panel_words count 32-bit words.
-  // Computes whole panels: c has num_panels * 16 columns. `c` may be written for up to a multiple
-  // of 16 rows (the caller provides them).
-  void (*gemm)(float* c, int ldc, const void* a, int lda, const void* panels, int64_t panel_words,
-               int rows, int num_panels, int contraction_words, bool accumulate);
+  // `side`, where not null, is a softmax to do meanwhile: it touches nothing of the product.
+  void (*gemm)(const Gemm* product, const ScoreTile* side);
+
+  // Scores of up to 16 rows straight from K's rows, without packing them; null where packing is
+  // the better way. `q_panel` = the rows of Q as pack_k leaves them; scores has 16 rows.
+  void (*scores_of_few_rows)(float* scores, int ld, const void* q_panel, const PanelSource* k,
+                             int padded_width, void* scratch);
 
   // Online softmax of one tile: scores -> probabilities, m, l and the rescaled o.
   void (*softmax)(const ScoreTile* tile);
@@ -80,7 +100,7 @@ struct TileOps {
   void (*modify)(float* scores, int n, const ScoreMods* mods);
   // acc[n] = acc * a + src * b: merges partial results.
   void (*blend)(float* acc, const float* src, int n, float a, float b);
-  // dst[n] = src * factor in the output's type.
+  // dst[n] = src * factor in the output's type; src is a row of o, in the order of V's panels.
   void (*store)(void* dst, int element, const float* src, int n, float factor);
 };
 
