@@ -45,7 +45,6 @@ class TileWorker {
 
   void begin_item(const schedule::WorkItem& item, int32_t kv_head);
   void load_tile(int32_t first_key, int32_t count);
-  void gather_k(int32_t first_key);
   void compute_tile(int32_t first_key, int32_t count);
   bool next_group(int32_t& first_row, int32_t first_key, int32_t count, GroupTile& group) const;
   [[nodiscard]] ScoreTile score_tile(const GroupTile& group, int32_t begin, int32_t end);
@@ -88,8 +87,7 @@ class TileWorker {
   int32_t tile_keys_ = 0;
   bool is_few_rows_ = false;  // scores come straight from K's rows
   int64_t v_panel_words_ = 0;
-  std::array<const void*, kMaxTileKeys> k_rows_, v_rows_;  // of the tile
-  std::array<int32_t, kMaxItemRows> lo_, hi_;              // visible keys of each row
+  std::array<int32_t, kMaxItemRows> lo_, hi_;  // visible keys of each row
   std::array<float, kMaxItemRows> m_, l_;
   std::array<bool, kMaxItemRows / kRowGroup> started_;
 };

@@ -13,14 +13,6 @@ inline int element_bytes(int element) {
   return element == kElementF32 ? 4 : (element == kElementF8E4M3 ? 1 : 2);
 }
 
-// While one operand is packed, the other's rows are on their way to L2: pages are scattered, and a
-// tile's arithmetic would leave the memory idle.
-inline void prefetch_row(const PanelSource* source, int row) {
-  if (row >= source->next_count) return;
-  const char* p = static_cast<const char*>(source->next_rows[row]);
-  for (int i = 0; i < source->next_bytes; i += 64) __builtin_prefetch(p + i, 0, 2);
-}
-
 // `scratch` holds 16 rows of words. Convert::kWordElements elements make a word; rows that already
 // are words of the compute type, unpadded, are transposed where they stand.
 template <typename Convert>
@@ -39,7 +31,6 @@ void pack_k_panels(void* panels, const PanelSource* source, int padded_width, vo
         for (int w = 0; w < words; ++w) row[w] = 0.0F;
         continue;
       }
-      prefetch_row(source, key0 + i);
       const void* from = source->rows[key0 + i];
       if (is_direct) {
         rows[i] = static_cast<const float*>(from);

@@ -21,13 +21,10 @@ inline constexpr int kMaxTileKeys = 512;
 enum : int { kElementF32 = 0, kElementF16 = 1, kElementBF16 = 2, kElementF8E4M3 = 3 };
 
 struct PanelSource {
-  const void* const* rows;       // [count] pointers to the first element of each key's row
-  int count;                     // keys
-  int element;                   // kElement...
-  int width;                     // elements of a row
-  const void* const* next_rows;  // rows that are packed next: asked for meanwhile
-  int next_count;
-  int next_bytes;  // of each of them
+  const void* const* rows;  // [count] pointers to the first element of each key's row
+  int count;                // keys
+  int element;              // kElement...
+  int width;                // elements of a row
 };
 
 // c[rows][ldc] (+)= a[rows][lda] * panels, in whole panels: c has num_panels * 16 columns and is
