@@ -30,7 +30,7 @@ struct F32Convert {
 
 struct F32Probabilities {
   static constexpr int kBytes = 4;
-  static constexpr bool kIsCoarse = false;
+  static Vec exp2(Vec x) { return exp2_nonpositive(x); }
   static void store(void* row, int i, Vec a, Vec b) {
     a.store(static_cast<float*>(row) + i);
     b.store(static_cast<float*>(row) + i + Vec::kLanes);

@@ -27,24 +27,7 @@ inline Vec exp2_nonpositive(Vec x) {
   return Vec::scale_by_exponent(p, magic);
 }
 
-// The same to 3e-6 relative (degree 4): enough where the result is rounded to bf16 (4e-3).
-inline Vec exp2_nonpositive_coarse(Vec x) {
-  x = Vec::max(Vec::set(-126.0F), x);
-  const Vec magic = x + Vec::set(12582912.0F);
-  const Vec f = x - (magic - Vec::set(12582912.0F));
-  Vec p = Vec::fma(Vec::set(9.5828529e-3F), f, Vec::set(5.5906425e-2F));
-  p = Vec::fma(p, f, Vec::set(2.4024099e-1F));
-  p = Vec::fma(p, f, Vec::set(6.9312419e-1F));
-  p = Vec::fma(p, f, Vec::set(1.0F));
-  return Vec::scale_by_exponent(p, magic);
-}
-
 inline float exp2_scalar(float x) { return x < -126.0F ? 0.0F : __builtin_exp2f(x); }
-
-template <bool IsCoarse>
-inline Vec exp2_tile(Vec x) {
-  return IsCoarse ? exp2_nonpositive_coarse(x) : exp2_nonpositive(x);
-}
 
 inline void scale_row(float* row, int n, float factor) {
   const Vec f = Vec::set(factor);
@@ -87,7 +70,7 @@ inline float row_probabilities(const float* s, void* p, int keys, int lo, int hi
   const Vec minus_m = Vec::set(-m);
   auto probability = [&](int i) __attribute__((always_inline)) {
     const Vec x = Vec::fma(Vec::load(s + i), scale_v, minus_m);
-    const Vec e = exp2_tile<Format::kIsCoarse>(x);
+    const Vec e = Format::exp2(x);
     return HasMinusInfinity ? Vec::keep_above(e, x, -126.0F) : e;
   };
   auto edge = [&](int i) __attribute__((always_inline)) {
@@ -150,8 +133,9 @@ inline void softmax_row(const ScoreTile* t, int r, float maximum) {
   t->l[r] += sum;
 }
 
-// Rows [begin, end). Format says how probabilities are stored: kBytes per element, kIsCoarse,
-// store(p, i, a, b). The maxima come first, so that no row waits for the reduction of its own.
+// Rows [begin, end). Format says how probabilities are made and stored: exp2(x) for x <= 0,
+// kBytes per element, store(p, i, a, b). The maxima come first, so that no row waits for the
+// reduction of its own.
 template <typename Format>
 inline void softmax_rows(const ScoreTile* t, int begin, int end) {
   float maxima[kRowGroup];
