@@ -26,6 +26,9 @@ struct Interval {
   });
 }
 
+// Farther than any position: bounds beyond it are the same as open ones, and must not overflow.
+inline constexpr int64_t kFar = int64_t{1} << 40;
+
 // One leaf, clipped to [0, seqlen_kv].
 [[nodiscard]] inline Interval leaf_interval(const MaskNode& node, int32_t sequence,
                                             int64_t q_position, int64_t seqlen_kv) {
@@ -33,12 +36,11 @@ struct Interval {
   switch (node.kind) {
     case MaskKind::kCausal: keys.hi = q_position + 1; break;
     case MaskKind::kWindow:
-      // Bounds past every key are the same as open ones, and must not overflow.
-      if (node.left >= 0) keys.lo = q_position - std::min<int64_t>(node.left, INT32_MAX);
-      if (node.right >= 0) keys.hi = q_position + std::min<int64_t>(node.right, INT32_MAX) + 1;
+      if (node.left >= 0) keys.lo = q_position - std::min<int64_t>(node.left, kFar);
+      if (node.right >= 0) keys.hi = q_position + std::min<int64_t>(node.right, kFar) + 1;
       break;
     case MaskKind::kChunked: {
-      const int64_t chunk = std::min<int64_t>(node.chunk, INT32_MAX);
+      const int64_t chunk = std::min<int64_t>(node.chunk, kFar);
       keys.lo = core::floor_div(q_position, chunk) * chunk;
       keys.hi = keys.lo + chunk;
       break;

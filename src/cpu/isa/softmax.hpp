@@ -116,8 +116,8 @@ inline void softmax_row(const ScoreTile* t, int r, float maximum) {
   const float old_m = t->m[r];
   const float new_m = maximum > old_m ? maximum : old_m;
   if (new_m == kMinusInfinity) {  // nothing visible yet: all probabilities are zero
-    row_probabilities<Format, true>(s, p, t->keys, 0, 0, 1.0F, 0.0F);
     if (has_nan(s, lo, hi)) t->l[r] = __builtin_nanf("");  // bad data must show
+    row_probabilities<Format, true>(s, p, t->keys, 0, 0, 1.0F, 0.0F);
     return;
   }
   const float sum =
