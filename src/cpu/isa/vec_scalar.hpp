@@ -12,6 +12,7 @@ struct Vec {
   static constexpr int kLanes = 4;
   typedef float Floats __attribute__((vector_size(16)));
   typedef int32_t Ints __attribute__((vector_size(16)));
+  typedef uint32_t Bits __attribute__((vector_size(16)));
   Floats v;
 
   static Vec zero() { return {Floats{0, 0, 0, 0}}; }
@@ -63,8 +64,9 @@ struct Vec {
   }
   // x * 2^n where n is the integer in the low mantissa bits of `magic`; x * 2^n must be normal.
   static Vec scale_by_exponent(Vec x, Vec magic) {
-    const Ints n = reinterpret_cast<Ints>(magic.v) << 23;
-    return {reinterpret_cast<Floats>(reinterpret_cast<Ints>(x.v) + n)};
+    // Unsigned: lanes whose result is thrown away may overflow.
+    const auto n = reinterpret_cast<Bits>(magic.v) << 23;
+    return {reinterpret_cast<Floats>(reinterpret_cast<Bits>(x.v) + n)};
   }
   // a where gate > limit, b elsewhere; magnitude with the sign of s.
   static Vec pick_above(Vec a, Vec b, Vec gate, float limit) {
