@@ -118,6 +118,8 @@ void apply(const core::Problem& problem, const RowPosition& position, int64_t fi
   }
   if (problem.score_mod.functor != nullptr) {
     for (int32_t i = 0; i < valid; ++i) {
+      // A bias of -infinity hides the pair for good: a functor must not bring it back.
+      if (scores[i] == -std::numeric_limits<float>::infinity()) continue;
       scores[i] = problem.score_mod.functor(problem.score_mod.context, scores[i], position.sequence,
                                             position.q_head, position.q_position, first_key + i);
     }

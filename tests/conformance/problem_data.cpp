@@ -21,8 +21,9 @@ float rounded_to(DType dtype, float value) {
   return core::load_element(bytes, dtype, 0);
 }
 
+// Never -infinity: a pair that the mask or the bias hides must stay hidden all the same.
 float score_functor(void*, float score, int32_t, int32_t head, int64_t q, int64_t k) {
-  return 0.75F * score - 0.125F * static_cast<float>((q + 2 * k + head) % 5);
+  return std::max(0.75F * score, -4.0F) - 0.125F * static_cast<float>((q + 2 * k + head) % 5);
 }
 
 }  // namespace
