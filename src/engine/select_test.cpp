@@ -1,0 +1,102 @@
+// Selection, forcing by name and explain() over the CPU back end's real kernels.
+#include "engine/select.hpp"
+
+#include <algorithm>
+#include <array>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "pagoda/pagoda.hpp"
+
+namespace pagoda {
+namespace {
+
+// One query on eight keys, fp32: what no bf16 kernel may serve.
+struct Call {
+  Call() {
+    attention.q = ConstTensor::contiguous(q.data(), DType::kF32, {1, 1, 1, 8});
+    attention.out = Tensor::contiguous(out.data(), DType::kF32, {1, 1, 1, 8});
+    attention.kv = DenseKV{.k = ConstTensor::contiguous(k.data(), DType::kF32, {1, 8, 1, 8}),
+                           .v = ConstTensor::contiguous(k.data(), DType::kF32, {1, 8, 1, 8})};
+  }
+  std::array<float, 8> q{}, out{};
+  std::array<float, 64> k{};
+  Attention attention;
+};
+
+TEST(Select, the_first_kernel_that_does_not_refuse_is_planned) {
+  const Call call;
+  const auto infos = explain(call.attention);
+  ASSERT_TRUE(infos);
+  const auto first = std::find_if(infos->begin(), infos->end(),
+                                  [](const KernelInfo& info) { return info.can_run; });
+  ASSERT_NE(first, infos->end());
+  EXPECT_TRUE(first->is_selected);
+  EXPECT_EQ(plan(call.attention)->kernel(), first->name);
+}
+
+TEST(Select, explain_gives_every_kernel_one_verdict) {
+  const Call call;
+  const auto infos = explain(call.attention);
+  ASSERT_TRUE(infos);
+  const std::vector<std::string> names = kernels("cpu");
+  ASSERT_EQ(infos->size(), names.size());
+  int selected = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const KernelInfo& info = (*infos)[i];
+    EXPECT_EQ(info.name, names[i]);
+    EXPECT_EQ(info.backend, "cpu");
+    EXPECT_EQ(info.reason.empty(), info.is_selected) << info.name;
+    selected += info.is_selected ? 1 : 0;
+  }
+  EXPECT_EQ(selected, 1);
+}
+
+TEST(Select, a_kernel_forced_by_name_is_planned) {
+  const Call call;
+  const auto infos = explain(call.attention);
+  ASSERT_TRUE(infos);
+  for (const KernelInfo& info : *infos) {
+    Options options;
+    options.kernel = info.name;
+    const Result<Plan> planned = plan(call.attention, options);
+    ASSERT_EQ(planned.ok(), info.can_run) << info.name;
+    if (planned) {
+      EXPECT_EQ(planned->kernel(), info.name);
+    } else {
+      EXPECT_EQ(planned.status().code(), StatusCode::kUnsupported);
+      EXPECT_EQ(planned.status().field(), "kernel");
+      EXPECT_NE(planned.status().message().find(info.name + ": " + info.reason), std::string::npos)
+          << planned.status().message();
+    }
+    const auto forced = explain(call.attention, options);
+    ASSERT_TRUE(forced);
+    for (const KernelInfo& other : *forced) {
+      EXPECT_EQ(other.is_selected, info.can_run && other.name == info.name);
+      if (other.can_run && !other.is_selected) {
+        EXPECT_EQ(other.reason, "passed over: " + info.name + " was asked for");
+      }
+    }
+  }
+}
+
+TEST(Select, a_bf16_kernel_says_why_it_refuses_fp32) {
+  Call call;
+  Options options;
+  for (const std::string& name : kernels("cpu")) {
+    if (name.find("bf16") == std::string::npos) continue;
+    options.kernel = name;
+    EXPECT_EQ(plan(call.attention, options).status().code(), StatusCode::kUnsupported) << name;
+  }
+}
+
+TEST(Select, names_are_unique) {
+  std::vector<std::string> names;
+  for (const core::Kernel& kernel : engine::registry()) names.emplace_back(kernel.name);
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+}
+
+}  // namespace
+}  // namespace pagoda
