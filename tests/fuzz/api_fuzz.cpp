@@ -6,6 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <random>
+#include <string_view>
+#include <vector>
 
 #include "core/element.hpp"
 #include "engine/validate.hpp"
@@ -168,7 +172,14 @@ void attention_once(FuzzedDataProvider& data, Memory& memory) {
 }  // namespace pagoda::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
-  FuzzedDataProvider data(bytes, size);
+  // The provider takes numbers from the end: first the input's own bytes, then random ones that
+  // depend on them. Without those every choice after a short input's end would be the least one.
+  std::vector<uint8_t> extended(4096);
+  std::minstd_rand random(static_cast<uint32_t>(
+      std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes), size})));
+  for (uint8_t& byte : extended) byte = static_cast<uint8_t>(random() >> 8);
+  extended.insert(extended.end(), bytes, bytes + size);
+  FuzzedDataProvider data(extended.data(), extended.size());
   pagoda::fuzz::Memory memory(data.ConsumeIntegral<uint32_t>());
   switch (data.ConsumeIntegralInRange<int>(0, 9)) {
     case 0: pagoda::fuzz::append_once(data, memory); break;

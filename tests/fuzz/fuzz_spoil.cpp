@@ -10,13 +10,13 @@ int64_t number(FuzzedDataProvider& data, int64_t least, int64_t most) {
 
 void spoil_lengths(FuzzedDataProvider& data, Memory& memory, std::span<const int32_t>& lengths) {
   std::vector<int32_t> values(lengths.begin(), lengths.end());
-  if (values.empty() || number(data, 0, 3) == 0) {
+  if (values.empty() || number(data, 0, 7) == 0) {
     values.resize(static_cast<size_t>(number(data, 0, 6)),
                   static_cast<int32_t>(number(data, -1, 3)));
   } else {
     const auto last = static_cast<int64_t>(values.size()) - 1;
     int32_t& value = values[static_cast<size_t>(number(data, 0, last))];
-    const int64_t near = value + number(data, -3, 20);  // just past a limit is where mistakes are
+    const int64_t near = value + number(data, -2, 5);  // just past a limit is where mistakes are
     value = static_cast<int32_t>(data.ConsumeBool() ? near : nasty_number(data));
   }
   lengths = memory.keep(values);
@@ -44,7 +44,7 @@ void spoil(FuzzedDataProvider& data, Memory& memory, Attention& a) {
     spoil(data, t);
     tensor = writable(t);
   };
-  switch (number(data, 0, 15)) {
+  switch (number(data, 0, 17)) {
     case 0: spoil(data, a.q); return;
     case 1: spoil_writable(a.out); return;
     case 2: spoil_writable(a.lse); return;
