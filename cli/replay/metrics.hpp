@@ -39,8 +39,9 @@ struct StepSample {
   int32_t decode_tokens = 0;
   int32_t running = 0;
   int32_t waiting = 0;
-  float held_share = 0;    // of the cache's pages: in use
-  float cached_share = 0;  // kept for reuse only
+  float held_share = 0;          // of the cache's pages: in use
+  float cached_share = 0;        // kept for reuse only
+  float cached_share_after = 0;  // once the step's finished requests have left
 };
 
 struct Percentiles {

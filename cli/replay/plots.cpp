@@ -116,7 +116,8 @@ Status plot_timeline(const std::string& png, std::string_view title, std::string
       fmt::format("set multiplot layout 3,1 title {} noenhanced margins 0.08,0.97,0.07,0.94 "
                   "spacing 0.07",
                   literal(fmt::format("{}: over time, {}", title, clock))));
-  plot.command(fmt::format("set xrange [0:{:.9g}]\nset key top right", metrics.steps.back().end_s));
+  plot.command(fmt::format("set xrange [0:{:.9g}]\nset key at graph 1,1.14 right horizontal",
+                           metrics.steps.back().end_s));
   plot.command("set format y '%.0s%c'\nset ylabel 'tokens per second'");
   // A logarithmic axis: prompts go through in thousands, outputs in tens.
   plot.command("set logscale y\nset yrange [1:*]");

@@ -69,10 +69,10 @@ bool Scheduler::schedule_chunk(int32_t index, Step& step) {
   Phase phase = Phase::kPrefill;
   if (sequence.is_decoding()) {
     phase = Phase::kDecode;
-  } else if (sequence.is_first_chunk && sequence.computed > 0) {
-    phase = Phase::kReused;
   } else if (sequence.preemptions > 0) {
     phase = Phase::kRecompute;
+  } else if (sequence.is_first_chunk && sequence.computed > 0) {
+    phase = Phase::kReused;
   }
   step.chunks.push_back(
       {.sequence = index, .start = sequence.computed, .tokens = tokens, .phase = phase});

@@ -100,6 +100,8 @@ Status Session::run_step(const Step& step) {
   track_work(step);
   record_step(step, *cost, start_s);
   record_outcome(scheduler_.commit(step));
+  metrics_.steps.back().cached_share_after =
+      static_cast<float>(blocks_.cached_pages()) / static_cast<float>(blocks_.num_pages());
   return {};
 }
 

@@ -2,6 +2,7 @@
 #include "cli/replay/timeline.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace pagoda::replay {
 
@@ -33,16 +34,23 @@ std::vector<TimelineBin> make_timeline(std::span<const StepSample> steps, int64_
   const auto bin_of = [&](double time) {
     return std::clamp<int64_t>(static_cast<int64_t>(time / width), 0, num_bins - 1);
   };
+  StepSample idle;  // between two steps only the cache holds something
   for (const StepSample& step : steps) {
-    const double length = step.end_s - step.start_s;
-    const int64_t last = bin_of(step.end_s);
-    for (int64_t i = bin_of(step.start_s); i <= last; ++i) {
-      const double low = std::max(step.start_s, static_cast<double>(i) * width);
-      const double high =
-          i == last ? step.end_s : std::min(step.end_s, static_cast<double>(i + 1) * width);
-      const double share = length > 0 ? (high - low) / length : (i == last ? 1.0 : 0.0);
-      add(bins[static_cast<size_t>(i)], step, share, high - low);
+    idle.start_s = idle.end_s;
+    idle.end_s = step.start_s;
+    for (const StepSample* sample : {&std::as_const(idle), &step}) {
+      const double length = sample->end_s - sample->start_s;
+      const int64_t last = bin_of(sample->end_s);
+      for (int64_t i = bin_of(sample->start_s); i <= last; ++i) {
+        const double low = std::max(sample->start_s, static_cast<double>(i) * width);
+        const double high =
+            i == last ? sample->end_s : std::min(sample->end_s, static_cast<double>(i + 1) * width);
+        const double share = length > 0 ? (high - low) / length : (i == last ? 1.0 : 0.0);
+        add(bins[static_cast<size_t>(i)], *sample, share, high - low);
+      }
     }
+    idle.end_s = step.end_s;
+    idle.cached_share = step.cached_share_after;
   }
   for (int64_t i = 0; i < num_bins; ++i) {
     TimelineBin& bin = bins[static_cast<size_t>(i)];

@@ -36,6 +36,19 @@ TEST(Timeline, tokens_and_gauges_are_kept_whatever_the_bins) {
   }
 }
 
+TEST(Timeline, an_idle_time_shows_what_the_cache_keeps) {
+  const std::vector<StepSample> steps = {
+      {.start_s = 0, .end_s = 1, .running = 1, .held_share = 0.5F, .cached_share_after = 0.25F},
+      {.start_s = 3, .end_s = 4, .running = 1, .held_share = 0.5F}};
+  const auto bins = make_timeline(steps, 4);
+  EXPECT_EQ(bins[0].held_share, 0.5);
+  EXPECT_EQ(bins[1].held_share, 0);
+  EXPECT_EQ(bins[1].running, 0);
+  EXPECT_EQ(bins[1].cached_share, 0.25);
+  EXPECT_EQ(bins[2].cached_share, 0.25);
+  EXPECT_EQ(bins[3].held_share, 0.5);
+}
+
 TEST(Timeline, is_empty_where_nothing_took_time) {
   EXPECT_TRUE(make_timeline({}, 10).empty());
   const std::vector<StepSample> instant(3);
