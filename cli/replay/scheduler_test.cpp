@@ -109,6 +109,20 @@ TEST(Scheduler, a_cached_prefix_is_not_computed_again_but_the_last_prompt_token_
   EXPECT_EQ(scheduler.sequence(1).reused_tokens, 48);
 }
 
+TEST(Scheduler, a_page_is_found_by_others_only_once_it_is_full) {
+  BlockManager blocks(100);
+  Scheduler scheduler({.token_budget = 24, .page_size = 16}, blocks);
+  Sequence first = sequence(64, 1);
+  first.page_keys = {1, 2, 3, 4};
+  ASSERT_TRUE(scheduler.submit(first).ok());
+  for (const int64_t full_pages : {1, 3, 4}) {  // 24, 48 and 64 tokens
+    const Step step = scheduler.schedule();
+    EXPECT_EQ(blocks.find_prefix(first.page_keys), (step.chunks[0].start) / 16);
+    static_cast<void>(scheduler.commit(step));
+    EXPECT_EQ(blocks.find_prefix(first.page_keys), full_pages);
+  }
+}
+
 // What the cache would hold, as token keys, and who looks at it.
 struct FakeServer {
   FakeServer(const SchedulerLimits& limits, int32_t num_pages)
