@@ -1,6 +1,7 @@
 // The `pagoda` command: registers the commands and turns their outcome into an exit code.
 #include <cstdio>
 #include <exception>
+#include <string>
 
 #include <CLI/CLI.hpp>
 
@@ -26,6 +27,10 @@ int main(int argc, char** argv) {
   pagoda::cli::add_replay_command(app);
   pagoda::cli::add_bench_command(app);
   try {
+    const auto is_named = [&](CLI::App* command) { return command->check_name(argv[1]); };
+    if (argc > 1 && *argv[1] != '-' && app.get_subcommands(is_named).empty()) {
+      pagoda::cli::fail(std::string("no command '") + argv[1] + "'; 'pagoda --help' lists them");
+    }
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {  // a command set its exit code
     return error.get_exit_code();

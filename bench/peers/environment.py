@@ -24,7 +24,7 @@ def has_versions(python, versions):
 
 
 def pip_install(python, *arguments):
-    command = [python, "-m", "pip", "install", "--disable-pip-version-check", *arguments]
+    command = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-compile", *arguments]
     result = subprocess.run(command, capture_output=True, text=True)
     return "" if result.returncode == 0 else (result.stderr or result.stdout).strip()
 

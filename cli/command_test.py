@@ -1,0 +1,147 @@
+"""The command from outside: exit codes, JSON, messages. usage: command_test.py PAGODA"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PAGODA = None
+
+
+def pagoda(*arguments, text_in=None, **environment):
+    return subprocess.run(
+        [PAGODA, *arguments],
+        capture_output=True,
+        text=True,
+        input=text_in,
+        env=dict(os.environ, **environment),
+        timeout=120,
+    )
+
+
+SMALL = ["--seqlen-q", "5", "--q-heads", "4", "--kv-heads", "2", "--head-dim", "64", "--iterations", "2"]
+
+
+class Command(unittest.TestCase):
+    def assert_fails(self, arguments, flag):
+        result = pagoda(*arguments)
+        self.assertEqual(result.returncode, 2, arguments)
+        self.assertIn(flag, result.stderr, arguments)
+        self.assertEqual(result.stdout, "", arguments)
+
+    def test_wrong_calls_exit_with_2_and_name_the_flag(self):
+        for arguments, flag in [
+            (["nonsense"], "nonsense"),
+            (["run", "--no-such-flag"], "--no-such-flag"),
+            (["run", "--threads", "-1"], "--threads"),
+            (["run", "--threads", "x"], "--threads"),
+            (["run", "--iterations", "-1"], "--iterations"),
+            (["run", "--check-rows", "-1"], "--check-rows"),
+            (["run", "--isa", "mmx"], "--isa"),
+            (["run", "--backend", "abacus"], "--backend"),
+            (["run", "--kernel", "cpu.abacus"], "--kernel"),
+            (["run", "--batch", "0"], "--batch"),
+            (["run", "--seqlen-q", "2000000000", "--q-heads", "2000000000"], "--seqlen-q"),
+            (["explain", "--mask", "causl"], "--mask"),
+            (["explain", "--problem", "/nonexistent.json"], "--problem"),
+            (["check", "--backend", "abacus"], "--backend"),
+            (["check", "--isa", "mmx"], "--isa"),
+            (["check", "--filter", "no such case"], "--filter"),
+            (["check", "--backend", "reference", "--isa", "avx2"], "--isa"),
+            (["bench", "nonsense"], "GRID"),
+            (["bench", "--threads", "0"], "--threads"),
+            (["bench", "--filter", "nonsense"], "--filter"),
+            (["bench", "--seconds", "0"], "--seconds"),
+            (["info", "--threads", "-1"], "--threads"),
+        ]:
+            self.assert_fails(arguments, flag)
+
+    def test_the_engine_s_own_message_reaches_the_user(self):
+        result = pagoda("run", "--q-heads", "5", "--kv-heads", "2")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("num_q_heads", result.stderr)
+
+    def test_every_command_has_help(self):
+        for command in ["info", "check", "run", "explain", "bench"]:
+            result = pagoda(command, "--help")
+            self.assertEqual(result.returncode, 0)
+            self.assertIn("--json", result.stdout)
+
+    def test_info_reports_machine_and_ceilings(self):
+        info = json.loads(pagoda("info", "--json", "--threads", "1").stdout)
+        self.assertIn("scalar", info["isa_levels"])
+        self.assertIn("cpu", [backend["name"] for backend in info["backends"]])
+        self.assertGreater(info["ceilings"]["memory"][-1]["bytes_per_second_one_thread"], 1e8)
+        self.assertNotIn("\033", pagoda("info", "--no-ceilings").stdout)
+
+    def test_isa_levels_follow_the_environment(self):
+        info = json.loads(pagoda("info", "--json", "--no-ceilings", PAGODA_ISA="scalar").stdout)
+        self.assertEqual(info["isa_in_use"], "scalar")
+
+    def test_run_agrees_with_the_reference_and_repeats(self):
+        runs = [json.loads(pagoda("run", *SMALL, "--json", "--threads", "1").stdout) for _ in range(2)]
+        self.assertTrue(runs[0]["passed"])
+        self.assertGreater(runs[0]["median_seconds"], 0)
+        self.assertEqual(runs[0]["checksum"], runs[1]["checksum"])
+        other = json.loads(pagoda("run", *SMALL, "--json", "--threads", "1", "--seed", "2").stdout)
+        self.assertNotEqual(runs[0]["checksum"], other["checksum"])
+
+    def test_run_reads_a_problem_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "problem.json"
+            path.write_text('{"seqlen_q": [3, 1], "kv": "paged", "page_size": 4, "q-heads": 2, "kv-heads": 1}')
+            run = json.loads(pagoda("run", "--problem", str(path), "--iterations", "1", "--json").stdout)
+        self.assertEqual(run["problem"]["seqlen-q"], [3, 1])
+        self.assertTrue(run["passed"])
+
+    def test_explain_lists_every_kernel_with_a_reason(self):
+        explained = json.loads(pagoda("explain", *SMALL[:-2], "--json").stdout)
+        selected = [kernel for kernel in explained["kernels"] if kernel["is_selected"]]
+        self.assertEqual(len(selected), 1)
+        self.assertEqual(explained["plan"]["kernel"], selected[0]["name"])
+        for kernel in explained["kernels"]:
+            self.assertTrue(kernel["is_selected"] or kernel["reason"], kernel)
+        # No memory is touched: a cache of 4 TiB can be explained anywhere.
+        self.assertEqual(pagoda("explain", "--seqlen-kv", "1000000000", "--seqlen-q", "1").returncode, 0)
+
+    def test_check_counts_and_ends_with_the_line(self):
+        result = pagoda("check", "--isa", "scalar", "--filter", "hd64")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertRegex(result.stdout, r"^\d+ cases on cpu:scalar")
+        self.assertRegex(result.stdout.splitlines()[-1], r"^\d+ passed, 0 failed, \d+ skipped$")
+        report = json.loads(pagoda("check", "--isa", "scalar", "--filter", "hd64", "--json").stdout)
+        self.assertEqual(report["cases"], report["passed"] + report["failed"] + report["skipped"])
+
+    def test_bench_writes_its_report(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder) / "report.json"
+            arguments = ["--quick", "--filter", "decode", "--threads", "1", "--repeats", "2"]
+            result = pagoda("bench", "decode", *arguments, "--out", str(out))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            report = json.loads(out.read_text())
+        self.assertEqual(report["cases"][0]["rows"][0]["repeats"], 2)
+        for case in report["cases"]:
+            self.assertIn(case["rows"][0]["bound_by"], ["compute", "exp", "L2", "L3", "DRAM"])
+            self.assertTrue(case["passed"])
+
+    def test_worker_answers_every_line(self):
+        problem = {"seqlen-q": 4, "q-heads": 2, "kv-heads": 1, "head-dim": 64}
+        requests = [{"op": "run"}, {"op": "prepare", "problem": problem, "threads": 1},
+                    {"op": "run", "iterations": 3}, {"op": "release"}, {"op": "dance"}]
+        lines = "".join(json.dumps(request) + "\n" for request in requests) + "no json\n"
+        result = pagoda("bench", "--worker", text_in=lines)
+        self.assertEqual(result.returncode, 0)
+        answers = [json.loads(line) for line in result.stdout.splitlines()]
+        self.assertEqual(len(answers), len(requests) + 1)
+        self.assertTrue(answers[1]["passed"])
+        self.assertEqual(len(answers[2]["seconds"]), 3)
+        for refused in (answers[0], answers[4], answers[5]):
+            self.assertIn("error", refused)
+
+
+if __name__ == "__main__":
+    PAGODA = sys.argv.pop(1)
+    unittest.main()
