@@ -1,4 +1,5 @@
-// A pipe to gnuplot, the library that draws the report. Nothing about what is drawn.
+// A gnuplot script, written beside its picture so that a reader can change it, and the process that
+// draws it. Nothing about what is drawn.
 #pragma once
 
 #include <cstdio>
@@ -16,8 +17,8 @@ namespace pagoda::replay {
 
 class Gnuplot {
  public:
-  // Draws into `png_path`, `width` x `height` pixels.
-  Gnuplot(const std::string& png_path, int width, int height);
+  // Writes `directory`/`name`.gp, which draws `name`.png, `width` x `height` pixels.
+  Gnuplot(std::string directory, std::string name, int width, int height);
   ~Gnuplot();
   Gnuplot(const Gnuplot&) = delete;
   Gnuplot& operator=(const Gnuplot&) = delete;
@@ -32,12 +33,12 @@ class Gnuplot {
     command("END_OF_DATA");
   }
 
-  // Ends the plot; fails where gnuplot does or where no picture was written.
+  // Ends the script and draws it; fails where gnuplot does or where no picture was written.
   [[nodiscard]] Status finish();
 
  private:
-  std::string path_;
-  std::FILE* pipe_ = nullptr;
+  std::string directory_, name_;
+  std::FILE* script_ = nullptr;
 };
 
 // `text` as a gnuplot string literal.

@@ -76,7 +76,7 @@ void set_ceilings(Gnuplot& plot, const SummaryContext& context) {
 
 }  // namespace
 
-Status plot_latency(const std::string& png, std::string_view title, std::string_view clock,
+Status plot_latency(const std::string& directory, std::string_view title, std::string_view clock,
                     const Metrics& metrics) {
   std::vector<double> ttft, tpot;
   for (const RequestMetrics& r : metrics.requests) {
@@ -84,7 +84,7 @@ Status plot_latency(const std::string& png, std::string_view title, std::string_
     if (r.is_finished() && r.output_tokens > 1) tpot.push_back(r.tpot_s());
   }
   if (ttft.empty()) return {};
-  Gnuplot plot(png, 1200, 520);
+  Gnuplot plot(directory, "latency", 1200, 520);
   plot.command(
       fmt::format("set multiplot layout 1,{} title {} noenhanced margins 0.07,0.97,0.14,0.84 "
                   "spacing 0.09",
@@ -99,11 +99,11 @@ Status plot_latency(const std::string& png, std::string_view title, std::string_
   return plot.finish();
 }
 
-Status plot_timeline(const std::string& png, std::string_view title, std::string_view clock,
+Status plot_timeline(const std::string& directory, std::string_view title, std::string_view clock,
                      const Metrics& metrics) {
   const std::vector<TimelineBin> bins = make_timeline(metrics.steps, kTimelineBins);
   if (bins.empty()) return {};
-  Gnuplot plot(png, 1200, 960);
+  Gnuplot plot(directory, "timeline", 1200, 960);
   // Points stand in the middle of their bins.
   const double half = bins.size() > 1 ? bins[1].start_s / 2 : 0;
   plot.data("bins", bins.size(), [&](size_t i) {
@@ -140,14 +140,14 @@ Status plot_timeline(const std::string& png, std::string_view title, std::string
   return plot.finish();
 }
 
-Status plot_roofline(const std::string& png, std::string_view title, const SummaryContext& context,
-                     const Metrics& metrics) {
+Status plot_roofline(const std::string& directory, std::string_view title,
+                     const SummaryContext& context, const Metrics& metrics) {
   std::vector<StepSample> steps;
   for (const StepSample& step : metrics.steps) {
     if (step.attention_seconds > 0 && step.flops > 0 && step.bytes > 0) steps.push_back(step);
   }
   if (steps.empty()) return {};
-  Gnuplot plot(png, 1000, 700);
+  Gnuplot plot(directory, "roofline", 1000, 700);
   const auto rows = [&](const char* block, const auto& belongs) {
     std::vector<const StepSample*> chosen;
     for (const StepSample& step : steps) {

@@ -10,13 +10,13 @@
 namespace pagoda::replay {
 
 // How the requests' latencies are distributed.
-[[nodiscard]] Status plot_latency(const std::string& png, std::string_view title,
+[[nodiscard]] Status plot_latency(const std::string& directory, std::string_view title,
                                   std::string_view clock, const Metrics& metrics);
 // Throughput, occupancy and queue over time.
-[[nodiscard]] Status plot_timeline(const std::string& png, std::string_view title,
+[[nodiscard]] Status plot_timeline(const std::string& directory, std::string_view title,
                                    std::string_view clock, const Metrics& metrics);
 // Every step's measured rate against the machine's ceilings.
-[[nodiscard]] Status plot_roofline(const std::string& png, std::string_view title,
+[[nodiscard]] Status plot_roofline(const std::string& directory, std::string_view title,
                                    const SummaryContext& context, const Metrics& metrics);
 
 }  // namespace pagoda::replay

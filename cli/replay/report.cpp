@@ -71,9 +71,9 @@ Status write_report(const std::string& directory, const SessionConfig& config,
 
   const std::string title = fmt::format("{}, {}", context.trace_name, config.stack.model.name);
   const std::string clock = describe_clock(config);
-  if (Status s = plot_latency(directory + "/latency.png", title, clock, metrics); !s) return s;
-  if (Status s = plot_timeline(directory + "/timeline.png", title, clock, metrics); !s) return s;
-  return plot_roofline(directory + "/roofline.png", title, context, metrics);
+  if (Status s = plot_latency(directory, title, clock, metrics); !s) return s;
+  if (Status s = plot_timeline(directory, title, clock, metrics); !s) return s;
+  return plot_roofline(directory, title, context, metrics);
 }
 
 }  // namespace pagoda::replay

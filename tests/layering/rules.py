@@ -39,7 +39,7 @@ THIRD_PARTY = {
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 # A standard header has no suffix; C and POSIX headers are listed.
-STANDARD = re.compile(r"^([a-z_0-9]+|(sys|linux|asm)/[a-z_]+\.h|(unistd|sched|pthread|signal|fcntl)\.h)$")
+STANDARD = re.compile(r"^([a-z_0-9]+|(sys|linux|asm)/[a-z_]+\.h|(unistd|sched|pthread|signal|fcntl|spawn)\.h)$")
 
 
 def sources(root):
