@@ -103,20 +103,46 @@ Partials place_partials(const TiledPlan& plan, const core::Problem& problem,
   return partials;
 }
 
-// One buffer per thread, kept for its life and only ever grown: like a stack.
-std::byte* thread_scratch(int64_t bytes) {
+// The calling thread's tile buffer: kept for the thread's life and only ever grown, like a stack.
+// A call made from inside a user's functor finds it taken and gets one of its own.
+class ThreadScratch {
+ public:
+  explicit ThreadScratch(int64_t bytes) : is_nested_(kept().is_taken) {
+    Buffer& buffer = is_nested_ ? own_ : kept();
+    buffer.is_taken = true;
+    if (buffer.bytes < bytes) {
+      buffer.memory.reset(static_cast<std::byte*>(
+          ::operator new[](static_cast<size_t>(bytes), std::align_val_t{64})));
+      buffer.bytes = bytes;
+    }
+    data_ = buffer.memory.get();
+  }
+  ThreadScratch(const ThreadScratch&) = delete;
+  ThreadScratch& operator=(const ThreadScratch&) = delete;
+  ~ThreadScratch() {
+    if (!is_nested_) kept().is_taken = false;
+  }
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+
+ private:
   struct Free {
     void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{64}); }
   };
-  thread_local std::unique_ptr<std::byte[], Free> buffer;
-  thread_local int64_t capacity = 0;
-  if (capacity < bytes) {
-    buffer.reset(static_cast<std::byte*>(
-        ::operator new[](static_cast<size_t>(bytes), std::align_val_t{64})));
-    capacity = bytes;
+  struct Buffer {
+    std::unique_ptr<std::byte[], Free> memory;
+    int64_t bytes = 0;
+    bool is_taken = false;
+  };
+  static Buffer& kept() {
+    thread_local Buffer buffer;
+    return buffer;
   }
-  return buffer.get();
-}
+
+  bool is_nested_;
+  Buffer own_;
+  std::byte* data_ = nullptr;
+};
 
 struct Region {
   const core::Problem& problem;
@@ -128,8 +154,9 @@ struct Region {
 
 void work(void* context, int32_t /*worker*/) {
   auto& region = *static_cast<Region*>(context);
+  const ThreadScratch scratch(region.plan.geometry.total_bytes);
   TileWorker worker(region.problem, region.ops, region.plan.geometry, region.partials,
-                    thread_scratch(region.plan.geometry.total_bytes));
+                    scratch.data());
   const int64_t heads = region.problem.num_kv_heads;
   const int64_t units = region.plan.num_work_items;
   for (;;) {

@@ -71,12 +71,16 @@ std::vector<WorkItem> query_tiles(const core::Problem& problem, const WorkShape&
         items.push_back(item);
       }
     };
-    for (int32_t token = 0; token < seqlen_q; token += tokens_per_tile) {
-      add_tile(token, std::min(tokens_per_tile, seqlen_q - token), false);
+    for (int32_t token = 0; token < seqlen_q;) {
+      const int32_t tokens = std::min(tokens_per_tile, seqlen_q - token);
+      add_tile(token, tokens, false);
+      token += tokens;
     }
     const int32_t rows = problem.is_ragged ? seqlen_q : problem.max_seqlen_q;
-    for (int32_t token = seqlen_q; token < rows; token += tokens_per_tile) {
-      add_tile(token, std::min(tokens_per_tile, rows - token), true);
+    for (int32_t token = seqlen_q; token < rows;) {
+      const int32_t tokens = std::min(tokens_per_tile, rows - token);
+      add_tile(token, tokens, true);
+      token += tokens;
     }
   }
   return items;
