@@ -20,11 +20,20 @@ if(PAGODA_BUILD_FUZZERS)
   target_link_options(pagoda_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# pagoda_compiles_quickly(TARGET...): -O1 where the time to compile is all that matters. The
+# command line's and GoogleTest's templates take nearly twice as long at -O3 (GCC 12).
+function(pagoda_compiles_quickly)
+  foreach(target IN LISTS ARGN)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endforeach()
+endfunction()
+
 # pagoda_add_test(NAME source... [LIBS target...]): one GoogleTest executable = one CTest test.
 function(pagoda_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBS")
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE pagoda_internal GTest::gtest_main ${arg_LIBS})
+  pagoda_compiles_quickly(${name})
   add_test(NAME ${name} COMMAND ${name})
 endfunction()
 
