@@ -19,6 +19,10 @@ constexpr const char* kOrange = "#E69F00";
 constexpr const char* kGreen = "#009E73";
 constexpr const char* kRed = "#D55E00";
 
+std::string three_digits(double value) {
+  return value < 1000 ? fmt::format("{:.3g}", value) : fmt::format("{:.0f}", value);
+}
+
 // One panel: the share of requests within a latency, with the percentiles written beside it.
 void plot_distribution(Gnuplot& plot, const char* block, std::vector<double> values,
                        const char* title, const char* unit, double per_second) {
@@ -39,11 +43,11 @@ void plot_distribution(Gnuplot& plot, const char* block, std::vector<double> val
   plot.command("unset label\nunset arrow\nset key off");
   int tag = 1;
   for (const auto& [rank, value] : {std::pair{50, p.p50}, {90, p.p90}, {99, p.p99}}) {
-    plot.command(
-        fmt::format("set label {} at {:.9g},{} {} right offset -0.8,0.5 "
-                    "point pt 7 ps 0.9 lc rgb '{}'",
-                    tag++, value * per_second, rank,
-                    literal(fmt::format("p{} = {:.3g}", rank, value * per_second)), kRed));
+    plot.command(fmt::format(
+        "set label {} at {:.9g},{} {} right offset -0.8,0.5 "
+        "point pt 7 ps 0.9 lc rgb '{}'",
+        tag++, value * per_second, rank,
+        literal(fmt::format("p{} = {}", rank, three_digits(value * per_second))), kRed));
   }
   plot.command(fmt::format("plot ${} using 1:2 with steps lw 2 lc rgb '{}'", block, kBlue));
 }
