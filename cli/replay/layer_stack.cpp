@@ -131,7 +131,7 @@ Status LayerStack::append(const Batch& batch, int32_t layer) {
   const auto pages = [&](const Memory& memory) {
     return Tensor::contiguous(
         memory.get(), config_.kv_dtype,
-        {config_.num_pages, config_.page_size, model.num_kv_heads, model.head_dim});
+        {config_.num_pages, model.num_kv_heads, config_.page_size, model.head_dim});
   };
   AppendKV append;
   append.k_new = rows(k_);
@@ -139,6 +139,7 @@ Status LayerStack::append(const Batch& batch, int32_t layer) {
   append.slot_mapping = batch.slots;
   append.k_cache = pages(pool.k);
   append.v_cache = pages(pool.v);
+  append.layout = PageLayout::kHND;  // a head's rows of a page are one run of memory
   append.kv_scales = synthesis_.kv_scales();
   return append_kv(append, config_.options);
 }
@@ -149,7 +150,7 @@ Attention LayerStack::make_attention(const Batch& batch, int32_t layer) {
   const auto pages = [&](const Memory& memory) {
     return ConstTensor::contiguous(
         memory.get(), config_.kv_dtype,
-        {config_.num_pages, config_.page_size, model.num_kv_heads, model.head_dim});
+        {config_.num_pages, model.num_kv_heads, config_.page_size, model.head_dim});
   };
   Attention attention;
   attention.q = ConstTensor::contiguous(q_.data(), config_.dtype,
@@ -157,6 +158,7 @@ Attention LayerStack::make_attention(const Batch& batch, int32_t layer) {
   attention.cu_seqlens_q = batch.cu_seqlens_q;
   attention.kv = PagedKV{.k = pages(pool.k),
                          .v = pages(pool.v),
+                         .layout = PageLayout::kHND,
                          .table = CsrPages{.indptr = batch.page_indptr,
                                            .indices = batch.page_indices,
                                            .last_page_len = batch.last_page_len}};

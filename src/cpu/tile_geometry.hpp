@@ -56,7 +56,7 @@ struct TileGeometry {
   g.scores = take(2 * g.scores_bytes());
   g.probs = ops.is_bf16 ? take(2 * g.probs_bytes()) : g.scores;
   g.k = take(int64_t{g.tile_keys} * g.depth * g.element_bytes);
-  g.v = take(int64_t{g.tile_keys} * g.columns * g.element_bytes);
+  g.v = take(int64_t{g.tile_keys} * g.columns * g.element_bytes + int64_t{g.columns} * 4);
   g.convert = take(int64_t{2 * kPanel} * g.depth * g.element_bytes);
   g.q_panel = take(int64_t{2 * kPanel} * g.depth * g.element_bytes);
   g.total_bytes = end;

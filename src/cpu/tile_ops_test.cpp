@@ -79,7 +79,7 @@ TEST_P(TileOpsTest, scores_match_plain_products) {
                          width, padded);
           }
           const auto pointers = row_pointers(k, keys, width, dtype);
-          const PanelSource source{pointers.data(), keys, static_cast<int>(dtype), width};
+          const PanelSource source{pointers.data(), keys, static_cast<int>(dtype), width, true};
           std::vector<float> panels(static_cast<size_t>(columns * padded));
           std::vector<float> scratch(static_cast<size_t>(32 * padded));
           ops().pack_k(panels.data(), &source, padded, scratch.data());
@@ -115,7 +115,7 @@ TEST_P(TileOpsTest, scores_match_plain_products) {
           for (int r = 0; r < rows; ++r) {
             q_rows.push_back(packed_q.data() + r * padded * element_bytes());
           }
-          const PanelSource q_source{q_rows.data(), rows, static_cast<int>(input()), padded};
+          const PanelSource q_source{q_rows.data(), rows, static_cast<int>(input()), padded, false};
           std::vector<float> q_panel(static_cast<size_t>(32 * padded));
           ops().pack_k(q_panel.data(), &q_source, padded, scratch.data());
           std::fill(scores.begin(), scores.end(), NAN);
@@ -138,7 +138,7 @@ TEST_P(TileOpsTest, softmax_and_output_match_plain_loops) {
       const int padded = core::align_up(width, ops().column_align);
       const auto v = random_rows(keys, width, input());
       const auto pointers = row_pointers(v, keys, width, input());
-      const PanelSource source{pointers.data(), keys, static_cast<int>(input()), width};
+      const PanelSource source{pointers.data(), keys, static_cast<int>(input()), width, true};
       std::vector<float> panels(static_cast<size_t>(columns * padded));
       const int64_t panel_words = int64_t{columns / word()} * kPanel;
       ops().pack_v(panels.data(), &source, panel_words);

@@ -218,6 +218,7 @@ void scores_of_few_rows(float* scores, int ld, const void* q_panel, const PanelS
   const float* rows[2][kPanel];
   for (int i = 0; i < 2 * kPanel; ++i) rows[i / kPanel][i % kPanel] = transposed + i * 16;
   for (int key = 0; key < k->count; key += 2 * kPanel) {
+    for (int i = 0; i < 2 * kPanel; ++i) prefetch_row(k, key + 2 * kPanel + i);
     const KeyBlock k0 = key_block(k, key, padded_width, copy);
     const bool has_second = key + kPanel < k->count;
     const KeyBlock k1 = has_second ? key_block(k, key + kPanel, padded_width,

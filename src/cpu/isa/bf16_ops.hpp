@@ -46,6 +46,8 @@ inline void bf16_pack_v(void* panels, const PanelSource* source, int64_t panel_w
   const int padded_count = (source->count + 31) / 32 * 32;
   const __m512i zero = _mm512_setzero_si512();
   for (int key = 0; key < padded_count; key += 2) {
+    prefetch_row(source, key + kPrefetchRows);
+    prefetch_row(source, key + kPrefetchRows + 1);
     auto* out = static_cast<float*>(panels) + static_cast<int64_t>(key / 2) * kPanel;
     for (int column = 0; column < source->width; column += 32) {
       const int n = source->width - column;

@@ -46,6 +46,7 @@ inline void f32_pack_v(void* panels, const PanelSource* source, int64_t panel_wo
   const int num_panels = (source->width + kPanel - 1) / kPanel;
   auto* dst = static_cast<float*>(panels);
   for (int key = 0; key < padded_count; ++key) {
+    prefetch_row(source, key + kPrefetchRows);
     const char* row = key < source->count ? static_cast<const char*>(source->rows[key]) : nullptr;
     for (int p = 0; p < num_panels; ++p) {
       float* out = dst + p * panel_words + static_cast<int64_t>(key) * kPanel;

@@ -13,6 +13,17 @@ inline int element_bytes(int element) {
   return element == kElementF32 ? 4 : (element == kElementF8E4M3 ? 1 : 2);
 }
 
+// Few rows make memory the limit: rows are asked for ahead of their use, because the hardware does
+// not follow the short rows of scattered pages (10 to 20 % of a decode, most with NHD pages).
+constexpr int kPrefetchRows = 16;
+
+inline void prefetch_row(const PanelSource* source, int row) {
+  if (!source->is_cold || row >= source->count) return;
+  const char* p = static_cast<const char*>(source->rows[row]);
+  const int bytes = source->width * element_bytes(source->element);
+  for (int i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
+}
+
 // `scratch` holds 16 rows of words. Convert::kWordElements elements make a word; rows that already
 // are words of the compute type, unpadded, are transposed where they stand.
 template <typename Convert>
@@ -31,6 +42,7 @@ void pack_k_panels(void* panels, const PanelSource* source, int padded_width, vo
         for (int w = 0; w < words; ++w) row[w] = 0.0F;
         continue;
       }
+      prefetch_row(source, key0 + i + kPrefetchRows);
       const void* from = source->rows[key0 + i];
       if (is_direct) {
         rows[i] = static_cast<const float*>(from);

@@ -25,6 +25,7 @@ struct PanelSource {
   int count;                // keys
   int element;              // kElement...
   int width;                // elements of a row
+  bool is_cold;             // ask for rows ahead of their use
 };
 
 // c[rows][ldc] (+)= a[rows][lda] * panels, in whole panels: c has num_panels * 16 columns and is
