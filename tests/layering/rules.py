@@ -27,6 +27,7 @@ ROOTS = ["include", "src", "cli", "bench"]
 THIRD_PARTY = {
     "tbb/": ["src/cpu/executor"],
     "oneapi/": ["src/cpu/executor"],
+    "sanitizer/": ["src/cpu/fork_join"],
     "immintrin.h": ["src/cpu/isa", "src/cpu/isa_level", "bench/ceilings"],
     "cpuid.h": ["src/cpu/isa_level", "cli"],
     "CLI/": ["cli", "bench"],
