@@ -1,0 +1,15 @@
+// Which machine a kernel source is compiled for. nvcc: the GPU. Any other compiler: the emulator
+// (`arch/emu`), where the same source is ordinary C++.
+#pragma once
+
+#if defined(__CUDACC__)
+#define PAGODA_ON_GPU 1
+#define PAGODA_DEVICE __device__ __forceinline__
+#define PAGODA_HOST_DEVICE __host__ __device__ __forceinline__
+#define PAGODA_UNROLL _Pragma("unroll")
+#else
+#define PAGODA_ON_GPU 0
+#define PAGODA_DEVICE inline
+#define PAGODA_HOST_DEVICE inline
+#define PAGODA_UNROLL
+#endif
