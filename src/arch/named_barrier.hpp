@@ -1,0 +1,15 @@
+// Barriers of a CTA (bar.sync, bar.arrive). `threads` is a multiple of 32 and the same in every
+// call for one phase; id 0 is syncthreads, 1..15 are free.
+//
+//   void syncthreads()
+//   void named_barrier_sync(int id, int threads)       arrive and wait
+//   void named_barrier_arrive(int id, int threads)     arrive only; orders what came before
+#pragma once
+
+#include "core/target.hpp"
+
+#if PAGODA_ON_GPU
+#include "arch/ptx/named_barrier.hpp"
+#else
+#include "arch/emu/named_barrier.hpp"
+#endif

@@ -1,0 +1,14 @@
+// Registers per thread of a warpgroup at run time (setmaxnreg, sm_90a). Every warp of the warpgroup
+// calls.
+//
+//   void register_budget_increase<N>()    waits until the CTA has given enough back; N a multiple
+//   of 8 in 24..256 void register_budget_decrease<N>()
+#pragma once
+
+#include "core/target.hpp"
+
+#if PAGODA_ON_GPU
+#include "arch/ptx/register_budget.hpp"
+#else
+#include "arch/emu/register_budget.hpp"
+#endif

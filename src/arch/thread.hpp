@@ -1,0 +1,17 @@
+// Who executes: indices of thread, CTA and grid.
+//
+//   int  thread_idx()      in the CTA, x only (kernels here use one dimension)
+//   int  lane_idx()        thread_idx() % 32
+//   int  warp_idx()        thread_idx() / 32, uniform in the warp (a shuffle tells the compiler)
+//   int  warpgroup_idx()   thread_idx() / 128, uniform
+//   int  block_dim()
+//   Dim3 block_idx(), grid_dim()     Dim3 {x, y, z}
+#pragma once
+
+#include "core/target.hpp"
+
+#if PAGODA_ON_GPU
+#include "arch/ptx/thread.hpp"
+#else
+#include "arch/emu/thread.hpp"
+#endif
