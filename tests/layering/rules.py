@@ -27,7 +27,7 @@ ROOTS = ["include", "src", "cli", "bench"]
 THIRD_PARTY = {
     "tbb/": ["src/cpu/executor"],
     "oneapi/": ["src/cpu/executor"],
-    "sanitizer/": ["src/cpu/fork_join"],
+    "sanitizer/": ["src/cpu/fork_join", "src/arch/emu/runtime/fiber"],
     "immintrin.h": ["src/cpu/isa", "src/cpu/isa_level", "bench/ceilings"],
     "cpuid.h": ["src/cpu/isa_level", "cli"],
     "CLI/": ["cli", "bench"],
@@ -35,6 +35,9 @@ THIRD_PARTY = {
     "nlohmann/": ["cli", "bench"],
     "simdjson": ["cli", "bench"],
     "benchmark/": ["bench"],
+    "boost/": ["src/arch/emu/runtime/fiber"],
+    "cuda/": ["src/arch/ptx"],
+    "cuda": ["src/arch/ptx"],
     "gtest/": ["*_test.cpp"],
 }
 

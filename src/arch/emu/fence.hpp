@@ -1,0 +1,22 @@
+// Proxy fences in the emulator: what the thread knows becomes known to the asynchronous proxy.
+#pragma once
+
+#include "arch/emu/runtime/synchronisation.hpp"
+#include "arch/where.hpp"
+
+namespace pagoda::arch {
+inline namespace emu {
+
+// The emulator does not tell shared from global memory here: each form orders both.
+inline void fence_proxy_async_shared(Where where = Where::current()) {
+  emulator::fence_proxy_async("fence_proxy_async_shared", where);
+}
+inline void fence_proxy_async_global(Where where = Where::current()) {
+  emulator::fence_proxy_async("fence_proxy_async_global", where);
+}
+inline void fence_proxy_async(Where where = Where::current()) {
+  emulator::fence_proxy_async("fence_proxy_async", where);
+}
+
+}  // namespace emu
+}  // namespace pagoda::arch

@@ -1,0 +1,308 @@
+// Memory in the emulator: pointers are host pointers, every access is checked before it happens.
+#pragma once
+
+#include <cstring>
+#include <type_traits>
+
+#include "arch/emu/runtime/machine.hpp"
+#include "arch/types.hpp"
+#include "arch/where.hpp"
+
+namespace pagoda::arch {
+inline namespace emu {
+
+template <class T>
+class SharedPtr {
+ public:
+  SharedPtr() = default;
+  explicit SharedPtr(T* host) : host_(host) {}
+  template <class U>
+  requires(std::is_convertible_v<U*, T*>) SharedPtr(SharedPtr<U> other)
+      : host_(other.host()) {}  // to const, to void
+
+  SharedPtr operator+(int32_t elements) const requires(!std::is_void_v<T>) {
+    return SharedPtr(host_ + elements);
+  }
+  template <class U>
+  [[nodiscard]] SharedPtr<U> as() const {
+    return SharedPtr<U>(static_cast<U*>(host_));
+  }
+  // As on the chip: the CTA's window starts after the 1 KiB that the system keeps (sm_90 and up).
+  [[nodiscard]] uint32_t address() const {
+    emulator::Cta& cta = *emulator::Machine::current_thread().cta;
+    return emulator::Machine::current().shared_offset(cta, host_) + 1024;
+  }
+  [[nodiscard]] T* host() const { return host_; }
+
+ private:
+  T* host_ = nullptr;
+};
+
+// In the shared memory of any CTA of the cluster.
+template <class T>
+class RemotePtr {
+ public:
+  explicit RemotePtr(T* host) : host_(host) {}
+  RemotePtr operator+(int32_t elements) const requires(!std::is_void_v<T>) {
+    return RemotePtr(host_ + elements);
+  }
+  template <class U>
+  requires(std::is_convertible_v<U*, T*>) RemotePtr(RemotePtr<U> other) : host_(other.host()) {}
+  [[nodiscard]] T* host() const { return host_; }
+
+ private:
+  T* host_;
+};
+
+template <class T, int N, int Align = 16>
+struct SharedArray {
+  SharedPtr<T> data() { return SharedPtr<T>(storage_); }
+  SharedPtr<T> at(int32_t index) { return data() + index; }
+  static constexpr int32_t size() { return N; }
+  static constexpr uint32_t bytes() { return N * sizeof(T); }
+
+ private:
+  alignas(Align) T storage_[N];
+};
+
+template <class Storage>
+Storage& shared_storage(Where where = Where::current()) {
+  static_assert(std::is_trivial_v<Storage>, "shared memory is not constructed");
+  emulator::Machine& machine = emulator::Machine::current();
+  if (sizeof(Storage) > machine.shape().shared_bytes) {
+    machine.fail(emulator::ReportKind::kBounds, "shared_storage", where,
+                 "the storage takes " + std::to_string(sizeof(Storage)) +
+                     " bytes, the launch gives " + std::to_string(machine.shape().shared_bytes));
+  }
+  return *reinterpret_cast<Storage*>(emulator::Machine::current_thread().cta->shared);
+}
+
+namespace detail {
+
+template <class T>
+constexpr void check_width() {
+  static_assert(
+      sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16,
+      "an access moves 1, 2, 4, 8 or 16 bytes");
+}
+
+template <class T>
+T read(const T* from) {
+  std::remove_const_t<T> value;
+  std::memcpy(static_cast<void*>(&value), from, sizeof(T));
+  return value;
+}
+
+}  // namespace detail
+
+template <class T>
+std::remove_const_t<T> load(SharedPtr<T> from, Where where = Where::current()) {
+  detail::check_width<T>();
+  emulator::Machine::current().thread_shared(from.host(), sizeof(T), false, "load", where);
+  return detail::read(from.host());
+}
+
+template <class T>
+std::remove_const_t<T> load(RemotePtr<T> from, Where where = Where::current()) {
+  detail::check_width<T>();
+  emulator::Machine::current().thread_shared(from.host(), sizeof(T), false, "load", where);
+  return detail::read(from.host());
+}
+
+template <class T>
+std::remove_const_t<T> load(T* from, Where where = Where::current()) {
+  detail::check_width<T>();
+  emulator::Machine::current().thread_global(from, sizeof(T), false, "load", where);
+  return detail::read(from);
+}
+
+template <class T>
+T load_read_only(const T* from, Where where = Where::current()) {
+  detail::check_width<T>();
+  emulator::Machine& machine = emulator::Machine::current();
+  const emulator::GlobalBuffer* buffer = machine.find_buffer(from);
+  if (buffer != nullptr && buffer->permission == emulator::Permission::kReadWrite) {
+    machine.report(
+        emulator::ReportKind::kProtocol, "load_read_only", where,
+        "the launch may write buffer " + buffer->name + "; ld.global.nc may give old bytes");
+  }
+  machine.thread_global(from, sizeof(T), false, "load_read_only", where);
+  return detail::read(from);
+}
+
+template <class T>
+void store(SharedPtr<T> to, std::type_identity_t<T> value, Where where = Where::current()) {
+  detail::check_width<T>();
+  emulator::Machine::current().thread_shared(to.host(), sizeof(T), true, "store", where);
+  std::memcpy(static_cast<void*>(to.host()), &value, sizeof(T));
+}
+
+template <class T>
+void store(RemotePtr<T> to, std::type_identity_t<T> value, Where where = Where::current()) {
+  detail::check_width<T>();
+  emulator::Machine::current().thread_shared(to.host(), sizeof(T), true, "store", where);
+  std::memcpy(static_cast<void*>(to.host()), &value, sizeof(T));
+}
+
+template <class T>
+void store(T* to, std::type_identity_t<T> value, Where where = Where::current()) {
+  detail::check_width<T>();
+  emulator::Machine::current().thread_global(to, sizeof(T), true, "store", where);
+  std::memcpy(static_cast<void*>(to), &value, sizeof(T));
+}
+
+namespace detail {
+
+inline void thread_access(const void* address, bool is_shared, size_t bytes, bool is_write,
+                          const char* primitive, const Where& where) {
+  emulator::Machine& machine = emulator::Machine::current();
+  if (is_shared) {
+    machine.thread_shared(address, bytes, is_write, primitive, where, true);
+  } else {
+    machine.thread_global(address, bytes, is_write, primitive, where, true);
+  }
+}
+
+// What an atomic access teaches and publishes (PTX memory model: release and acquire patterns, and
+// the fence-based ones).
+inline void synchronise(const void* address, bool reads, bool writes, bool acquires,
+                        bool releases) {
+  emulator::Machine& machine = emulator::Machine::current();
+  emulator::Thread& thread = emulator::Machine::current_thread();
+  emulator::Clocks& released = machine.released_at(address);
+  if (reads) {
+    if (acquires) {
+      machine.acquire_from(thread, released);
+    } else {
+      thread.seen_relaxed.join(released);
+    }
+  }
+  if (writes) {
+    if (releases) {
+      machine.release_into(thread, released);
+    } else if (thread.fence_released) {
+      released.join(*thread.fence_released);
+    }
+  }
+}
+
+template <class T>
+T load_acquire(const T* from, bool is_shared, const Where& where) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "acquire loads move 4 or 8 bytes");
+  emulator::Machine& machine = emulator::Machine::current();
+  const bool is_dropped = machine.is_dropped("load_acquire", where);
+  // A loop over this load waits for another thread: let it come first.
+  machine.poll({.what = is_shared ? "a word of shared memory to change"
+                                  : "a word of global memory to change",
+                .primitive = "load_acquire",
+                .where = where});
+  thread_access(from, is_shared, sizeof(T), false, "load_acquire", where);
+  synchronise(from, true, false, !is_dropped, false);
+  return read(from);
+}
+
+template <class T>
+void store_release(T* to, T value, bool is_shared, const Where& where) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "release stores move 4 or 8 bytes");
+  emulator::Machine& machine = emulator::Machine::current();
+  const bool is_dropped = machine.is_dropped("store_release", where);
+  thread_access(to, is_shared, sizeof(T), true, "store_release", where);
+  synchronise(to, false, true, false, !is_dropped);
+  std::memcpy(to, &value, sizeof(T));
+}
+
+template <class T, class Change>
+T atomic(T* at, bool is_shared, Order order, const char* primitive, const Where& where,
+         Change change) {
+  emulator::Machine& machine = emulator::Machine::current();
+  const bool is_dropped = order != Order::kRelaxed && machine.is_dropped(primitive, where);
+  if (is_dropped) order = Order::kRelaxed;  // the mutant keeps the sum, and loses the order
+  thread_access(at, is_shared, sizeof(T), true, primitive, where);
+  synchronise(at, true, true, order == Order::kAcquire || order == Order::kAcqRel,
+              order == Order::kRelease || order == Order::kAcqRel);
+  const T before = read(at);
+  const T after = change(before);
+  std::memcpy(at, &after, sizeof(T));
+  return before;
+}
+
+}  // namespace detail
+
+template <Scope kScope = Scope::kGpu, class T>
+T load_acquire(const T* from, Where where = Where::current()) {
+  return detail::load_acquire(from, false, where);
+}
+template <Scope kScope = Scope::kCta, class T>
+T load_acquire(SharedPtr<T> from, Where where = Where::current()) {
+  return detail::load_acquire(from.host(), true, where);
+}
+template <Scope kScope = Scope::kGpu, class T>
+void store_release(T* to, std::type_identity_t<T> value, Where where = Where::current()) {
+  detail::store_release(to, value, false, where);
+}
+template <Scope kScope = Scope::kCta, class T>
+void store_release(SharedPtr<T> to, std::type_identity_t<T> value, Where where = Where::current()) {
+  detail::store_release(to.host(), value, true, where);
+}
+
+template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kGpu, class T>
+T atomic_add(T* at, std::type_identity_t<T> value, Where where = Where::current()) {
+  return detail::atomic(at, false, kOrder, "atomic_add", where, [&](T old) { return old + value; });
+}
+template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kCta, class T>
+T atomic_add(SharedPtr<T> at, std::type_identity_t<T> value, Where where = Where::current()) {
+  return detail::atomic(at.host(), true, kOrder, "atomic_add", where,
+                        [&](T old) { return old + value; });
+}
+template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kGpu, class T>
+T atomic_max(T* at, std::type_identity_t<T> value, Where where = Where::current()) {
+  return detail::atomic(at, false, kOrder, "atomic_max", where,
+                        [&](T old) { return old > value ? old : value; });
+}
+template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kCta, class T>
+T atomic_max(SharedPtr<T> at, std::type_identity_t<T> value, Where where = Where::current()) {
+  return detail::atomic(at.host(), true, kOrder, "atomic_max", where,
+                        [&](T old) { return old > value ? old : value; });
+}
+template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kGpu, class T>
+T atomic_exchange(T* at, std::type_identity_t<T> value, Where where = Where::current()) {
+  return detail::atomic(at, false, kOrder, "atomic_exchange", where, [&](T) { return value; });
+}
+template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kCta, class T>
+T atomic_exchange(SharedPtr<T> at, std::type_identity_t<T> value, Where where = Where::current()) {
+  return detail::atomic(at.host(), true, kOrder, "atomic_exchange", where,
+                        [&](T) { return value; });
+}
+template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kGpu, class T>
+T atomic_cas(T* at, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
+             Where where = Where::current()) {
+  return detail::atomic(at, false, kOrder, "atomic_cas", where,
+                        [&](T old) { return old == expected ? desired : old; });
+}
+template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kCta, class T>
+T atomic_cas(SharedPtr<T> at, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
+             Where where = Where::current()) {
+  return detail::atomic(at.host(), true, kOrder, "atomic_cas", where,
+                        [&](T old) { return old == expected ? desired : old; });
+}
+
+template <Scope kScope = Scope::kGpu>
+void thread_fence(Where where = Where::current()) {
+  emulator::Machine& machine = emulator::Machine::current();
+  if (machine.is_dropped("thread_fence", where)) return;
+  emulator::Thread& thread = emulator::Machine::current_thread();
+  machine.acquire_from(thread, thread.seen_relaxed);
+  thread.fence_released = std::make_shared<emulator::Clocks>(*thread.clocks);
+  machine.tick(thread);
+}
+
+inline void prefetch_l2(const void* address, Where where = Where::current()) {
+  emulator::Machine& machine = emulator::Machine::current();
+  if (machine.find_buffer(address) == nullptr) {
+    machine.report(emulator::ReportKind::kBounds, "prefetch_l2", where,
+                   "prefetch of global memory outside of every buffer of the launch");
+  }
+}
+
+}  // namespace emu
+}  // namespace pagoda::arch

@@ -1,0 +1,22 @@
+// Barriers of a CTA in the emulator.
+#pragma once
+
+#include "arch/emu/runtime/synchronisation.hpp"
+#include "arch/where.hpp"
+
+namespace pagoda::arch {
+inline namespace emu {
+
+inline void syncthreads(Where where = Where::current()) {
+  emulator::named_barrier(0, emulator::Machine::current().shape().threads, true, "syncthreads",
+                          where);
+}
+inline void named_barrier_sync(int id, int threads, Where where = Where::current()) {
+  emulator::named_barrier(id, threads, true, "named_barrier_sync", where);
+}
+inline void named_barrier_arrive(int id, int threads, Where where = Where::current()) {
+  emulator::named_barrier(id, threads, false, "named_barrier_arrive", where);
+}
+
+}  // namespace emu
+}  // namespace pagoda::arch

@@ -1,0 +1,107 @@
+// Fibers by Boost.Context, with the calls that AddressSanitizer and ThreadSanitizer need to follow
+// a change of stack.
+#include "arch/emu/runtime/fiber.hpp"
+
+#include <cstddef>
+#include <utility>
+
+#include <boost/context/fiber.hpp>
+#include <boost/context/pooled_fixedsize_stack.hpp>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define PAGODA_FIBER_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define PAGODA_FIBER_ASAN 1
+#endif
+#endif
+#ifdef PAGODA_FIBER_ASAN
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace pagoda::emulator {
+namespace {
+
+// A kernel's registers are local variables: an accumulator of 256 floats and its copies fit well.
+constexpr size_t kStackBytes = 128 * 1024;
+
+boost::context::pooled_fixedsize_stack& stacks() {
+  static thread_local boost::context::pooled_fixedsize_stack pool(kStackBytes);
+  return pool;
+}
+
+// Keeps the stack's bounds, which AddressSanitizer wants at every switch.
+struct TrackedStack {
+  boost::context::stack_context* seen;
+  boost::context::stack_context allocate() { return *seen = stacks().allocate(); }
+  void deallocate(boost::context::stack_context& stack) { stacks().deallocate(stack); }
+};
+
+}  // namespace
+
+struct Fiber::State {
+  std::function<void()> body;
+  boost::context::stack_context stack;
+  boost::context::fiber inside;   // the body, while it is suspended
+  boost::context::fiber outside;  // the caller of resume(), while the body runs
+  bool is_done = false;
+#ifdef PAGODA_FIBER_ASAN
+  void* outside_fake = nullptr;
+  void* inside_fake = nullptr;
+  const void* outside_bottom = nullptr;
+  size_t outside_size = 0;
+#endif
+};
+
+thread_local Fiber::State* Fiber::running_ = nullptr;
+
+Fiber::Fiber(std::function<void()> body) : state_(std::make_unique<State>()) {
+  State* state = state_.get();
+  state->body = std::move(body);
+  state->inside = boost::context::fiber(
+      std::allocator_arg, TrackedStack{&state->stack}, [state](boost::context::fiber&& caller) {
+        state->outside = std::move(caller);
+#ifdef PAGODA_FIBER_ASAN
+        __sanitizer_finish_switch_fiber(nullptr, &state->outside_bottom, &state->outside_size);
+#endif
+        state->body();
+        state->is_done = true;
+#ifdef PAGODA_FIBER_ASAN
+        __sanitizer_start_switch_fiber(nullptr, state->outside_bottom, state->outside_size);
+#endif
+        return std::move(state->outside);
+      });
+}
+
+Fiber::~Fiber() = default;
+Fiber::Fiber(Fiber&&) noexcept = default;
+Fiber& Fiber::operator=(Fiber&&) noexcept = default;
+
+bool Fiber::is_done() const { return state_->is_done; }
+
+void Fiber::resume() {
+  State* const previous = std::exchange(running_, state_.get());
+#ifdef PAGODA_FIBER_ASAN
+  __sanitizer_start_switch_fiber(&state_->outside_fake,
+                                 static_cast<char*>(state_->stack.sp) - state_->stack.size,
+                                 state_->stack.size);
+#endif
+  state_->inside = std::move(state_->inside).resume();
+#ifdef PAGODA_FIBER_ASAN
+  __sanitizer_finish_switch_fiber(state_->outside_fake, nullptr, nullptr);
+#endif
+  running_ = previous;
+}
+
+void Fiber::suspend() {
+  State* const self = running_;
+#ifdef PAGODA_FIBER_ASAN
+  __sanitizer_start_switch_fiber(&self->inside_fake, self->outside_bottom, self->outside_size);
+#endif
+  self->outside = std::move(self->outside).resume();
+#ifdef PAGODA_FIBER_ASAN
+  __sanitizer_finish_switch_fiber(self->inside_fake, &self->outside_bottom, &self->outside_size);
+#endif
+}
+
+}  // namespace pagoda::emulator

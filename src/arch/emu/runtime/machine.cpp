@@ -1,0 +1,547 @@
+// The machine's life: start clusters, run threads and engines in the order that the mode chooses,
+// end. What threads do to memory: memory_access.cpp; to each other: synchronisation.cpp.
+#include "arch/emu/runtime/machine.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "arch/emu/runtime/trace.hpp"
+
+namespace pagoda::emulator {
+namespace {
+
+thread_local Machine* current_machine = nullptr;
+
+constexpr uint32_t kAsyncSlots = 256;  // a CTA; a slot is used again after that many operations
+constexpr int kRegisterFile = 65536;   // 32-bit registers of an SM (CUDA programming guide)
+constexpr size_t kSharedAlignment = 1024;
+
+// Ends the run from outside a thread.
+struct RunOver {};
+
+}  // namespace
+
+Clocks& Thread::own_clocks() {
+  if (clocks.use_count() > 1) clocks = std::make_shared<Clocks>(*clocks);
+  return *clocks;
+}
+
+Access Thread::access(const char* primitive, const Where& where, bool is_atomic) const {
+  return {.stamp = {.agent = agent,
+                    .time = time,
+                    .primitive = primitive,
+                    .where = where,
+                    .proxy = Proxy::kGeneric,
+                    .is_atomic = is_atomic},
+          .clocks = clocks.get()};
+}
+
+Access AsyncOperation::access(Proxy proxy) const {
+  return {.stamp = {.agent = agent,
+                    .time = time,
+                    .primitive = primitive,
+                    .where = where,
+                    .proxy = proxy},
+          .clocks = known.get()};
+}
+
+Clocks AsyncOperation::completion() const {
+  Clocks done;
+  done.join(*known);
+  done.generic.set(agent, time);
+  done.async.set(agent, time);
+  return done;
+}
+
+bool Cta::owns(const void* address) const {
+  const auto* byte = static_cast<const std::byte*>(address);
+  return byte >= shared && byte <= shared + machine->shape().shared_bytes;
+}
+
+Machine::Machine(LaunchShape shape, std::vector<GlobalBuffer> buffers, Options options,
+                 std::function<void()> kernel)
+    : shape_(std::move(shape)),
+      options_(options),
+      kernel_(std::move(kernel)),
+      random_(options.seed),
+      buffers_(std::move(buffers)) {
+  for (GlobalBuffer& buffer : buffers_) {
+    if (buffer.permission == Permission::kReadWrite) {
+      buffer.shadow = std::make_shared<ShadowMemory>(buffer.bytes);
+    }
+  }
+  const uint32_t ctas = static_cast<uint32_t>(shape_.grid.x * shape_.grid.y * shape_.grid.z);
+  cluster_count_ = ctas / static_cast<uint32_t>(shape_.cluster_size);
+}
+
+Machine::~Machine() {
+  // Unwinding a fiber may run destructors that ask for the machine.
+  Machine* const previous = std::exchange(current_machine, this);
+  is_over_ = true;
+  clusters_.clear();
+  current_machine = previous;
+}
+
+Machine& Machine::current() { return *current_machine; }
+Thread& Machine::current_thread() { return *current_machine->running_; }
+
+Result Machine::run() {
+  Machine* const previous = std::exchange(current_machine, this);
+  const auto start = std::chrono::steady_clock::now();
+  if (shape_.grid.x % shape_.cluster_size != 0) {
+    report(ReportKind::kProtocol, "launch", Where::current(),
+           "grid.x = " + std::to_string(shape_.grid.x) + " is not a multiple of the cluster's " +
+               std::to_string(shape_.cluster_size) + " CTAs");
+  } else {
+    try {
+      loop();
+    } catch (const RunOver&) {
+    }
+  }
+  statistics_.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  current_machine = previous;
+  return {std::move(reports_), statistics_};
+}
+
+// --- start and end -----------------------------------------------------------------------------
+
+void Machine::start_clusters() {
+  while (next_cluster_ < cluster_count_ &&
+         clusters_.size() < static_cast<size_t>(options_.resident_clusters)) {
+    auto cluster = std::make_unique<Cluster>();
+    for (int rank = 0; rank < shape_.cluster_size; ++rank) {
+      auto cta = std::make_unique<Cta>();
+      cta->machine = this;
+      cta->cluster = cluster.get();
+      cta->index =
+          next_cluster_ * static_cast<uint32_t>(shape_.cluster_size) + static_cast<uint32_t>(rank);
+      cta->rank = rank;
+      const auto index = static_cast<int32_t>(cta->index);
+      cta->block_idx = {index % shape_.grid.x, index / shape_.grid.x % shape_.grid.y,
+                        index / shape_.grid.x / shape_.grid.y};
+      cta->shared_storage = std::make_unique<std::byte[]>(shape_.shared_bytes + kSharedAlignment);
+      void* base = cta->shared_storage.get();
+      size_t space = shape_.shared_bytes + kSharedAlignment;
+      cta->shared =
+          static_cast<std::byte*>(std::align(kSharedAlignment, shape_.shared_bytes, base, space));
+      // Poison: as fp32, bf16, fp16 and e4m3 alike a NaN.
+      std::memset(cta->shared, 0xff, shape_.shared_bytes);
+      cta->shared_shadow = ShadowMemory(shape_.shared_bytes);
+      cta->slots.resize(kAsyncSlots);
+      cta->threads.resize(static_cast<size_t>(shape_.threads));
+      cta->warps.resize(static_cast<size_t>(shape_.threads + 31) / 32);
+      cta->warpgroups.resize(static_cast<size_t>(shape_.threads + 127) / 128);
+      for (Warp& warp : cta->warps) warp.registers = shape_.registers;
+      cta->free_registers = kRegisterFile - shape_.registers * shape_.threads;
+      cta->running = shape_.threads;
+      for (int i = 0; i < shape_.threads; ++i) {
+        Thread& thread = cta->threads[static_cast<size_t>(i)];
+        thread.cta = cta.get();
+        thread.index = i;
+        thread.agent = make_agent(cta->index, static_cast<uint32_t>(i));
+        thread.clocks = std::make_shared<Clocks>();
+        thread.clocks->generic.set(thread.agent, thread.time);
+        thread.fiber = std::make_unique<Fiber>([this] { kernel_(); });
+        ready_.push_back(&thread);
+      }
+      cluster->ctas.push_back(std::move(cta));
+    }
+    cluster->running = shape_.cluster_size;
+    clusters_.push_back(std::move(cluster));
+    ++next_cluster_;
+  }
+}
+
+void Machine::end_thread(Thread& thread) {
+  thread.state = ThreadState::kDone;
+  const auto complain = [&](const char* primitive, const std::string& what) {
+    report(ReportKind::kProtocol, primitive, thread.waiting.where, "the thread ended with " + what,
+           &thread);
+  };
+  if (!thread.open_cp_async.empty() || !thread.cp_async_groups.empty()) {
+    complain("cp_async", "copies in flight that it did not wait for (cp_async_wait)");
+  }
+  if (!thread.open_bulk.empty() || !thread.bulk_groups.empty()) {
+    complain("bulk_commit_group",
+             "bulk stores that may still read shared memory (bulk_wait_group_read)");
+  }
+  if (--thread.cta->running == 0) end_cta(*thread.cta);
+}
+
+void Machine::end_cta(Cta& cta) {
+  Cluster& cluster = *cta.cluster;
+  if (--cluster.running > 0) return;
+  // Shared memory goes to another CTA now: nothing may still be on its way there.
+  for (const auto& member : cluster.ctas) {
+    for (const auto& [offset, barrier] : member->mbarriers) {
+      if (barrier.pending_bytes == 0) continue;
+      report(ReportKind::kProtocol, barrier.init.primitive, barrier.init.where,
+             "the CTA ended while mbarrier " + barrier.name + " counts " +
+                 std::to_string(barrier.pending_bytes) + " pending bytes",
+             &member->threads[0]);
+    }
+    for (const Cta::Issued& issued : member->slots) {
+      if (issued.agent == kNobody || issued.is_detached) continue;
+      const auto has_observed = [&](const Thread& thread) {
+        return thread.clocks->generic.get(issued.agent) >= issued.time ||
+               thread.clocks->tensor.get(issued.agent) >= issued.time;
+      };
+      bool is_observed = false;
+      for (const auto& other : cluster.ctas) {
+        is_observed =
+            is_observed || std::any_of(other->threads.begin(), other->threads.end(), has_observed);
+      }
+      if (!is_observed) {
+        report(ReportKind::kProtocol, issued.primitive, issued.where,
+               "the CTA ended without any thread having waited for this operation", issued.issuer);
+      }
+    }
+  }
+}
+
+// --- the loop ----------------------------------------------------------------------------------
+
+Thread* Machine::next_ready() {
+  if (ready_.empty()) return nullptr;
+  if (options_.mode == Mode::kRandom) {
+    const size_t chosen = random_() % ready_.size();
+    std::swap(ready_[chosen], ready_.back());
+    Thread* const thread = ready_.back();
+    ready_.pop_back();
+    return thread;
+  }
+  Thread* const thread = ready_.front();
+  ready_.pop_front();
+  return thread;
+}
+
+void Machine::complete(AsyncQueue& queue) {
+  std::unique_ptr<AsyncOperation> operation = std::move(queue.operations.front());
+  queue.operations.pop_front();
+  next_step();
+  trace_async(*operation);
+  progress();
+  operation->run(*operation);
+  if (operation->agent != kNobody) {
+    for (Cta::Issued& issued : operation->cta->slots) {
+      if (issued.agent == operation->agent && issued.time == operation->time) issued.is_done = true;
+    }
+  }
+}
+
+bool Machine::complete_one_async() {
+  if (async_ready_.empty()) return false;
+  const size_t chosen = options_.mode == Mode::kRoundRobin ? 0 : random_() % async_ready_.size();
+  AsyncQueue* const queue = async_ready_[chosen];
+  complete(*queue);
+  if (queue->operations.empty()) {
+    queue->is_listed = false;
+    async_ready_.erase(std::find(async_ready_.begin(), async_ready_.end(), queue));
+    std::erase_if(own_queues_, [&](const auto& own) { return own.get() == queue; });
+  }
+  return true;
+}
+
+void Machine::loop() {
+  constexpr int kSwitchesPerAsync = 16;   // round-robin: one operation completes every so many
+  constexpr uint64_t kMaxIdlePolls = 64;  // rounds over all polling threads without progress
+  while (!is_over_) {
+    std::erase_if(clusters_, [](const auto& cluster) { return cluster->running == 0; });
+    start_clusters();
+    if (clusters_.empty()) return;
+
+    const bool is_async_turn =
+        (options_.mode == Mode::kRandom && random_() % 8 == 0) ||
+        (options_.mode == Mode::kRoundRobin && ++switches_since_async_ >= kSwitchesPerAsync);
+    if (is_async_turn) {
+      switches_since_async_ = 0;
+      if (complete_one_async()) continue;
+    }
+    Thread* thread = next_ready();
+    if (thread == nullptr && complete_one_async()) continue;
+    if (thread == nullptr && !polling_.empty() &&
+        rounds_without_progress_ < kMaxIdlePolls * polling_.size()) {
+      thread = polling_.front();
+      polling_.pop_front();
+      thread->state = ThreadState::kReady;
+      ++rounds_without_progress_;
+    }
+    if (thread == nullptr) {
+      report_deadlock();
+      return;
+    }
+    const uint64_t before = progress_;
+    ++statistics_.switches;
+    running_ = thread;
+    thread->fiber->resume();
+    running_ = nullptr;
+    if (progress_ != before) rounds_without_progress_ = 0;
+    if (!is_over_ && thread->fiber->is_done()) {
+      progress();
+      rounds_without_progress_ = 0;
+      end_thread(*thread);
+    }
+  }
+}
+
+void Machine::block(Waiting waiting) {
+  Thread& thread = *running_;
+  thread.waiting = std::move(waiting);
+  thread.state = ThreadState::kBlocked;
+  Fiber::suspend();
+}
+
+void Machine::wake(Thread& thread) {
+  if (thread.state != ThreadState::kBlocked) return;
+  thread.state = ThreadState::kReady;
+  ready_.push_back(&thread);
+}
+
+void Machine::poll(const Waiting& waiting) {
+  Thread& thread = *running_;
+  thread.waiting = waiting;
+  thread.state = ThreadState::kPolling;
+  polling_.push_back(&thread);
+  Fiber::suspend();
+}
+
+void Machine::maybe_yield() {
+  if (options_.mode != Mode::kRandom || random_() % 4 != 0) return;
+  Thread& thread = *running_;
+  ready_.push_back(&thread);
+  Fiber::suspend();
+}
+
+// --- asynchronous operations -------------------------------------------------------------------
+
+std::unique_ptr<AsyncOperation> Machine::make_operation(const char* primitive, const Where& where,
+                                                        Thread& issuer,
+                                                        std::function<void(AsyncOperation&)> run) {
+  auto operation = std::make_unique<AsyncOperation>();
+  Cta& cta = *issuer.cta;
+  operation->primitive = primitive;
+  operation->where = where;
+  operation->issuer = &issuer;
+  operation->cta = &cta;
+  operation->run = std::move(run);
+  const uint32_t first_slot =
+      static_cast<uint32_t>(shape_.threads) * (shape_.has_tensor_memory ? 2U : 1U);
+  uint32_t slot = cta.next_slot;
+  for (uint32_t tries = 0; tries < kAsyncSlots && !cta.slots[slot].is_done; ++tries) {
+    slot = (slot + 1) % kAsyncSlots;
+  }
+  cta.next_slot = (slot + 1) % kAsyncSlots;
+  Cta::Issued& issued = cta.slots[slot];
+  issued = {.agent = make_agent(cta.index, first_slot + slot),
+            .time = issued.time + 1,
+            .primitive = primitive,
+            .where = where,
+            .issuer = &issuer,
+            .is_done = false};
+  operation->agent = issued.agent;
+  operation->time = issued.time;
+  operation->known = issuer.clocks;
+  tick(issuer);
+  return operation;
+}
+
+void Machine::submit(std::unique_ptr<AsyncOperation> operation, AsyncQueue* queue) {
+  ++statistics_.async_operations;
+  if (operation->is_detached) {
+    for (Cta::Issued& issued : operation->cta->slots) {
+      if (issued.agent == operation->agent) issued.is_detached = true;
+    }
+  }
+  if (queue == nullptr) {
+    queue = own_queues_.emplace_back(std::make_unique<AsyncQueue>()).get();
+  }
+  queue->operations.push_back(std::move(operation));
+  if (options_.mode == Mode::kEager) {
+    complete(*queue);
+    if (!queue->is_listed && queue->operations.empty()) {
+      std::erase_if(own_queues_, [&](const auto& own) { return own.get() == queue; });
+    }
+    return;
+  }
+  if (!queue->is_listed) {
+    queue->is_listed = true;
+    async_ready_.push_back(queue);
+  }
+}
+
+// --- reports -----------------------------------------------------------------------------------
+
+std::string Machine::describe(const Thread& thread) const {
+  std::string text = "CTA " + std::to_string(thread.cta->index) + ", warp " +
+                     std::to_string(thread.warp()) + ", lane " + std::to_string(thread.lane());
+  if (*thread.role != '\0') text += std::string(", role ") + thread.role;
+  return text;
+}
+
+void Machine::report(ReportKind kind, const char* primitive, const Where& where,
+                     std::string message, const Thread* who) {
+  if (who == nullptr) who = running_;
+  const std::string_view path = where.file_name();
+  Report report{.kind = kind,
+                .kernel = shape_.kernel,
+                .who = who != nullptr ? describe(*who) : "the launch",
+                .primitive = primitive,
+                .file = std::string(path.substr(path.find_last_of('/') + 1)),
+                .line = where.line(),
+                .message = std::move(message),
+                .other_file = {},
+                .seed = options_.seed};
+  // One finding a place: the other lanes and iterations say the same.
+  const bool is_known = std::any_of(reports_.begin(), reports_.end(), [&](const Report& earlier) {
+    return earlier.kind == kind && earlier.line == report.line && earlier.file == report.file &&
+           earlier.primitive == report.primitive;
+  });
+  if (is_known) return;
+  reports_.push_back(std::move(report));
+  if (reports_.size() >= static_cast<size_t>(options_.max_reports)) is_over_ = true;
+}
+
+void Machine::fail(ReportKind kind, const char* primitive, const Where& where,
+                   std::string message) {
+  report(kind, primitive, where, std::move(message));
+  is_over_ = true;
+  if (running_ == nullptr) throw RunOver{};
+  for (;;) Fiber::suspend();
+}
+
+void Machine::report_deadlock() {
+  // The table: every barrier that somebody waits for, and every wait.
+  std::string table = "nothing can run any more\n";
+  size_t waiting_threads = 0;
+  for (const auto& cluster : clusters_) {
+    for (const auto& cta : cluster->ctas) {
+      for (const auto& [offset, barrier] : cta->mbarriers) {
+        if (barrier.waiters.empty()) continue;
+        table += "  CTA " + std::to_string(cta->index) + " mbarrier " + barrier.name + ": phase " +
+                 std::to_string(barrier.phase) + ", still wants " +
+                 std::to_string(barrier.pending) + " of " + std::to_string(barrier.expected) +
+                 " arrivals and " + std::to_string(barrier.pending_bytes) + " bytes\n";
+      }
+      for (size_t id = 0; id < cta->named_barriers.size(); ++id) {
+        const NamedBarrierState& barrier = cta->named_barriers[id];
+        if (barrier.waiters.empty()) continue;
+        table += "  CTA " + std::to_string(cta->index) + " named barrier " + std::to_string(id) +
+                 (barrier.name != nullptr ? std::string(" ") + barrier.name : "") + ": " +
+                 std::to_string(barrier.arrived) + " of " + std::to_string(barrier.expected) +
+                 " threads have arrived\n";
+      }
+    }
+    if (!cluster->waiters.empty()) {
+      table += "  cluster barrier: " + std::to_string(cluster->arrived) + " threads have arrived\n";
+    }
+  }
+  // Waits, neighbouring threads in one line.
+  const Thread* first_waiting = nullptr;
+  const auto flush = [&](const Thread& from, const Thread& to) {
+    const std::string_view path = from.waiting.where.file_name();
+    table += "  CTA " + std::to_string(from.cta->index) + " threads " + std::to_string(from.index) +
+             ".." + std::to_string(to.index) +
+             (*from.role != '\0' ? std::string(" (") + from.role + ")" : "") + " wait for " +
+             from.waiting.what + " in " + from.waiting.primitive + " at " +
+             std::string(path.substr(path.find_last_of('/') + 1)) + ":" +
+             std::to_string(from.waiting.where.line()) + "\n";
+  };
+  for (const auto& cluster : clusters_) {
+    for (const auto& cta : cluster->ctas) {
+      const Thread* run_start = nullptr;
+      const Thread* run_end = nullptr;
+      for (const Thread& thread : cta->threads) {
+        const bool is_waiting =
+            thread.state == ThreadState::kBlocked || thread.state == ThreadState::kPolling;
+        if (is_waiting) {
+          ++waiting_threads;
+          if (first_waiting == nullptr) first_waiting = &thread;
+        }
+        const bool continues = is_waiting && run_start != nullptr &&
+                               thread.waiting.what == run_start->waiting.what &&
+                               thread.waiting.where.line() == run_start->waiting.where.line();
+        if (run_start != nullptr && !continues) {
+          flush(*run_start, *run_end);
+          run_start = nullptr;
+        }
+        if (is_waiting) {
+          if (run_start == nullptr) run_start = &thread;
+          run_end = &thread;
+        }
+      }
+      if (run_start != nullptr) flush(*run_start, *run_end);
+    }
+  }
+  if (first_waiting == nullptr) return;
+  table += "  " + std::to_string(waiting_threads) + " threads wait; the others have ended";
+  report(ReportKind::kDeadlock, first_waiting->waiting.primitive, first_waiting->waiting.where,
+         std::move(table), first_waiting);
+  is_over_ = true;
+}
+
+// --- traces ------------------------------------------------------------------------------------
+
+void Machine::trace_begin(const Thread& thread, std::string name, const char* category) {
+  if (options_.tracer == nullptr || thread.lane() != 0) return;  // one track a warp
+  options_.tracer->record({.kind = TraceEvent::Kind::kBegin,
+                           .step = next_step(),
+                           .cta = thread.cta->index,
+                           .warp = static_cast<uint32_t>(thread.warp()),
+                           .name = std::move(name),
+                           .category = category,
+                           .role = thread.role});
+}
+
+void Machine::trace_end(const Thread& thread) {
+  if (options_.tracer == nullptr || thread.lane() != 0) return;
+  options_.tracer->record({.kind = TraceEvent::Kind::kEnd,
+                           .step = next_step(),
+                           .cta = thread.cta->index,
+                           .warp = static_cast<uint32_t>(thread.warp()),
+                           .name = {},
+                           .category = {},
+                           .role = thread.role});
+}
+
+uint64_t Machine::trace_flow_start(const Thread* thread, const Cta& cta, std::string name,
+                                   const char* category) {
+  if (options_.tracer == nullptr) return 0;
+  options_.tracer->record(
+      {.kind = TraceEvent::Kind::kFlowStart,
+       .step = next_step(),
+       .cta = cta.index,
+       .warp = thread != nullptr ? static_cast<uint32_t>(thread->warp()) : TraceEvent::kEngine,
+       .name = std::move(name),
+       .category = category,
+       .role = thread != nullptr ? thread->role : "engine",
+       .flow = ++next_flow_});
+  return next_flow_;
+}
+
+void Machine::trace_flow_end(const Thread& thread, uint64_t flow) {
+  if (options_.tracer == nullptr || flow == 0 || thread.lane() != 0) return;
+  options_.tracer->record({.kind = TraceEvent::Kind::kFlowEnd,
+                           .step = next_step(),
+                           .cta = thread.cta->index,
+                           .warp = static_cast<uint32_t>(thread.warp()),
+                           .name = {},
+                           .category = {},
+                           .role = thread.role,
+                           .flow = flow});
+}
+
+void Machine::trace_async(const AsyncOperation& operation) {
+  if (options_.tracer == nullptr) return;
+  options_.tracer->record({.kind = TraceEvent::Kind::kInstant,
+                           .step = step_,
+                           .cta = operation.cta->index,
+                           .warp = TraceEvent::kEngine,
+                           .name = operation.primitive,
+                           .category = "async",
+                           .role = "engine"});
+}
+
+}  // namespace pagoda::emulator

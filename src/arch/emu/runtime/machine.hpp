@@ -1,0 +1,359 @@
+// The emulated machine: grid, clusters, CTAs, warps and threads, their memories and barriers, and
+// the scheduler that runs them. `arch/emu/*.hpp` give the primitives their meaning on it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "arch/emu/runtime/fiber.hpp"
+#include "arch/emu/runtime/options.hpp"
+#include "arch/emu/runtime/report.hpp"
+#include "arch/emu/runtime/shadow_memory.hpp"
+#include "arch/emu/runtime/vector_clock.hpp"
+#include "arch/types.hpp"
+
+namespace pagoda::emulator {
+
+class Machine;
+class TensorMemory;  // tensor_memory.hpp
+struct Cta;
+struct Cluster;
+struct Thread;
+
+// --- synchronisation objects -------------------------------------------------------------------
+
+// What a thread waits for, for the table of a deadlock.
+struct Waiting {
+  std::string what;  // "mbarrier k_full[1], phase 3"
+  const char* primitive = "";
+  Where where;
+};
+
+struct MBarrierState {
+  uint32_t expected = 0;  // arrivals a phase
+  int64_t pending = 0;    // arrivals that this phase still wants
+  int64_t pending_bytes = 0;
+  uint32_t phase = 0;  // completed phases
+  Clocks gathering;    // what the arrivals of this phase know
+  Clocks completed;    // what those of the last phase knew
+  std::vector<Thread*> waiters;
+  Stamp init;
+  bool is_fenced = false;  // fence_mbarrier_init (or a proxy fence) since init
+  std::string name;        // "k_full[1]", or its offset in shared memory
+  uint64_t last_flow = 0;  // of the arrival that ended the last phase, for traces
+};
+
+struct NamedBarrierState {
+  int expected = 0;  // threads a phase; 0 until the first arrives
+  int arrived = 0;
+  uint32_t phase = 0;
+  Clocks gathering;
+  Clocks completed;
+  std::vector<Thread*> waiters;
+  const char* name = nullptr;
+};
+
+// Threads that execute one instruction together: the lanes of a warp, or a warpgroup.
+struct Rendezvous {
+  const char* primitive = nullptr;
+  Where where;
+  uint32_t lane_mask = 0;  // who takes part (warps); all (warpgroups)
+  int arrived = 0;
+  uint64_t generation = 0;
+  std::array<void*, 128> arguments{};
+  std::array<Thread*, 128> threads{};
+};
+
+// --- asynchronous operations -------------------------------------------------------------------
+
+// An operation of an engine: issued by a thread, carried out later.
+struct AsyncOperation {
+  const char* primitive = "";
+  Where where;
+  Thread* issuer = nullptr;
+  Cta* cta = nullptr;     // whose agent slot it uses
+  Agent agent = kNobody;  // its accesses are this agent's
+  uint32_t time = 0;
+  std::shared_ptr<const Clocks> known;  // what the issuer knew
+  bool is_detached = false;             // nobody need wait for it before the CTA ends
+  // Carries it out: accesses memory through Machine::async_read / async_write, signals barriers.
+  std::function<void(AsyncOperation&)> run;
+
+  [[nodiscard]] Access access(Proxy proxy = Proxy::kAsync) const;
+  [[nodiscard]] Clocks completion() const;  // `known` and itself
+};
+
+// Operations that one engine carries out in order. Different queues are unordered.
+struct AsyncQueue {
+  std::deque<std::unique_ptr<AsyncOperation>> operations;
+  bool is_listed = false;
+};
+
+// --- the hierarchy -----------------------------------------------------------------------------
+
+enum class ThreadState : uint8_t { kReady, kBlocked, kPolling, kDone };
+
+struct Thread {
+  Cta* cta = nullptr;
+  int index = 0;  // in the CTA
+  Agent agent = kNobody;
+  uint32_t time = 1;
+  std::shared_ptr<Clocks> clocks;
+  ThreadState state = ThreadState::kReady;
+  const char* role = "";
+  Waiting waiting;
+  std::unique_ptr<Fiber> fiber;
+
+  // Fence-based synchronisation through relaxed atomics.
+  std::shared_ptr<Clocks> fence_released;  // knowledge at the last thread_fence
+  Clocks seen_relaxed;                     // acquired by the next thread_fence
+
+  uint32_t cluster_arrivals = 0;
+  uint32_t cluster_waits = 0;
+
+  // Copies of this thread that it waits for by groups: the group being collected, then those that
+  // were committed, oldest first.
+  using CopyGroup = std::vector<std::shared_ptr<struct PendingCopy>>;
+  CopyGroup open_cp_async, open_bulk;
+  std::deque<CopyGroup> cp_async_groups, bulk_groups;
+
+  [[nodiscard]] int lane() const { return index % 32; }
+  [[nodiscard]] int warp() const { return index / 32; }
+  [[nodiscard]] int warpgroup() const { return index / 128; }
+  [[nodiscard]] Access access(const char* primitive, const Where& where,
+                              bool is_atomic = false) const;
+  Clocks& own_clocks();  // for writing: not shared with an operation in flight
+};
+
+// A copy whose completion a thread waits for by groups (cp.async, bulk stores).
+struct PendingCopy {
+  bool has_read = false;  // its source may be overwritten
+  bool is_done = false;
+  Clocks read_done;  // what a wait for the read learns
+  Clocks completion;
+  Thread* waiter = nullptr;  // blocked until this copy gets further
+};
+
+struct Warp {
+  Rendezvous rendezvous;
+  int registers = 0;  // a thread
+};
+
+struct Warpgroup {
+  Rendezvous rendezvous;
+  std::shared_ptr<void> wgmma;  // state of wgmma.cpp
+};
+
+struct Cta {
+  Machine* machine = nullptr;
+  Cluster* cluster = nullptr;
+  uint32_t index = 0;  // in the grid
+  int rank = 0;        // in the cluster
+  arch::Dim3 block_idx;
+  std::unique_ptr<std::byte[]> shared_storage;
+  std::byte* shared = nullptr;  // 1024-byte aligned
+  ShadowMemory shared_shadow{0};
+  std::unordered_map<uint32_t, MBarrierState> mbarriers;  // by offset in shared memory
+  std::array<NamedBarrierState, 16> named_barriers;
+  std::vector<Thread> threads;
+  std::vector<Warp> warps;
+  std::vector<Warpgroup> warpgroups;
+  std::map<uint32_t, std::pair<uint32_t, std::string>> shared_names;  // offset -> bytes, name
+  std::shared_ptr<TensorMemory> tensor_memory;
+  int running = 0;         // threads that have not ended
+  int free_registers = 0;  // of the register file, for setmaxnreg
+  std::vector<Thread*> register_waiters;
+
+  // Agents of asynchronous operations: slots used in turn.
+  uint32_t next_slot = 0;
+  struct Issued {
+    Agent agent = kNobody;
+    uint32_t time = 0;
+    const char* primitive = "";
+    Where where;
+    Thread* issuer = nullptr;
+    bool is_done = true;
+    bool is_detached = false;  // nobody need wait for it
+  };
+  std::vector<Issued> slots;  // by slot: its last operation
+
+  [[nodiscard]] bool owns(const void* address) const;
+};
+
+struct Cluster {
+  std::vector<std::unique_ptr<Cta>> ctas;
+  int arrived = 0;
+  uint32_t phase = 0;
+  Clocks gathering;  // of the cluster barrier
+  Clocks completed;
+  std::vector<Thread*> waiters;
+  int running = 0;  // CTAs that have not ended
+};
+
+// --- global memory -----------------------------------------------------------------------------
+
+enum class Permission : uint8_t { kRead, kReadWrite };
+
+// A buffer of global memory that the launch may touch.
+struct GlobalBuffer {
+  std::string name;
+  std::byte* begin = nullptr;
+  size_t bytes = 0;
+  Permission permission = Permission::kRead;
+  bool is_written = true;  // by the host before the launch; otherwise reads of it are reported
+  std::shared_ptr<ShadowMemory> shadow;
+};
+
+// --- the launch --------------------------------------------------------------------------------
+
+struct LaunchShape {
+  std::string kernel;  // its name
+  arch::Dim3 grid;
+  int cluster_size = 1;
+  int threads = 128;
+  size_t shared_bytes = 0;
+  int registers = 168;  // a thread, as compiled; setmaxnreg moves from there
+  bool has_tensor_memory = false;
+};
+
+struct Statistics {
+  uint64_t switches = 0;  // of fibers
+  uint64_t accesses = 0;  // by primitives, not bytes
+  uint64_t async_operations = 0;
+  uint64_t multiply_adds = 0;  // of matrix instructions
+  double seconds = 0;
+};
+
+struct Result {
+  std::vector<Report> reports;
+  Statistics statistics;
+  [[nodiscard]] bool is_clean() const { return reports.empty(); }
+};
+
+class Machine {
+ public:
+  Machine(LaunchShape shape, std::vector<GlobalBuffer> buffers, Options options,
+          std::function<void()> kernel);
+  ~Machine();
+  Result run();
+
+  static Machine& current();  // of the executing thread
+  static Thread& current_thread();
+
+  [[nodiscard]] const LaunchShape& shape() const { return shape_; }
+  [[nodiscard]] const Options& options() const { return options_; }
+  Statistics& statistics() { return statistics_; }
+  std::mt19937_64& random() { return random_; }
+
+  // --- memory: check, remember; the caller moves the bytes ---
+  // Shared memory of any CTA of the cluster. `address` is a host pointer into it.
+  void access_shared(const void* address, size_t bytes, bool is_write, const Access& access,
+                     bool may_be_unwritten = false);
+  void access_global(const void* address, size_t bytes, bool is_write, const Access& access);
+  // By the executing thread, with the check of alignment.
+  void thread_shared(const void* address, size_t bytes, bool is_write, const char* primitive,
+                     const Where& where, bool is_atomic = false);
+  void thread_global(const void* address, size_t bytes, bool is_write, const char* primitive,
+                     const Where& where, bool is_atomic = false);
+  [[nodiscard]] Cta* find_cta(const void* shared_address);  // that owns the address; nullptr: none
+  [[nodiscard]] uint32_t shared_offset(const Cta& cta, const void* address) const;
+  [[nodiscard]] GlobalBuffer* find_buffer(const void* address);
+
+  // --- synchronisation ---
+  // True: the mutation under test leaves this call out.
+  bool is_dropped(const char* primitive, const Where& where);
+  void tick(Thread& thread);  // the thread's clock advances: what follows is a new epoch
+  void release_into(Thread& thread, Clocks& target);  // joins what the thread knows, then ticks
+  void acquire_from(Thread& thread, const Clocks& source);
+  MBarrierState& mbarrier(const void* address, const char* primitive, const Where& where);
+  void mbarrier_arrive(MBarrierState& barrier, uint32_t count, const Clocks& known,
+                       const char* primitive, const Where& where);
+  void mbarrier_complete_bytes(MBarrierState& barrier, int64_t bytes, const Clocks& known);
+
+  // All threads of a group execute one instruction: the last to arrive calls execute() for all.
+  using Execute = std::function<void(Rendezvous&)>;
+  void collective_warp(uint32_t lane_mask, const char* primitive, const Where& where,
+                       void* arguments, const Execute& execute);
+  void collective_warpgroup(const char* primitive, const Where& where, void* arguments,
+                            const Execute& execute);
+
+  // --- scheduling, from inside a thread ---
+  void block(Waiting waiting);  // until wake()
+  void wake(Thread& thread);
+  void poll(const Waiting& waiting);  // lets others run; a deadlock when nobody makes progress
+  void maybe_yield();                 // a place where another thread may come first (kRandom)
+  void progress() { ++progress_; }
+
+  // --- asynchronous operations ---
+  // Issues for the executing thread, or for `issuer`. `queue` == nullptr: unordered.
+  void submit(std::unique_ptr<AsyncOperation> operation, AsyncQueue* queue = nullptr);
+  std::unique_ptr<AsyncOperation> make_operation(const char* primitive, const Where& where,
+                                                 Thread& issuer,
+                                                 std::function<void(AsyncOperation&)> run);
+
+  // --- reports ---
+  // For the executing thread, or for the issuer of an operation.
+  void report(ReportKind kind, const char* primitive, const Where& where, std::string message,
+              const Thread* who = nullptr);
+  [[noreturn]] void fail(ReportKind kind, const char* primitive, const Where& where,
+                         std::string message);  // reports and ends the run
+  [[nodiscard]] std::string describe(const Thread& thread) const;
+  [[nodiscard]] std::string describe_shared(const Cta& cta, uint32_t offset) const;
+
+  uint64_t next_step() { return ++step_; }
+  void trace_begin(const Thread& thread, std::string name, const char* category);
+  void trace_end(const Thread& thread);
+  uint64_t trace_flow_start(const Thread* thread, const Cta& cta, std::string name,
+                            const char* category);
+  void trace_flow_end(const Thread& thread, uint64_t flow);
+  void trace_async(const AsyncOperation& operation);
+
+  // Atomics: what was released at an address.
+  Clocks& released_at(const void* address) { return released_[address]; }
+
+ private:
+  void start_clusters();
+  void end_thread(Thread& thread);
+  void end_cta(Cta& cta);
+  void loop();
+  Thread* next_ready();
+  bool complete_one_async();
+  void complete(AsyncQueue& queue);
+  void report_deadlock();
+  void report_race(const Conflict& conflict, const Access& access, bool is_write,
+                   const std::string& place, size_t bytes);
+
+  LaunchShape shape_;
+  Options options_;
+  std::function<void()> kernel_;
+  std::mt19937_64 random_;
+  std::vector<GlobalBuffer> buffers_;
+  std::vector<std::unique_ptr<Cluster>> clusters_;  // resident
+  uint32_t next_cluster_ = 0;
+  uint32_t cluster_count_ = 0;
+  std::deque<Thread*> ready_;
+  std::deque<Thread*> polling_;
+  std::vector<AsyncQueue*> async_ready_;
+  std::vector<std::unique_ptr<AsyncQueue>> own_queues_;
+  std::unordered_map<const void*, Clocks> released_;
+  Thread* running_ = nullptr;
+  uint64_t progress_ = 0;
+  uint64_t step_ = 0;
+  uint64_t next_flow_ = 0;
+  uint64_t rounds_without_progress_ = 0;
+  int switches_since_async_ = 0;
+  bool is_over_ = false;
+  std::vector<Report> reports_;
+  Statistics statistics_;
+};
+
+}  // namespace pagoda::emulator

@@ -1,0 +1,37 @@
+// Which synchronisation a kernel executes, and the one of them that a run leaves out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "arch/emu/runtime/shadow_memory.hpp"
+
+namespace pagoda::emulator {
+
+// A call of a synchronising primitive in the source. The same line in two roles is two sites.
+struct MutationSite {
+  std::string primitive;
+  std::string file;
+  uint32_t line = 0;
+  std::string role;
+  uint64_t executions = 0;  // by one thread each
+};
+
+class MutationSites {
+ public:
+  // Notes the execution. True: leave it out.
+  bool is_dropped(const char* primitive, const Where& where, const char* role);
+
+  [[nodiscard]] const std::vector<MutationSite>& sites() const { return sites_; }
+  void drop(int site) { dropped_ = site; }
+  void drop_none() { dropped_ = -1; }
+
+ private:
+  std::vector<MutationSite> sites_;
+  std::unordered_map<std::string, int> index_;
+  int dropped_ = -1;
+};
+
+}  // namespace pagoda::emulator

@@ -1,0 +1,36 @@
+// How a kernel is emulated.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace pagoda::emulator {
+
+// Which of the things that could happen next does happen. All are deterministic for a seed.
+enum class Mode : uint8_t {
+  kRoundRobin,  // threads in turn; an asynchronous operation completes every few switches
+  kRandom,      // any thread that can run, or any operation that may complete
+  kEager,       // asynchronous operations complete as soon as they are issued
+  kLazy,        // asynchronous operations complete only when no thread can run
+};
+[[nodiscard]] std::string_view name(Mode mode);
+[[nodiscard]] std::optional<Mode> parse_mode(std::string_view text);
+inline constexpr Mode kModes[] = {Mode::kRoundRobin, Mode::kRandom, Mode::kEager, Mode::kLazy};
+
+class Tracer;
+class MutationSites;
+
+struct Options {
+  Mode mode = Mode::kRandom;
+  uint64_t seed = 1;
+  int resident_clusters = 4;  // more of the grid starts as these end
+  int max_reports = 8;        // the run ends at this many
+  // Operands of matrix products that nothing wrote give poison (NaN), which the result shows unless
+  // a mask drops it. Set to have every such read reported.
+  bool report_unwritten_operands = false;
+  Tracer* tracer = nullptr;           // trace.hpp
+  MutationSites* mutation = nullptr;  // mutation.hpp
+};
+
+}  // namespace pagoda::emulator

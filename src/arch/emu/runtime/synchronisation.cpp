@@ -1,0 +1,453 @@
+// What orders threads: barriers of every kind, and instructions that several threads execute as
+// one.
+#include "arch/emu/runtime/synchronisation.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "arch/emu/runtime/machine.hpp"
+#include "arch/emu/runtime/mutation.hpp"
+
+namespace pagoda::emulator {
+
+bool Machine::is_dropped(const char* primitive, const Where& where) {
+  maybe_yield();
+  progress();
+  next_step();
+  return options_.mutation != nullptr &&
+         options_.mutation->is_dropped(primitive, where, running_->role);
+}
+
+void Machine::tick(Thread& thread) { thread.own_clocks().generic.set(thread.agent, ++thread.time); }
+
+void Machine::release_into(Thread& thread, Clocks& target) {
+  target.join(*thread.clocks);
+  tick(thread);
+}
+
+void Machine::acquire_from(Thread& thread, const Clocks& source) {
+  thread.own_clocks().join(source);
+}
+
+// --- mbarrier ----------------------------------------------------------------------------------
+
+MBarrierState& Machine::mbarrier(const void* address, const char* primitive, const Where& where) {
+  if (reinterpret_cast<uintptr_t>(address) % 8 != 0) {
+    fail(ReportKind::kBounds, primitive, where, "an mbarrier is not aligned to 8 bytes");
+  }
+  Cta* const cta = find_cta(address);
+  if (cta == nullptr) {
+    fail(ReportKind::kBounds, primitive, where, "an mbarrier lies outside of shared memory");
+  }
+  if (cta->running == 0) {
+    fail(ReportKind::kProtocol, primitive, where,
+         "use of an mbarrier of CTA " + std::to_string(cta->index) + ", which has ended");
+  }
+  const auto found = cta->mbarriers.find(shared_offset(*cta, address));
+  if (found == cta->mbarriers.end()) {
+    fail(ReportKind::kProtocol, primitive, where,
+         "use of an mbarrier that was not initialised, at " +
+             describe_shared(*cta, shared_offset(*cta, address)));
+  }
+  MBarrierState& barrier = found->second;
+  if (running_ != nullptr && !running_->access(primitive, where).is_after(barrier.init, true)) {
+    report(ReportKind::kRace, primitive, where,
+           "use of mbarrier " + barrier.name +
+               " is not ordered after its initialisation\n  a barrier of the CTA (or cluster) is "
+               "missing after init");
+  }
+  return barrier;
+}
+
+namespace {
+
+void end_phase_if_complete(Machine& machine, MBarrierState& barrier, uint64_t flow) {
+  if (barrier.pending != 0 || barrier.pending_bytes != 0) return;
+  ++barrier.phase;
+  barrier.pending = barrier.expected;
+  barrier.completed = std::exchange(barrier.gathering, Clocks{});
+  barrier.last_flow = flow;
+  for (Thread* waiter : std::exchange(barrier.waiters, {})) machine.wake(*waiter);
+}
+
+}  // namespace
+
+void Machine::mbarrier_arrive(MBarrierState& barrier, uint32_t count, const Clocks& known,
+                              const char* primitive, const Where& where) {
+  if (barrier.pending < static_cast<int64_t>(count)) {
+    fail(ReportKind::kProtocol, primitive, where,
+         "mbarrier " + barrier.name + " gets " + std::to_string(count) +
+             " arrivals where its phase " + std::to_string(barrier.phase) + " wants only " +
+             std::to_string(barrier.pending) + " more of " + std::to_string(barrier.expected));
+  }
+  barrier.gathering.join(known);
+  barrier.pending -= count;
+  const bool ends = barrier.pending == 0 && barrier.pending_bytes == 0;
+  const uint64_t flow = ends && running_ != nullptr
+                            ? trace_flow_start(running_, *running_->cta, barrier.name, "arrive")
+                            : 0;
+  end_phase_if_complete(*this, barrier, flow);
+}
+
+void Machine::mbarrier_complete_bytes(MBarrierState& barrier, int64_t bytes, const Clocks& known) {
+  barrier.gathering.join(known);
+  barrier.pending_bytes -= bytes;
+  const bool ends = barrier.pending == 0 && barrier.pending_bytes == 0;
+  const uint64_t flow =
+      ends ? trace_flow_start(nullptr, *clusters_.front()->ctas.front(), barrier.name, "arrive")
+           : 0;
+  end_phase_if_complete(*this, barrier, flow);
+}
+
+void mbarrier_init(void* address, uint32_t arrivals, const Where& where) {
+  Machine& machine = Machine::current();
+  Thread& thread = Machine::current_thread();
+  if (machine.is_dropped("mbarrier_init", where)) return;
+  machine.thread_shared(address, 8, true, "mbarrier_init", where);
+  constexpr uint32_t kMaxArrivals = (1U << 20) - 1;  // PTX ISA, mbarrier.init
+  if (arrivals == 0 || arrivals > kMaxArrivals) {
+    machine.fail(ReportKind::kProtocol, "mbarrier_init", where,
+                 "arrival count " + std::to_string(arrivals) + " is not in 1.." +
+                     std::to_string(kMaxArrivals));
+  }
+  Cta& cta = *machine.find_cta(address);
+  const uint32_t offset = machine.shared_offset(cta, address);
+  MBarrierState& barrier = cta.mbarriers[offset];
+  if (!barrier.waiters.empty()) {
+    machine.fail(ReportKind::kProtocol, "mbarrier_init", where,
+                 "threads wait for mbarrier " + barrier.name);
+  }
+  std::string name = barrier.name.empty() ? "at +" + std::to_string(offset) : barrier.name;
+  barrier = {};
+  barrier.expected = arrivals;
+  barrier.pending = arrivals;
+  barrier.name = std::move(name);
+  barrier.init = thread.access("mbarrier_init", where).stamp;
+}
+
+void mbarrier_invalidate(void* address, const Where& where) {
+  Machine& machine = Machine::current();
+  MBarrierState& barrier = machine.mbarrier(address, "mbarrier_invalidate", where);
+  if (!barrier.waiters.empty()) {
+    machine.fail(ReportKind::kProtocol, "mbarrier_invalidate", where,
+                 "threads wait for mbarrier " + barrier.name);
+  }
+  machine.thread_shared(address, 8, true, "mbarrier_invalidate", where);
+  Cta& cta = *machine.find_cta(address);
+  cta.mbarriers.erase(machine.shared_offset(cta, address));
+}
+
+void mbarrier_arrive(void* address, int cta_rank, uint32_t arrivals, uint32_t expected_bytes,
+                     const char* primitive, const Where& where) {
+  Machine& machine = Machine::current();
+  Thread& thread = Machine::current_thread();
+  // Two things that a mutant can leave out.
+  if (expected_bytes != 0 && machine.is_dropped("expect_tx", where)) expected_bytes = 0;
+  if (arrivals != 0 && machine.is_dropped(primitive, where)) arrivals = 0;
+  if (arrivals == 0 && expected_bytes == 0) return;
+  void* const target = cta_rank < 0 ? address : map_shared(address, cta_rank, where);
+  MBarrierState& barrier = machine.mbarrier(target, primitive, where);
+  const auto perform = [=, &machine, &barrier](const Clocks& known) {
+    constexpr int64_t kMaxBytes = (1 << 20) - 1;  // PTX ISA, range of the transaction count
+    barrier.pending_bytes += expected_bytes;
+    if (barrier.pending_bytes > kMaxBytes) {
+      machine.fail(ReportKind::kProtocol, primitive, where,
+                   "mbarrier " + barrier.name + " expects " +
+                       std::to_string(barrier.pending_bytes) + " bytes, more than the " +
+                       std::to_string(kMaxBytes) + " that it can count");
+    }
+    if (arrivals != 0) machine.mbarrier_arrive(barrier, arrivals, known, primitive, where);
+  };
+  if (target == address) {
+    const std::shared_ptr<const Clocks> known = thread.clocks;
+    machine.tick(thread);
+    perform(*known);
+    return;
+  }
+  auto operation = machine.make_operation(
+      primitive, where, thread, [perform](AsyncOperation& self) { perform(*self.known); });
+  operation->is_detached = true;
+  machine.submit(std::move(operation));
+}
+
+bool mbarrier_test(void* address, uint32_t parity, const Where& where) {
+  Machine& machine = Machine::current();
+  if (machine.is_dropped("mbarrier_test_wait", where)) return true;
+  MBarrierState& barrier = machine.mbarrier(address, "mbarrier_test_wait", where);
+  if ((barrier.phase & 1U) == parity) {
+    machine.poll({.what = "mbarrier " + barrier.name + ", phase " + std::to_string(barrier.phase),
+                  .primitive = "mbarrier_test_wait",
+                  .where = where});
+    if ((barrier.phase & 1U) == parity) return false;
+  }
+  machine.acquire_from(Machine::current_thread(), barrier.completed);
+  return true;
+}
+
+void mbarrier_wait(void* address, uint32_t parity, const char* primitive, const Where& where) {
+  Machine& machine = Machine::current();
+  Thread& thread = Machine::current_thread();
+  if (machine.is_dropped(primitive, where)) return;
+  MBarrierState& barrier = machine.mbarrier(address, primitive, where);
+  // The phase of parity p has ended when the current phase has the other parity.
+  if ((barrier.phase & 1U) == parity) {
+    const uint32_t awaited = barrier.phase;
+    machine.trace_begin(thread, barrier.name, "wait");
+    while (barrier.phase == awaited) {
+      barrier.waiters.push_back(&thread);
+      machine.block({.what = "mbarrier " + barrier.name + ", phase " + std::to_string(awaited),
+                     .primitive = primitive,
+                     .where = where});
+    }
+    machine.trace_end(thread);
+    machine.trace_flow_end(thread, barrier.last_flow);
+    if (barrier.phase > awaited + 1) {
+      machine.report(
+          ReportKind::kProtocol, primitive, where,
+          "mbarrier " + barrier.name + " went on to phase " + std::to_string(barrier.phase) +
+              " before this thread, which waits for phase " + std::to_string(awaited) +
+              ", saw it end\n  its parity is the same again: on hardware the wait may never "
+              "return");
+    }
+  }
+  machine.acquire_from(thread, barrier.completed);
+}
+
+void fence_mbarrier_init(const Where& where) {
+  Machine& machine = Machine::current();
+  if (machine.is_dropped("fence_mbarrier_init", where)) return;
+  Thread& thread = Machine::current_thread();
+  for (auto& [offset, barrier] : thread.cta->mbarriers) {
+    if (thread.access("fence_mbarrier_init", where).is_after(barrier.init, true))
+      barrier.is_fenced = true;
+  }
+}
+
+void name_mbarrier(void* address, std::string name) {
+  Machine& machine = Machine::current();
+  Cta* const cta = machine.find_cta(address);
+  if (cta != nullptr) cta->mbarriers[machine.shared_offset(*cta, address)].name = std::move(name);
+}
+
+MBarrierState& barrier_for_copy(void* address, const char* primitive, const Where& where) {
+  Machine& machine = Machine::current();
+  MBarrierState& barrier = machine.mbarrier(address, primitive, where);
+  if (!barrier.is_fenced) {
+    machine.report(ReportKind::kProtocol, primitive, where,
+                   "the copy engine may not see the initialisation of mbarrier " + barrier.name +
+                       "\n  fence_mbarrier_init is missing after init");
+  }
+  return barrier;
+}
+
+// --- proxies -----------------------------------------------------------------------------------
+
+void fence_proxy_async(const char* primitive, const Where& where) {
+  Machine& machine = Machine::current();
+  if (machine.is_dropped(primitive, where)) return;
+  Thread& thread = Machine::current_thread();
+  Clocks& clocks = thread.own_clocks();
+  clocks.async.join(clocks.generic);
+  machine.tick(thread);  // what the thread writes from here on is not covered
+  for (auto& [offset, barrier] : thread.cta->mbarriers) {
+    if (thread.access(primitive, where).is_after(barrier.init, true)) barrier.is_fenced = true;
+  }
+}
+
+// --- named barriers ----------------------------------------------------------------------------
+
+void named_barrier(int id, int threads, bool waits, const char* primitive, const Where& where) {
+  Machine& machine = Machine::current();
+  Thread& thread = Machine::current_thread();
+  if (machine.is_dropped(primitive, where)) return;
+  if (id < 0 || id > 15) {
+    machine.fail(ReportKind::kProtocol, primitive, where,
+                 "barrier id " + std::to_string(id) + " is not in 0..15");
+  }
+  const bool is_whole_cta = threads == machine.shape().threads;
+  if (threads < 32 || threads > machine.shape().threads || (threads % 32 != 0 && !is_whole_cta)) {
+    machine.fail(ReportKind::kProtocol, primitive, where,
+                 "thread count " + std::to_string(threads) +
+                     " is not a multiple of 32 up to the CTA's " +
+                     std::to_string(machine.shape().threads));
+  }
+  NamedBarrierState& barrier = thread.cta->named_barriers[static_cast<size_t>(id)];
+  if (barrier.arrived == 0) {
+    barrier.expected = threads;
+  } else if (barrier.expected != threads) {
+    machine.fail(ReportKind::kProtocol, primitive, where,
+                 "named barrier " + std::to_string(id) + " is used with " +
+                     std::to_string(threads) + " threads, in the same phase as with " +
+                     std::to_string(barrier.expected));
+  }
+  machine.release_into(thread, barrier.gathering);
+  const uint32_t awaited = barrier.phase;
+  if (++barrier.arrived == barrier.expected) {
+    barrier.completed = std::exchange(barrier.gathering, Clocks{});
+    barrier.arrived = 0;
+    ++barrier.phase;
+    for (Thread* waiter : std::exchange(barrier.waiters, {})) machine.wake(*waiter);
+  }
+  if (!waits) return;
+  if (barrier.phase == awaited) {
+    machine.trace_begin(
+        thread, barrier.name != nullptr ? barrier.name : "barrier " + std::to_string(id), "wait");
+    while (barrier.phase == awaited) {
+      barrier.waiters.push_back(&thread);
+      machine.block(
+          {.what = "named barrier " + std::to_string(id), .primitive = primitive, .where = where});
+    }
+    machine.trace_end(thread);
+  }
+  machine.acquire_from(thread, barrier.completed);
+}
+
+// --- clusters ----------------------------------------------------------------------------------
+
+void cluster_arrive(bool releases, const Where& where) {
+  Machine& machine = Machine::current();
+  Thread& thread = Machine::current_thread();
+  if (machine.is_dropped("cluster_arrive", where)) return;
+  Cluster& cluster = *thread.cta->cluster;
+  if (thread.cluster_arrivals > thread.cluster_waits) {
+    machine.fail(ReportKind::kProtocol, "cluster_arrive", where,
+                 "the thread arrives at the cluster barrier twice without a wait between");
+  }
+  ++thread.cluster_arrivals;
+  if (releases) machine.release_into(thread, cluster.gathering);
+  const int all = static_cast<int>(cluster.ctas.size()) * machine.shape().threads;
+  if (++cluster.arrived == all) {
+    cluster.completed = std::exchange(cluster.gathering, Clocks{});
+    cluster.arrived = 0;
+    ++cluster.phase;
+    for (Thread* waiter : std::exchange(cluster.waiters, {})) machine.wake(*waiter);
+  }
+}
+
+void cluster_wait(const Where& where) {
+  Machine& machine = Machine::current();
+  Thread& thread = Machine::current_thread();
+  if (machine.is_dropped("cluster_wait", where)) return;
+  Cluster& cluster = *thread.cta->cluster;
+  if (thread.cluster_waits >= thread.cluster_arrivals) {
+    machine.fail(ReportKind::kProtocol, "cluster_wait", where,
+                 "the thread waits for a phase of the cluster barrier at which it did not arrive");
+  }
+  while (cluster.phase == thread.cluster_waits) {
+    cluster.waiters.push_back(&thread);
+    machine.block({.what = "the cluster barrier", .primitive = "cluster_wait", .where = where});
+  }
+  ++thread.cluster_waits;
+  machine.acquire_from(thread, cluster.completed);
+}
+
+void* map_shared(void* local, int rank, const Where& where) {
+  Machine& machine = Machine::current();
+  Cta& cta = *Machine::current_thread().cta;
+  const auto& members = cta.cluster->ctas;
+  if (rank < 0 || rank >= static_cast<int>(members.size())) {
+    machine.fail(ReportKind::kBounds, "map_shared", where,
+                 "CTA rank " + std::to_string(rank) + " is not in the cluster of " +
+                     std::to_string(members.size()));
+  }
+  if (!cta.owns(local)) {
+    machine.fail(ReportKind::kBounds, "map_shared", where,
+                 "the address is not in this CTA's shared memory");
+  }
+  return members[static_cast<size_t>(rank)]->shared + machine.shared_offset(cta, local);
+}
+
+void store_async(void* to, const void* value, size_t bytes, void* mine, int rank,
+                 const Where& where) {
+  Machine& machine = Machine::current();
+  MBarrierState& barrier = machine.mbarrier(map_shared(mine, rank, where), "store_async", where);
+  uint64_t copy = 0;
+  std::memcpy(&copy, value, bytes);
+  machine.submit(machine.make_operation(
+      "store_async", where, Machine::current_thread(),
+      [=, &machine, &barrier](AsyncOperation& self) {
+        // Not the asynchronous proxy: a store that completes later (PTX ISA, st.async).
+        machine.access_shared(to, bytes, true, self.access(Proxy::kGeneric));
+        std::memcpy(to, &copy, bytes);
+        machine.mbarrier_complete_bytes(barrier, static_cast<int64_t>(bytes), self.completion());
+      }));
+}
+
+// --- instructions of several threads -----------------------------------------------------------
+
+namespace {
+
+// Returns true to the thread that arrives last.
+bool meet(Machine& machine, Rendezvous& meeting, int member, int wanted, uint32_t mask,
+          const char* primitive, const Where& where, void* arguments) {
+  Thread& thread = Machine::current_thread();
+  if (meeting.arrived == 0) {
+    meeting.primitive = primitive;
+    meeting.where = where;
+    meeting.lane_mask = mask;
+  } else if (std::string_view(meeting.primitive) != primitive || meeting.lane_mask != mask) {
+    machine.fail(ReportKind::kProtocol, primitive, where,
+                 std::string("the threads that execute this together are not at the same "
+                             "instruction: others are in ") +
+                     meeting.primitive + " at line " + std::to_string(meeting.where.line()) +
+                     (meeting.lane_mask != mask ? ", or name another set of lanes" : ""));
+  }
+  meeting.arguments[static_cast<size_t>(member)] = arguments;
+  meeting.threads[static_cast<size_t>(member)] = &thread;
+  return ++meeting.arrived == wanted;
+}
+
+void leave(Machine& machine, Rendezvous& meeting, int members) {
+  Thread& last = Machine::current_thread();
+  meeting.arrived = 0;
+  ++meeting.generation;
+  for (int i = 0; i < members; ++i) {
+    Thread* const thread = std::exchange(meeting.threads[static_cast<size_t>(i)], nullptr);
+    if (thread != nullptr && thread != &last) machine.wake(*thread);
+  }
+}
+
+}  // namespace
+
+void Machine::collective_warp(uint32_t lane_mask, const char* primitive, const Where& where,
+                              void* arguments, const Execute& execute) {
+  Thread& thread = *running_;
+  progress();
+  if ((lane_mask >> thread.lane() & 1U) == 0) {
+    fail(ReportKind::kProtocol, primitive, where,
+         "the mask does not name the lane that executes it");
+  }
+  const int lanes_of_warp = std::min(32, shape_.threads - thread.warp() * 32);
+  if (lanes_of_warp < 32) lane_mask &= (1U << lanes_of_warp) - 1U;
+  Rendezvous& meeting = thread.cta->warps[static_cast<size_t>(thread.warp())].rendezvous;
+  const uint64_t generation = meeting.generation;
+  if (meet(*this, meeting, thread.lane(), __builtin_popcount(lane_mask), lane_mask, primitive,
+           where, arguments)) {
+    execute(meeting);
+    leave(*this, meeting, 32);
+    return;
+  }
+  while (meeting.generation == generation) {
+    block({.what = "the other lanes of its warp", .primitive = primitive, .where = where});
+  }
+}
+
+void Machine::collective_warpgroup(const char* primitive, const Where& where, void* arguments,
+                                   const Execute& execute) {
+  Thread& thread = *running_;
+  progress();
+  Rendezvous& meeting = thread.cta->warpgroups[static_cast<size_t>(thread.warpgroup())].rendezvous;
+  const uint64_t generation = meeting.generation;
+  if (meet(*this, meeting, thread.index % 128, 128, ~0U, primitive, where, arguments)) {
+    execute(meeting);
+    leave(*this, meeting, 128);
+    return;
+  }
+  while (meeting.generation == generation) {
+    block({.what = "the other threads of its warpgroup", .primitive = primitive, .where = where});
+  }
+}
+
+}  // namespace pagoda::emulator

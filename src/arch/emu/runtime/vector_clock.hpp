@@ -1,0 +1,59 @@
+// Happens-before as vector clocks. An agent is whoever accesses memory: a thread, a thread's use of
+// tensor memory, or an asynchronous operation; each has a clock of its own that ticks at every
+// synchronisation. A clock per agent would be large for a grid, so a vector keeps one block a CTA.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace pagoda::emulator {
+
+// CTA << kAgentBits | index in the CTA, plus one: 0 is nobody.
+using Agent = uint32_t;
+inline constexpr int kAgentBits = 12;
+inline constexpr Agent kNobody = 0;
+[[nodiscard]] constexpr Agent make_agent(uint32_t cta, uint32_t index) {
+  return (cta << kAgentBits | index) + 1;
+}
+[[nodiscard]] constexpr uint32_t agent_cta(Agent agent) { return (agent - 1) >> kAgentBits; }
+[[nodiscard]] constexpr uint32_t agent_index(Agent agent) {
+  return (agent - 1) & ((1U << kAgentBits) - 1);
+}
+
+class VectorClock {
+ public:
+  [[nodiscard]] uint32_t get(Agent agent) const {
+    const uint32_t cta = agent_cta(agent);
+    const uint32_t index = agent_index(agent);
+    for (const Block& block : blocks_) {
+      if (block.cta == cta) return index < block.times.size() ? block.times[index] : 0;
+    }
+    return 0;
+  }
+  void set(Agent agent, uint32_t time);
+  void join(const VectorClock& other);  // the later of both, agent by agent
+  void clear() { blocks_.clear(); }
+
+ private:
+  struct Block {
+    uint32_t cta;
+    std::vector<uint32_t> times;
+  };
+  Block& block_of(uint32_t cta);
+  std::vector<Block> blocks_;
+};
+
+// What an agent knows: which accesses of others happened before its next one.
+struct Clocks {
+  VectorClock generic;  // as seen by ordinary loads and stores
+  VectorClock async;    // as seen by the copy engine and the tensor cores' reads of shared memory:
+                        // ordinary writes count only from a proxy fence on
+  VectorClock tensor;   // as seen by accesses to tensor memory: from a tcgen05 fence on
+
+  void join(const Clocks& other) {
+    generic.join(other.generic);
+    async.join(other.async);
+  }
+};
+
+}  // namespace pagoda::emulator

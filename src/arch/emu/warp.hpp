@@ -1,0 +1,153 @@
+// Warp operations in the emulator: the last lane that arrives computes for all.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+
+#include "arch/emu/runtime/machine.hpp"
+#include "arch/where.hpp"
+
+namespace pagoda::arch {
+inline namespace emu {
+
+inline constexpr uint32_t kAllLanes = ~0U;
+
+namespace detail {
+
+struct LaneValue {
+  uint32_t in = 0;
+  uint32_t select = 0;
+  uint32_t out = 0;
+};
+
+// combine(lanes): fills `out` of every lane; lanes[i] == nullptr where lane i does not take part.
+template <class Combine>
+uint32_t exchange(const char* primitive, const Where& where, LaneValue mine, Combine combine) {
+  emulator::Machine::current().collective_warp(
+      kAllLanes, primitive, where, &mine, [&](emulator::Rendezvous& meeting) {
+        LaneValue* lanes[32];
+        for (int i = 0; i < 32; ++i) {
+          const auto member = static_cast<size_t>(i);
+          lanes[i] = meeting.threads[member] != nullptr
+                         ? static_cast<LaneValue*>(meeting.arguments[member])
+                         : nullptr;
+        }
+        combine(lanes);
+      });
+  return mine.out;
+}
+
+template <class T, class Source>
+T shuffle_from(const char* primitive, T value, Source source, const Where& where) {
+  static_assert(sizeof(T) == 4, "a shuffle moves 4 bytes");
+  const uint32_t out =
+      exchange(primitive, where, {.in = std::bit_cast<uint32_t>(value)}, [&](LaneValue** lanes) {
+        for (int i = 0; i < 32; ++i) {
+          if (lanes[i] == nullptr) continue;
+          const int from = source(i);
+          lanes[i]->out = lanes[from >= 0 && from < 32 && lanes[from] != nullptr ? from : i]->in;
+        }
+      });
+  return std::bit_cast<T>(out);
+}
+
+}  // namespace detail
+
+inline void syncwarp(uint32_t mask = kAllLanes, Where where = Where::current()) {
+  emulator::Machine& machine = emulator::Machine::current();
+  if (machine.is_dropped("syncwarp", where)) return;
+  machine.collective_warp(mask, "syncwarp", where, nullptr, [&](emulator::Rendezvous& meeting) {
+    emulator::Clocks all;
+    for (emulator::Thread* thread : meeting.threads) {
+      if (thread != nullptr) machine.release_into(*thread, all);
+    }
+    for (emulator::Thread* thread : meeting.threads) {
+      if (thread != nullptr) machine.acquire_from(*thread, all);
+    }
+  });
+}
+
+inline int32_t elect_one(Where where = Where::current()) {
+  emulator::Machine::current().collective_warp(kAllLanes, "elect_one", where, nullptr,
+                                               [](emulator::Rendezvous&) {});
+  return emulator::Machine::current_thread().lane() == 0 ? 1 : 0;
+}
+
+// `lane` may differ between lanes.
+template <class T>
+T shuffle(T value, int lane, Where where = Where::current()) {
+  static_assert(sizeof(T) == 4, "a shuffle moves 4 bytes");
+  const uint32_t out = detail::exchange(
+      "shuffle", where,
+      {.in = std::bit_cast<uint32_t>(value), .select = static_cast<uint32_t>(lane)},
+      [](detail::LaneValue** lanes) {
+        for (int i = 0; i < 32; ++i) {
+          if (lanes[i] == nullptr) continue;
+          const detail::LaneValue* from = lanes[lanes[i]->select % 32];
+          lanes[i]->out = from != nullptr ? from->in : lanes[i]->in;
+        }
+      });
+  return std::bit_cast<T>(out);
+}
+template <class T>
+T shuffle_xor(T value, int mask, Where where = Where::current()) {
+  return detail::shuffle_from(
+      "shuffle_xor", value, [mask](int lane) { return lane ^ mask; }, where);
+}
+template <class T>
+T shuffle_up(T value, int delta, Where where = Where::current()) {
+  return detail::shuffle_from(
+      "shuffle_up", value, [delta](int lane) { return lane - delta; }, where);
+}
+template <class T>
+T shuffle_down(T value, int delta, Where where = Where::current()) {
+  return detail::shuffle_from(
+      "shuffle_down", value, [delta](int lane) { return lane + delta; }, where);
+}
+
+namespace detail {
+
+// One value for all lanes, folded over them.
+template <class Fold>
+uint32_t reduce(const char* primitive, const Where& where, uint32_t value, uint32_t start,
+                Fold fold) {
+  return exchange(primitive, where, {.in = value}, [&](LaneValue** lanes) {
+    uint32_t result = start;
+    for (int i = 0; i < 32; ++i) {
+      if (lanes[i] != nullptr) result = fold(result, lanes[i]->in, i);
+    }
+    for (int i = 0; i < 32; ++i) {
+      if (lanes[i] != nullptr) lanes[i]->out = result;
+    }
+  });
+}
+
+}  // namespace detail
+
+inline uint32_t ballot(bool predicate, Where where = Where::current()) {
+  return detail::reduce("ballot", where, predicate ? 1 : 0, 0,
+                        [](uint32_t bits, uint32_t vote, int lane) { return bits | vote << lane; });
+}
+inline bool any(bool predicate, Where where = Where::current()) {
+  return detail::reduce("any", where, predicate ? 1 : 0, 0,
+                        [](uint32_t a, uint32_t b, int) { return a | b; }) != 0;
+}
+inline bool all(bool predicate, Where where = Where::current()) {
+  return detail::reduce("all", where, predicate ? 1 : 0, 1,
+                        [](uint32_t a, uint32_t b, int) { return a & b; }) != 0;
+}
+inline uint32_t reduce_add(uint32_t value, Where where = Where::current()) {
+  return detail::reduce("reduce_add", where, value, 0,
+                        [](uint32_t a, uint32_t b, int) { return a + b; });
+}
+inline uint32_t reduce_max(uint32_t value, Where where = Where::current()) {
+  return detail::reduce("reduce_max", where, value, 0,
+                        [](uint32_t a, uint32_t b, int) { return std::max(a, b); });
+}
+inline uint32_t reduce_min(uint32_t value, Where where = Where::current()) {
+  return detail::reduce("reduce_min", where, value, ~0U,
+                        [](uint32_t a, uint32_t b, int) { return std::min(a, b); });
+}
+
+}  // namespace emu
+}  // namespace pagoda::arch
