@@ -43,6 +43,12 @@ class TileOpsTest : public testing::TestWithParam<Level> {
   // What these operations hold exactly.
   static DType input() { return ops().is_bf16 ? DType::kBF16 : DType::kF32; }
 
+  // What K and V may be.
+  static std::vector<DType> kv_types() {
+    if (ops().is_bf16) return {DType::kBF16, DType::kF8E4M3};
+    return {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3};
+  }
+
   std::vector<std::byte> random_rows(int rows, int width, DType dtype) {
     std::vector<std::byte> data(static_cast<size_t>(rows * width * size_bytes(dtype)));
     std::normal_distribution<float> normal;
@@ -61,12 +67,11 @@ class TileOpsTest : public testing::TestWithParam<Level> {
   std::mt19937 rng_{11};
 };
 
-// scores = Q K^T through pack_q, pack_k and gemm, and through scores_of_few_rows where there is
-// one.
+// scores = Q K^T through pack_q, pack_k and gemm, and of few rows straight from K.
 TEST_P(TileOpsTest, scores_match_plain_products) {
-  for (const DType dtype : {input(), DType::kF8E4M3}) {
+  for (const DType dtype : kv_types()) {
     for (const int width : {8, 40, 64, 72, 128, 192}) {
-      for (const int rows : {1, 3, 16, 17, 32}) {
+      for (const int rows : {1, 2, 3, 7, 16, 17, 32}) {
         for (const int keys : {1, 31, 64, 100}) {
           const int padded = core::align_up(width, ops().depth_align);
           const int columns = core::align_up(keys, 32);
@@ -79,7 +84,7 @@ TEST_P(TileOpsTest, scores_match_plain_products) {
                          width, padded);
           }
           const auto pointers = row_pointers(k, keys, width, dtype);
-          const PanelSource source{pointers.data(), keys, static_cast<int>(dtype), width, true};
+          const PanelSource source{pointers.data(), keys, static_cast<int>(dtype), width, 4, keys};
           std::vector<float> panels(static_cast<size_t>(columns * padded));
           std::vector<float> scratch(static_cast<size_t>(32 * padded));
           ops().pack_k(panels.data(), &source, padded, scratch.data());
@@ -110,18 +115,25 @@ TEST_P(TileOpsTest, scores_match_plain_products) {
             }
           };
           expect_scores("gemm");
-          if (ops().scores_of_few_rows == nullptr || rows > kPanel) continue;
+          if (rows > ops().direct_k_rows) continue;
           std::vector<const void*> q_rows;
           for (int r = 0; r < rows; ++r) {
             q_rows.push_back(packed_q.data() + r * padded * element_bytes());
           }
-          const PanelSource q_source{q_rows.data(), rows, static_cast<int>(input()), padded, false};
+          const PanelSource q_source{q_rows.data(), rows, static_cast<int>(input()), padded, 0, 0};
           std::vector<float> q_panel(static_cast<size_t>(32 * padded));
           ops().pack_k(q_panel.data(), &q_source, padded, scratch.data());
           std::fill(scores.begin(), scores.end(), NAN);
-          ops().scores_of_few_rows(scores.data(), columns, q_panel.data(), &source, padded,
-                                   scratch.data());
-          expect_scores("few rows");
+          const DirectScores direct{.scores = scores.data(),
+                                    .ld = columns,
+                                    .q = packed_q.data(),
+                                    .ldq = padded / word(),
+                                    .q_panel = q_panel.data(),
+                                    .rows = rows,
+                                    .k = &source,
+                                    .scratch = scratch.data()};
+          ops().direct_scores(&direct);
+          expect_scores("direct");
         }
       }
     }
@@ -138,7 +150,7 @@ TEST_P(TileOpsTest, softmax_and_output_match_plain_loops) {
       const int padded = core::align_up(width, ops().column_align);
       const auto v = random_rows(keys, width, input());
       const auto pointers = row_pointers(v, keys, width, input());
-      const PanelSource source{pointers.data(), keys, static_cast<int>(input()), width, true};
+      const PanelSource source{pointers.data(), keys, static_cast<int>(input()), width, 4, keys};
       std::vector<float> panels(static_cast<size_t>(columns * padded));
       const int64_t panel_words = int64_t{columns / word()} * kPanel;
       ops().pack_v(panels.data(), &source, panel_words);
@@ -195,6 +207,83 @@ TEST_P(TileOpsTest, softmax_and_output_match_plain_loops) {
         }
       }
     }
+  }
+}
+
+// O += P V straight from V's rows, in the order that store() expects; an odd number of keys, whose
+// last row may hold infinities, and widths that fill no vector.
+TEST_P(TileOpsTest, direct_output_matches_plain_loops) {
+  std::uniform_real_distribution<float> uniform;
+  for (const DType dtype : kv_types()) {
+    for (const int width : {8, 24, 40, 64, 128, 136, 256}) {
+      for (const int rows : {1, 2, 3, 7, 8}) {
+        if (rows > ops().direct_v_rows) continue;
+        for (const int keys : {1, 2, 45, 64}) {
+          for (const bool accumulate : {false, true}) {
+            const int padded = core::align_up(width, ops().column_align);
+            auto v = random_rows(keys, width, dtype);
+            if (dtype != DType::kF8E4M3) {
+              core::store_element(v.data(), dtype, (keys - 1) * width, INFINITY);
+            }
+            const auto pointers = row_pointers(v, keys, width, dtype);
+            const PanelSource source{pointers.data(), keys, static_cast<int>(dtype),
+                                     width,           4,    keys};
+            const int ldp = 64;
+            std::vector<std::byte> probs(static_cast<size_t>(rows * ldp * element_bytes()));
+            for (int r = 0; r < rows; ++r) {
+              for (int k = 0; k < keys; ++k) {
+                core::store_element(probs.data(), input(), r * ldp + k, uniform(rng_));
+              }
+            }
+            std::vector<float> o(static_cast<size_t>(rows * padded), accumulate ? 2.0F : NAN);
+            const DirectOutput output{.o = o.data(),
+                                      .ldo = padded,
+                                      .probs = probs.data(),
+                                      .ldp = ldp / word(),
+                                      .rows = rows,
+                                      .v = &source,
+                                      .accumulate = accumulate};
+            ops().direct_output(&output);
+            for (int r = 0; r < rows; ++r) {
+              std::vector<float> out(static_cast<size_t>(width));
+              ops().store(out.data(), kElementF32, o.data() + r * padded, width, 1.0F);
+              for (int d = 0; d < width; ++d) {
+                double value = accumulate ? 2 : 0;
+                for (int k = 0; k < keys; ++k) {
+                  value +=
+                      static_cast<double>(core::load_element(probs.data(), input(), r * ldp + k)) *
+                      core::load_element(v.data(), dtype, k * width + d);
+                }
+                const float got = out[static_cast<size_t>(d)];
+                ASSERT_TRUE(got == value || std::abs(got - value) < 1e-4)
+                    << got << " for " << value << ", width " << width << " rows " << rows
+                    << " keys " << keys << " at " << r << "," << d;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// Every code of e4m3, through the rows of V: one key of weight 1.
+TEST_P(TileOpsTest, every_fp8_code_is_read_exactly) {
+  std::vector<uint8_t> codes(256);
+  for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint8_t>(i);
+  const void* row = codes.data();
+  const PanelSource source{&row, 1, kElementF8E4M3, 256, 0, 0};
+  std::vector<std::byte> probs(static_cast<size_t>(32 * element_bytes()));
+  core::store_element(probs.data(), input(), 0, 1.0F);
+  std::vector<float> o(256, NAN);
+  const DirectOutput output{o.data(), 256, probs.data(), 32 / word(), 1, &source, false};
+  ops().direct_output(&output);
+  std::vector<float> out(256);
+  ops().store(out.data(), kElementF32, o.data(), 256, 1.0F);
+  for (int i = 0; i < 256; ++i) {
+    const float expected = core::load_element(codes.data(), DType::kF8E4M3, i);
+    const float got = out[static_cast<size_t>(i)];
+    EXPECT_TRUE(got == expected || (std::isnan(got) && std::isnan(expected))) << i << ": " << got;
   }
 }
 

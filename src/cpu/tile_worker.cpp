@@ -21,6 +21,8 @@ constexpr int32_t kColdTileKeys = 128;
 // Panels of V do not stand a multiple of 4 KiB apart: their stores would be taken for each other's
 // (5 to 7 % of a decode).
 constexpr int32_t kPanelGap = kPanel;
+// How far ahead of their use rows are asked for.
+constexpr int32_t kAheadBytes = 8 << 10;
 constexpr float kNoKey = -std::numeric_limits<float>::infinity();
 
 static_assert(static_cast<int>(DType::kF32) == kElementF32);
@@ -95,7 +97,8 @@ void TileWorker::begin_item(const schedule::WorkItem& item, int32_t kv_head) {
   kv_head_ = kv_head;
   head_count_ = item.head_count;
   rows_ = item.rows();
-  tile_keys_ = rows_ <= kColdRows ? std::min(kColdTileKeys, g_.tile_keys) : g_.tile_keys;
+  is_cold_ = rows_ <= kColdRows;
+  tile_keys_ = is_cold_ ? std::min(kColdTileKeys, g_.tile_keys) : g_.tile_keys;
   scale_ = problem_.softmax_scale * problem_.k_scale(kv_head);
   started_.fill(false);
   std::fill_n(m_.begin(), rows_, kNoKey);
@@ -121,33 +124,62 @@ void TileWorker::begin_item(const schedule::WorkItem& item, int32_t kv_head) {
     ops_.pack_q(q_ + row * q_row_bytes, at(problem_.q.data, problem_.q.dtype, offset),
                 element(problem_.q.dtype), problem_.head_dim_qk, g_.depth);
   }
-  is_few_rows_ = rows_ <= kPanel && ops_.scores_of_few_rows != nullptr;
-  if (is_few_rows_) {
+  is_direct_k_ = rows_ <= ops_.direct_k_rows;
+  is_direct_v_ = rows_ <= ops_.direct_v_rows;
+  if (is_direct_k_) {
     std::array<const void*, kPanel> rows;
     for (int32_t row = 0; row < rows_; ++row)
       rows[static_cast<size_t>(row)] = q_ + row * q_row_bytes;
-    const PanelSource q{rows.data(), rows_, ops_.is_bf16 ? kElementBF16 : kElementF32, g_.depth,
-                        false};
+    const PanelSource q{rows.data(), rows_, ops_.is_bf16 ? kElementBF16 : kElementF32,
+                        g_.depth,    0,     0};
     ops_.pack_k(q_panel_, &q, g_.depth, convert_);
   }
 }
 
 // Packs K and V of keys [first_key, first_key + count), or takes the scores of few rows from K at
-// once.
+// once and leaves V where it stands.
 void TileWorker::load_tile(int32_t first_key, int32_t count) {
   const core::Problem& p = problem_;
-  std::array<const void*, kMaxTileKeys> rows;
-  gather_rows(p, p.k, item_->sequence, kv_head_, first_key, count, rows.data());
-  const PanelSource k{rows.data(), count, element(p.k.dtype), p.head_dim_qk, rows_ <= kColdRows};
-  if (is_few_rows_) {
-    ops_.scores_of_few_rows(scores_[0], g_.tile_keys, q_panel_, &k, g_.depth, convert_);
+  // In the order of their use, so that V's first rows can be asked for while K's last are used.
+  const void** k_rows = rows_ahead_.data();
+  const void** v_rows = k_rows + count;
+  const int32_t next_key = first_key + count;
+  const int32_t next = is_cold_ ? std::min(kMaxRowsAhead, item_->key_end - next_key) : 0;
+  gather_rows(p, p.k, item_->sequence, kv_head_, first_key, count, k_rows);
+  gather_rows(p, p.v, item_->sequence, kv_head_, first_key, count, v_rows);
+  gather_rows(p, p.k, item_->sequence, kv_head_, next_key, next, v_rows + count);
+  const auto ahead = [this](DType dtype, int32_t width) {
+    const auto row_bytes = static_cast<int32_t>(size_bytes(dtype)) * width;
+    return is_cold_ ? std::clamp(kAheadBytes / row_bytes, 1, kMaxRowsAhead) : 0;
+  };
+  const PanelSource k{.rows = k_rows,
+                      .count = count,
+                      .element = element(p.k.dtype),
+                      .width = p.head_dim_qk,
+                      .ahead = ahead(p.k.dtype, p.head_dim_qk),
+                      .known = 2 * count + next};
+  v_source_ = {.rows = v_rows,
+               .count = count,
+               .element = element(p.v.dtype),
+               .width = p.head_dim_vo,
+               .ahead = ahead(p.v.dtype, p.head_dim_vo),
+               .known = count + next};
+  if (is_direct_k_) {
+    const DirectScores scores{.scores = scores_[0],
+                              .ld = g_.tile_keys,
+                              .q = q_,
+                              .ldq = g_.depth_words(),
+                              .q_panel = q_panel_,
+                              .rows = rows_,
+                              .k = &k,
+                              .scratch = convert_};
+    ops_.direct_scores(&scores);
   } else {
     ops_.pack_k(k_, &k, g_.depth, convert_);
   }
-  gather_rows(p, p.v, item_->sequence, kv_head_, first_key, count, rows.data());
+  if (is_direct_v_) return;
   v_panel_words_ = int64_t{core::align_up(count, 32) / g_.word_elements()} * kPanel + kPanelGap;
-  const PanelSource v{rows.data(), count, element(p.v.dtype), p.head_dim_vo, rows_ <= kColdRows};
-  ops_.pack_v(v_, &v, v_panel_words_);
+  ops_.pack_v(v_, &v_source_, v_panel_words_);
 }
 
 // The next row group from `first_row` on that sees anything of the tile; moves `first_row` past it.
@@ -188,7 +220,7 @@ void TileWorker::compute_tile(int32_t first_key, int32_t count) {
   int32_t row = 0;
   int32_t n = 0;
   if (!next_group(row, first_key, count, ring[0])) return;
-  if (!is_few_rows_) multiply_qk(ring[0], nullptr);
+  if (!is_direct_k_) multiply_qk(ring[0], nullptr);
   for (;; ++n) {
     GroupTile& current = ring[static_cast<size_t>(n % 3)];
     GroupTile& next = ring[static_cast<size_t>((n + 1) % 3)];
@@ -253,6 +285,22 @@ void TileWorker::multiply_qk(const GroupTile& group, const ScoreTile* side) {
 void TileWorker::multiply_pv(const GroupTile& group, const ScoreTile* side) {
   bool& started = started_[static_cast<size_t>(group.first_row / kRowGroup)];
   const int32_t per_word = g_.word_elements();
+  if (is_direct_v_) {
+    PanelSource v = v_source_;
+    v.rows += group.begin;
+    v.count = std::min(group.columns, v.count - group.begin);
+    v.known -= group.begin;
+    const DirectOutput output{.o = o_,
+                              .ldo = g_.columns,
+                              .probs = probs_[0] + int64_t{group.begin} * g_.element_bytes,
+                              .ldp = g_.tile_keys / per_word,
+                              .rows = group.rows,
+                              .v = &v,
+                              .accumulate = started};
+    ops_.direct_output(&output);
+    started = true;
+    return;
+  }
   const Gemm product{
       .c = o_ + int64_t{group.first_row} * g_.columns,
       .ldc = g_.columns,

@@ -14,6 +14,7 @@
 namespace pagoda::cpu {
 
 inline constexpr int32_t kMaxItemRows = 512;
+inline constexpr int32_t kMaxRowsAhead = 64;
 
 // Where split items leave their partial results, and the counters of pieces still to come.
 struct Partials {
@@ -85,7 +86,11 @@ class TileWorker {
   int32_t rows_ = 0;
   float scale_ = 1;
   int32_t tile_keys_ = 0;
-  bool is_few_rows_ = false;  // scores come straight from K's rows
+  PanelSource v_source_ = {};  // of the loaded tile
+  bool is_cold_ = false;       // bound by memory
+  bool is_direct_k_ = false;   // scores come straight from K's rows
+  bool is_direct_v_ = false;   // O likewise from V's
+  std::array<const void*, 2 * kMaxTileKeys + kMaxRowsAhead> rows_ahead_;
   int64_t v_panel_words_ = 0;
   std::array<int32_t, kMaxItemRows> lo_, hi_;  // visible keys of each row
   std::array<float, kMaxItemRows> m_, l_;

@@ -174,6 +174,9 @@ void gemm(const Gemm* product, const ScoreTile* side) {
   }
 }
 
+// Up to so many rows the vector units are ahead of the tile unit, most of which is wasted.
+constexpr int kDotRows = 2;
+
 // One block of 16 keys as the rows of A: where they stand if they are bf16 at one stride, else
 // converted into `copy`.
 struct KeyBlock {
@@ -209,16 +212,18 @@ inline KeyBlock key_block(const PanelSource* k, int first, int padded_width, cha
 
 // Keys as rows of A, queries as columns of B: K needs no packing, only the scores are transposed.
 // Blocks of 32 keys: two sums of 16 keys.
-void scores_of_few_rows(float* scores, int ld, const void* q_panel, const PanelSource* k,
-                        int padded_width, void* scratch) {
+void direct_scores(const DirectScores* s) {
+  if (s->rows <= kDotRows) return bf16_direct_scores(s);
+  const PanelSource* k = s->k;
+  const int padded_width = s->ldq * 2;
   const int steps = padded_width / 32;
-  const auto* b = static_cast<const char*>(q_panel);
-  auto* copy = static_cast<char*>(scratch);  // [2][16][padded_width] bf16
+  const auto* b = static_cast<const char*>(s->q_panel);
+  auto* copy = static_cast<char*>(s->scratch);  // [2][16][padded_width] bf16
   alignas(64) float transposed[2 * 16 * 16];
   const float* rows[2][kPanel];
   for (int i = 0; i < 2 * kPanel; ++i) rows[i / kPanel][i % kPanel] = transposed + i * 16;
   for (int key = 0; key < k->count; key += 2 * kPanel) {
-    for (int i = 0; i < 2 * kPanel; ++i) prefetch_row(k, key + 2 * kPanel + i);
+    for (int i = 0; i < 2 * kPanel; ++i) prefetch_after(k, key + i);
     const KeyBlock k0 = key_block(k, key, padded_width, copy);
     const bool has_second = key + kPanel < k->count;
     const KeyBlock k1 = has_second ? key_block(k, key + kPanel, padded_width,
@@ -237,8 +242,8 @@ void scores_of_few_rows(float* scores, int ld, const void* q_panel, const PanelS
     }
     _tile_stored(0, transposed, 64);
     _tile_stored(1, transposed + 16 * 16, 64);
-    transpose16(scores + key, rows[0], 0, ld);
-    transpose16(scores + key + kPanel, rows[1], 0, ld);
+    transpose16(s->scores + key, rows[0], 0, s->ld);
+    transpose16(s->scores + key + kPanel, rows[1], 0, s->ld);
   }
 }
 
@@ -253,7 +258,10 @@ const TileOps kTileOpsAmxBf16 = {.is_bf16 = true,
                                  .pack_k = pack_k_panels<Bf16Convert>,
                                  .pack_v = bf16_pack_v,
                                  .gemm = gemm,
-                                 .scores_of_few_rows = scores_of_few_rows,
+                                 .direct_k_rows = kPanel,
+                                 .direct_v_rows = kDotRows,
+                                 .direct_scores = direct_scores,
+                                 .direct_output = bf16_direct_output,
                                  .softmax = softmax_tile<Bf16Probabilities>,
                                  .modify = modify_scores,
                                  .blend = blend_rows,

@@ -68,6 +68,11 @@ inline __m512 load_elements(const void* src, int element, int first, __mmask16 k
   }
 }
 
+template <int Element>
+inline Vec load_widened(const void* src, int first, int n) {
+  return {load_elements(src, Element, first, Vec::inside(0, n))};
+}
+
 inline void convert_to_f32(float* dst, const void* src, int element, int n) {
   for (int i = 0; i < n; i += 16) {
     const __mmask16 keep = Vec::inside(0, n - i);

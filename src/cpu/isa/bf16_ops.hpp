@@ -6,6 +6,7 @@
 #include <immintrin.h>
 
 #include "cpu/isa/avx512_convert.hpp"
+#include "cpu/isa/direct.hpp"
 #include "cpu/isa/pack.hpp"
 #include "cpu/isa/softmax.hpp"
 
@@ -14,15 +15,32 @@ namespace {
 
 constexpr int kBf16Align = 32;  // one AMX tile row, and two panels of V: 32 bf16
 
+// e4m3 to bf16, exactly: exponent bias 127 instead of 7, four more bits of mantissa. Magnitudes
+// below 8 are subnormal (n * 2^-9) and 0x7f is NaN: those come from a table, by their low 5 bits.
+inline __m512i f8e4m3_to_bf16(__m256i bytes) {
+  alignas(64) static constexpr uint16_t kTable[32] = {
+      0x0000, 0x3b00, 0x3b80, 0x3bc0, 0x3c00, 0x3c20, 0x3c40, 0x3c60, 0, 0, 0, 0, 0, 0, 0, 0,
+      0,      0,      0,      0,      0,      0,      0,      0,      0, 0, 0, 0, 0, 0, 0, 0x7fc0};
+  const __m512i wide = _mm512_cvtepu8_epi16(bytes);
+  const __m512i magnitude = _mm512_and_si512(wide, _mm512_set1_epi16(0x7f));
+  const __m512i sign = _mm512_slli_epi16(_mm512_andnot_si512(magnitude, wide), 8);
+  const __m512i normal =
+      _mm512_add_epi16(_mm512_slli_epi16(magnitude, 4), _mm512_set1_epi16(120 << 7));
+  // Neither in [8, 0x7e]: one unsigned comparison.
+  const __mmask32 special = _mm512_cmpgt_epu16_mask(
+      _mm512_sub_epi16(magnitude, _mm512_set1_epi16(8)), _mm512_set1_epi16(0x7e - 8));
+  const __m512i value =
+      _mm512_mask_permutexvar_epi16(normal, special, magnitude, _mm512_load_si512(kTable));
+  return _mm512_or_si512(value, sign);
+}
+
 // 32 elements as bf16; only the first `n` are read, the others are 0.
 inline __m512i load_bf16(const void* src, int element, int first, int n) {
+  const auto keep = n >= 32 ? 0xffffffffU : (n <= 0 ? 0U : (1U << n) - 1U);
   if (element == kElementBF16) {
-    const auto keep = n >= 32 ? 0xffffffffU : (n <= 0 ? 0U : (1U << n) - 1U);
     return _mm512_maskz_loadu_epi16(keep, static_cast<const uint16_t*>(src) + first);
   }
-  const __m256i lo = f32_to_bf16(load_elements(src, element, first, Vec::inside(0, n)));
-  const __m256i hi = f32_to_bf16(load_elements(src, element, first + 16, Vec::inside(0, n - 16)));
-  return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
+  return f8e4m3_to_bf16(_mm256_maskz_loadu_epi8(keep, static_cast<const uint8_t*>(src) + first));
 }
 
 struct Bf16Convert {
@@ -46,8 +64,8 @@ inline void bf16_pack_v(void* panels, const PanelSource* source, int64_t panel_w
   const int padded_count = (source->count + 31) / 32 * 32;
   const __m512i zero = _mm512_setzero_si512();
   for (int key = 0; key < padded_count; key += 2) {
-    prefetch_row(source, key + kPrefetchRows);
-    prefetch_row(source, key + kPrefetchRows + 1);
+    prefetch_after(source, key);
+    prefetch_after(source, key + 1);
     auto* out = static_cast<float*>(panels) + static_cast<int64_t>(key / 2) * kPanel;
     for (int column = 0; column < source->width; column += 32) {
       const int n = source->width - column;
@@ -61,6 +79,46 @@ inline void bf16_pack_v(void* panels, const PanelSource* source, int64_t panel_w
       out += 2 * panel_words;
     }
   }
+}
+
+// Two rows of V interleave as in bf16_pack_v.
+struct Bf16Words {
+  static constexpr int kRowElements = 32;
+  static constexpr int kKeys = 2;
+  static constexpr int kVecs = 2;
+  static constexpr int kMostRows = 4;
+  static constexpr int kAccumulators = 16;
+  template <int Element>
+  static __m512i load(const void* row, int first, int n) {
+    return load_bf16(row, Element, first, n);
+  }
+  static __m512i load_words(const float* q) { return _mm512_loadu_si512(q); }
+  static __m512i load_first_words(const float* q, int /*n*/) { return load_words(q); }
+  template <int Element, int Keys>
+  static void columns(const void* const* rows, int first, int n, Vec* out) {
+    const __m512i even = load_bf16(rows[0], Element, first, n);
+    const __m512i odd =
+        Keys == 2 ? load_bf16(rows[Keys - 1], Element, first, n) : _mm512_setzero_si512();
+    out[0].v = _mm512_castsi512_ps(_mm512_unpacklo_epi16(even, odd));
+    out[1].v = _mm512_castsi512_ps(_mm512_unpackhi_epi16(even, odd));
+  }
+  static __m512i broadcast(const float* word) { return _mm512_castps_si512(_mm512_set1_ps(*word)); }
+  static Vec multiply_add(__m512i a, __m512i b, Vec c) {
+    return {_mm512_dpbf16_ps(c.v, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b))};
+  }
+  static Vec multiply_add(__m512i a, Vec b, Vec c) {
+    return multiply_add(a, _mm512_castps_si512(b.v), c);
+  }
+};
+
+inline void bf16_direct_scores(const DirectScores* s) {
+  if (s->k->element == kElementBF16) return direct_scores_of<Bf16Words, kElementBF16>(s);
+  direct_scores_of<Bf16Words, kElementF8E4M3>(s);
+}
+
+inline void bf16_direct_output(const DirectOutput* t) {
+  if (t->v->element == kElementBF16) return direct_output_of<Bf16Words, kElementBF16>(t);
+  direct_output_of<Bf16Words, kElementF8E4M3>(t);
 }
 
 inline void bf16_store_row(void* dst, int element, const float* src, int n, float factor) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "cpu/isa/direct.hpp"
 #include "cpu/isa/gemm.hpp"
 #include "cpu/isa/pack.hpp"
 #include "cpu/isa/softmax.hpp"
@@ -46,7 +47,7 @@ inline void f32_pack_v(void* panels, const PanelSource* source, int64_t panel_wo
   const int num_panels = (source->width + kPanel - 1) / kPanel;
   auto* dst = static_cast<float*>(panels);
   for (int key = 0; key < padded_count; ++key) {
-    prefetch_row(source, key + kPrefetchRows);
+    prefetch_after(source, key);
     const char* row = key < source->count ? static_cast<const char*>(source->rows[key]) : nullptr;
     for (int p = 0; p < num_panels; ++p) {
       float* out = dst + p * panel_words + static_cast<int64_t>(key) * kPanel;
@@ -62,6 +63,44 @@ inline void f32_pack_v(void* panels, const PanelSource* source, int64_t panel_wo
   }
 }
 
+struct F32Words {
+  static constexpr int kRowElements = Vec::kLanes;
+  static constexpr int kKeys = 1;
+  static constexpr int kVecs = 1;
+  static constexpr int kMostRows = 4;
+  static constexpr int kAccumulators = kF32Accumulators;
+  template <int Element>
+  static Vec load(const void* row, int first, int n) {
+    return load_widened<Element>(row, first, n);
+  }
+  static Vec load_words(const float* q) { return Vec::load(q); }
+  static Vec load_first_words(const float* q, int n) { return Vec::load_first(q, n); }
+  template <int Element, int Keys>
+  static void columns(const void* const* rows, int first, int n, Vec* out) {
+    out[0] = load_widened<Element>(rows[0], first, n);
+  }
+  static Vec broadcast(const float* word) { return Vec::set(*word); }
+  static Vec multiply_add(Vec a, Vec b, Vec c) { return Vec::fma(a, b, c); }
+};
+
+inline void f32_direct_scores(const DirectScores* s) {
+  switch (s->k->element) {
+    case kElementF32: return direct_scores_of<F32Words, kElementF32>(s);
+    case kElementF16: return direct_scores_of<F32Words, kElementF16>(s);
+    case kElementBF16: return direct_scores_of<F32Words, kElementBF16>(s);
+    default: return direct_scores_of<F32Words, kElementF8E4M3>(s);
+  }
+}
+
+inline void f32_direct_output(const DirectOutput* t) {
+  switch (t->v->element) {
+    case kElementF32: return direct_output_of<F32Words, kElementF32>(t);
+    case kElementF16: return direct_output_of<F32Words, kElementF16>(t);
+    case kElementBF16: return direct_output_of<F32Words, kElementBF16>(t);
+    default: return direct_output_of<F32Words, kElementF8E4M3>(t);
+  }
+}
+
 inline void no_op() {}
 
 constexpr TileOps make_f32_ops() {
@@ -74,7 +113,10 @@ constexpr TileOps make_f32_ops() {
           .pack_k = pack_k_panels<F32Convert>,
           .pack_v = f32_pack_v,
           .gemm = gemm<F32Dot, F32Probabilities>,
-          .scores_of_few_rows = nullptr,
+          .direct_k_rows = kDirectRows,
+          .direct_v_rows = kDirectRows,
+          .direct_scores = f32_direct_scores,
+          .direct_output = f32_direct_output,
           .softmax = softmax_tile<F32Probabilities>,
           .modify = modify_scores,
           .blend = blend_rows,

@@ -13,12 +13,11 @@ inline int element_bytes(int element) {
   return element == kElementF32 ? 4 : (element == kElementF8E4M3 ? 1 : 2);
 }
 
-// Few rows make memory the limit: rows are asked for ahead of their use, because the hardware does
-// not follow the short rows of scattered pages (10 to 20 % of a decode, most with NHD pages).
-constexpr int kPrefetchRows = 16;
-
-inline void prefetch_row(const PanelSource* source, int row) {
-  if (!source->is_cold || row >= source->count) return;
+// Asks for the row that is needed some rows after this one. Few query rows make memory the limit,
+// and the hardware does not follow the short rows of scattered pages.
+inline void prefetch_after(const PanelSource* source, int row) {
+  row += source->ahead;
+  if (source->ahead == 0 || row >= source->known) return;
   const char* p = static_cast<const char*>(source->rows[row]);
   const int bytes = source->width * element_bytes(source->element);
   for (int i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
@@ -42,7 +41,7 @@ void pack_k_panels(void* panels, const PanelSource* source, int padded_width, vo
         for (int w = 0; w < words; ++w) row[w] = 0.0F;
         continue;
       }
-      prefetch_row(source, key0 + i + kPrefetchRows);
+      prefetch_after(source, key0 + i);
       const void* from = source->rows[key0 + i];
       if (is_direct) {
         rows[i] = static_cast<const float*>(from);

@@ -14,6 +14,12 @@ inline void transpose16(float* dst, const float* const* rows, int first) {
 inline void convert_to_f32(float* dst, const void* src, int element, int n) {
   convert_to_f32_scalar(dst, src, element, n, 0);
 }
+template <int Element>
+inline Vec load_widened(const void* src, int first, int n) {
+  Vec x = Vec::zero();
+  for (int i = 0; i < Vec::kLanes && i < n; ++i) x.v[i] = element_at(src, Element, first + i);
+  return x;
+}
 inline void store_row(void* dst, int element, const float* src, int n, float factor) {
   store_row_scalar(dst, element, src, n, factor, 0);
 }

@@ -25,7 +25,8 @@ struct PanelSource {
   int count;                // keys
   int element;              // kElement...
   int width;                // elements of a row
-  bool is_cold;             // ask for rows ahead of their use
+  int ahead;                // ask for row i + ahead when row i is used; 0: do not
+  int known;                // entries of `rows`: those past `count` are only asked for
 };
 
 // c[rows][ldc] (+)= a[rows][lda] * panels, in whole panels: c has num_panels * 16 columns and is
@@ -40,6 +41,30 @@ struct Gemm {
   int rows;
   int num_panels;
   int contraction;
+  bool accumulate;
+};
+
+// Scores of a few rows straight from the rows of K: scores[rows][ld], written up to a multiple of
+// 32 keys (past the last key: anything).
+struct DirectScores {
+  float* scores;
+  int ld;
+  const void* q;        // [rows] as pack_q leaves them
+  int ldq;              // 32-bit words
+  const void* q_panel;  // the same rows as pack_k leaves them
+  int rows;
+  const PanelSource* k;
+  void* scratch;  // 32 rows of Q's width
+};
+
+// o[rows][ldo] (+)= probs * V, straight from the rows of V.
+struct DirectOutput {
+  float* o;
+  int ldo;
+  const void* probs;  // [rows], of v->count keys and zeros up to a multiple of 32
+  int ldp;            // 32-bit words
+  int rows;
+  const PanelSource* v;
   bool accumulate;
 };
 
@@ -87,10 +112,12 @@ struct TileOps {
   // `side`, where not null, is a softmax to do meanwhile: it touches nothing of the product.
   void (*gemm)(const Gemm* product, const ScoreTile* side);
 
-  // Scores of up to 16 rows straight from K's rows, without packing them; null where packing is
-  // the better way. `q_panel` = the rows of Q as pack_k leaves them; scores has 16 rows.
-  void (*scores_of_few_rows)(float* scores, int ld, const void* q_panel, const PanelSource* k,
-                             int padded_width, void* scratch);
+  // Packing pays by a panel being read again: up to so many query rows (16 at most), K and V are
+  // rather read where they stand.
+  int direct_k_rows;
+  int direct_v_rows;
+  void (*direct_scores)(const DirectScores* scores);
+  void (*direct_output)(const DirectOutput* output);
 
   // Online softmax of one tile: scores -> probabilities, m, l and the rescaled o.
   void (*softmax)(const ScoreTile* tile);

@@ -50,6 +50,15 @@ struct Vec {
     const __m256 sign = _mm256_set1_ps(-0.0F);
     return {_mm256_or_ps(_mm256_andnot_ps(sign, magnitude.v), _mm256_and_ps(sign, s.v))};
   }
+  // Lane i = the sum of x[i].
+  static Vec sums(const Vec* x) {
+    const auto quad = [](const Vec* y) {
+      return _mm256_hadd_ps(_mm256_hadd_ps(y[0].v, y[1].v), _mm256_hadd_ps(y[2].v, y[3].v));
+    };
+    const __m256 a = quad(x);
+    const __m256 b = quad(x + 4);
+    return {_mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31))};
+  }
   static float sum(Vec x) {
     const __m128 half = _mm_add_ps(_mm256_castps256_ps128(x.v), _mm256_extractf128_ps(x.v, 1));
     const __m128 pair = _mm_add_ps(half, _mm_movehl_ps(half, half));

@@ -53,6 +53,22 @@ struct Vec {
     const __m512 sign = _mm512_set1_ps(-0.0F);
     return {_mm512_or_ps(_mm512_andnot_ps(sign, magnitude.v), _mm512_and_ps(sign, s.v))};
   }
+  // Lane i = the sum of x[i].
+  static Vec sums(const Vec* x) {
+    __m512 quad[4];  // lane 4l + j = the sum of x[4i + j] over the 128-bit lane l
+    for (int i = 0; i < 4; ++i) {
+      const Vec* y = x + 4 * i;
+      const __m512 ab =
+          _mm512_add_ps(_mm512_unpacklo_ps(y[0].v, y[1].v), _mm512_unpackhi_ps(y[0].v, y[1].v));
+      const __m512 cd =
+          _mm512_add_ps(_mm512_unpacklo_ps(y[2].v, y[3].v), _mm512_unpackhi_ps(y[2].v, y[3].v));
+      quad[i] = _mm512_add_ps(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xee));
+    }
+    const auto halves = [](__m512 a, __m512 b) {
+      return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+    };
+    return {halves(halves(quad[0], quad[1]), halves(quad[2], quad[3]))};
+  }
   static float sum(Vec x) { return _mm512_reduce_add_ps(x.v); }
   static float maximum(Vec x) { return _mm512_reduce_max_ps(x.v); }
 };

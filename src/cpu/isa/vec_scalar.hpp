@@ -79,6 +79,12 @@ struct Vec {
     return {reinterpret_cast<Floats>((reinterpret_cast<Ints>(magnitude.v) & ~sign) |
                                      (reinterpret_cast<Ints>(s.v) & sign))};
   }
+  // Lane i = the sum of x[i].
+  static Vec sums(const Vec* x) {
+    Vec r;
+    for (int i = 0; i < kLanes; ++i) r.v[i] = sum(x[i]);
+    return r;
+  }
   static float sum(Vec x) { return (x.v[0] + x.v[1]) + (x.v[2] + x.v[3]); }
   static float maximum(Vec x) {
     float m = x.v[0];
