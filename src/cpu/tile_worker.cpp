@@ -7,7 +7,7 @@
 #include <limits>
 #include <numbers>
 
-#include "mask/interval.hpp"
+#include "mask/expression.hpp"
 #include "mask/row_mask.hpp"
 
 namespace pagoda::cpu {
@@ -107,15 +107,15 @@ void TileWorker::begin_item(const schedule::WorkItem& item, int32_t kv_head) {
 
   const int32_t b = item.sequence;
   const int32_t seqlen_kv = problem_.seqlen_kv(b);
-  const int64_t position = problem_.q_position(b);
+  const int32_t position = problem_.q_position(b);
   const int64_t q_row_bytes = int64_t{g_.depth} * g_.element_bytes;
   for (int32_t row = 0; row < rows_; ++row) {
     const auto r = static_cast<size_t>(row);
     if (row % head_count_ == 0) {
       const mask::Interval keys =
           mask::visible_interval(problem_.mask, b, position + token(row), seqlen_kv);
-      lo_[r] = static_cast<int32_t>(keys.lo);
-      hi_[r] = static_cast<int32_t>(keys.hi);
+      lo_[r] = keys.lo;
+      hi_[r] = keys.hi;
     } else {
       lo_[r] = lo_[r - 1];
       hi_[r] = hi_[r - 1];
@@ -318,11 +318,11 @@ void TileWorker::multiply_pv(const GroupTile& group, const ScoreTile* side) {
 
 void TileWorker::modify_scores(const GroupTile& group, int32_t tile_key) {
   const ScoreMod& mod = problem_.score_mod;
-  const int64_t position = problem_.q_position(item_->sequence);
+  const int32_t position = problem_.q_position(item_->sequence);
   const int32_t first_key = tile_key + group.begin;
   for (int32_t i = 0; i < group.rows; ++i) {
     const int32_t row = group.first_row + i;
-    const int64_t q_position = position + token(row);
+    const int32_t q_position = position + token(row);
     const int32_t head = q_head(row);
     float* scores =
         scores_[static_cast<size_t>(group.buffer)] + group.begin + int64_t{i} * g_.tile_keys;
@@ -331,7 +331,7 @@ void TileWorker::modify_scores(const GroupTile& group, int32_t tile_key) {
                          .alibi_slope = mod.alibi_slopes.empty()
                                             ? 0.0F
                                             : mod.alibi_slopes[static_cast<size_t>(head)],
-                         .first_delta = static_cast<float>(first_key - q_position)};
+                         .first_delta = static_cast<float>(int64_t{first_key} - q_position)};
     ops_.modify(scores, group.columns, &mods);
     if (!is_interval_mask_ || mod.functor != nullptr) {
       mask::apply(problem_, {item_->sequence, token(row), head, q_position}, first_key,

@@ -1,74 +1,70 @@
-// The keys a query may see as one interval [lo, hi). None, causal, window, chunked, padding and
-// their intersections are intervals; for every other mask this is a hull: nothing outside it is
-// visible. Both bounds grow with the query's position, so a tile of queries needs only its ends.
+// The one definition of which keys a query sees, for every mask whose keys are an interval: none,
+// causal, window, chunked, padding and their intersections. Host and device; 32-bit throughout.
+//
+// Both bounds grow with the query's position, and the intervals of neighbouring positions touch:
+// a tile of queries is therefore described by its first and its last row.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <span>
 
-#include "core/int_math.hpp"
-#include "pagoda/mask.hpp"
+#include "core/target.hpp"
 
 namespace pagoda::mask {
 
-struct Interval {
-  int64_t lo = 0;
-  int64_t hi = 0;  // empty when hi <= lo
+// The lowest `count` bits, count in any range.
+PAGODA_HOST_DEVICE constexpr uint32_t low_ones(int32_t count) {
+  if (count <= 0) return 0;
+  return count >= 32 ? 0xffffffffU : (uint32_t{1} << static_cast<uint32_t>(count)) - 1U;
+}
 
-  [[nodiscard]] bool empty() const { return hi <= lo; }
+// Keys [lo, hi); empty when hi <= lo.
+struct Interval {
+  int32_t lo = 0;
+  int32_t hi = 0;
+
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool empty() const { return hi <= lo; }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool contains(int32_t key) const {
+    return lo <= key && key < hi;
+  }
+  // Bit i: is key `column + i` inside? column >= 0.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr uint32_t keep32(int32_t column) const {
+    return low_ones(hi - column) & ~low_ones(lo - column);
+  }
+  // Both bounds one by one: stays monotonic in the position even where the result is empty.
+  friend PAGODA_HOST_DEVICE constexpr Interval operator&(Interval a, Interval b) {
+    return {a.lo > b.lo ? a.lo : b.lo, a.hi < b.hi ? a.hi : b.hi};
+  }
+  // The hull: nothing outside it lies in either.
+  friend PAGODA_HOST_DEVICE constexpr Interval operator|(Interval a, Interval b) {
+    return {a.lo < b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi};
+  }
 };
 
-// Does the interval say all there is to say about this mask?
-[[nodiscard]] inline bool is_interval(std::span<const MaskNode> nodes) {
-  return std::all_of(nodes.begin(), nodes.end(), [](const MaskNode& node) {
-    return node.kind <= MaskKind::kPadding || node.kind == MaskKind::kAnd;
-  });
-}
+// max(q - left, chunk of q) <= k <= min(q + right, chunk of q). Causal is right = 0; a causal
+// window of W keys is left = W - 1, right = 0.
+struct IntervalRule {
+  static constexpr int32_t kOpen = INT32_MAX;
 
-// Farther than any position: bounds beyond it are the same as open ones, and must not overflow.
-inline constexpr int64_t kFar = int64_t{1} << 40;
+  int32_t left = kOpen;   // >= 0
+  int32_t right = kOpen;  // >= 0
+  int32_t chunk = 0;      // 0 = none
 
-// One leaf, clipped to [0, seqlen_kv].
-[[nodiscard]] inline Interval leaf_interval(const MaskNode& node, int32_t sequence,
-                                            int64_t q_position, int64_t seqlen_kv) {
-  Interval keys{0, seqlen_kv};
-  switch (node.kind) {
-    case MaskKind::kCausal: keys.hi = q_position + 1; break;
-    case MaskKind::kWindow:
-      if (node.left >= 0) keys.lo = q_position - std::min<int64_t>(node.left, kFar);
-      if (node.right >= 0) keys.hi = q_position + std::min<int64_t>(node.right, kFar) + 1;
-      break;
-    case MaskKind::kChunked: {
-      const int64_t chunk = std::min<int64_t>(node.chunk, kFar);
-      keys.lo = core::floor_div(q_position, chunk) * chunk;
-      keys.hi = keys.lo + chunk;
-      break;
+  // Keys of [0, num_keys) that the query at `position` sees. No step overflows for any position
+  // and bound; a negative position (fewer keys than queries) stands before every key.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr Interval visible(int32_t position,
+                                                              int32_t num_keys) const {
+    Interval keys{0, num_keys};
+    if (position > left) keys.lo = position - left;
+    if (right != kOpen && position < num_keys - right - 1) keys.hi = position + right + 1;
+    if (chunk > 0) {
+      const int32_t begin = position < 0 ? 0 : position - position % chunk;
+      const int32_t end = position < 0 ? 0 : (begin < num_keys - chunk ? begin + chunk : num_keys);
+      keys = keys & Interval{begin, end};
     }
-    case MaskKind::kPadding: keys.hi = node.valid_lengths[static_cast<size_t>(sequence)]; break;
-    default: break;
+    if (keys.lo > num_keys) keys.lo = num_keys;
+    if (keys.hi < 0) keys.hi = 0;
+    return keys;
   }
-  return {std::clamp<int64_t>(keys.lo, 0, seqlen_kv), std::clamp<int64_t>(keys.hi, 0, seqlen_kv)};
-}
-
-[[nodiscard]] inline Interval visible_interval(std::span<const MaskNode> nodes, int32_t root,
-                                               int32_t sequence, int64_t q_position,
-                                               int64_t seqlen_kv) {
-  const MaskNode& node = nodes[static_cast<size_t>(root)];
-  if (node.kind != MaskKind::kAnd && node.kind != MaskKind::kOr) {
-    return leaf_interval(node, sequence, q_position, seqlen_kv);
-  }
-  const Interval a = visible_interval(nodes, node.lhs, sequence, q_position, seqlen_kv);
-  const Interval b = visible_interval(nodes, node.rhs, sequence, q_position, seqlen_kv);
-  if (node.kind == MaskKind::kAnd) return {std::max(a.lo, b.lo), std::min(a.hi, b.hi)};
-  // Emptiness is ignored on purpose: the hull stays monotonic in the position.
-  return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)};
-}
-
-[[nodiscard]] inline Interval visible_interval(std::span<const MaskNode> nodes, int32_t sequence,
-                                               int64_t q_position, int64_t seqlen_kv) {
-  return visible_interval(nodes, static_cast<int32_t>(nodes.size()) - 1, sequence, q_position,
-                          seqlen_kv);
-}
+};
 
 }  // namespace pagoda::mask

@@ -1,114 +1,90 @@
-// Intervals against a pair-by-pair definition of each mask.
+// The rule of one row against the definition of each mask, bounds at the ends of 32 bits included.
 #include "mask/interval.hpp"
 
+#include <cstdint>
 #include <gtest/gtest.h>
 #include <random>
-#include <vector>
 
 namespace pagoda::mask {
 namespace {
 
-// Written from the comments of pagoda/mask.hpp, on purpose not from interval.hpp.
-bool keeps(const std::vector<MaskNode>& nodes, size_t root, int32_t sequence, int64_t q,
-           int64_t k) {
-  const MaskNode& n = nodes[root];
-  switch (n.kind) {
-    case MaskKind::kCausal: return k <= q;
-    case MaskKind::kWindow:
-      return (n.left < 0 || k >= q - n.left) && (n.right < 0 || k <= q + n.right);
-    case MaskKind::kChunked: {
-      const auto chunk_of = [&](int64_t x) {
-        int64_t c = 0;
-        while (c * n.chunk > x) --c;
-        while ((c + 1) * n.chunk <= x) ++c;
-        return c;
-      };
-      return chunk_of(q) == chunk_of(k);
-    }
-    case MaskKind::kPadding: return k < n.valid_lengths[static_cast<size_t>(sequence)];
-    case MaskKind::kAnd:
-      return keeps(nodes, static_cast<size_t>(n.lhs), sequence, q, k) &&
-             keeps(nodes, static_cast<size_t>(n.rhs), sequence, q, k);
-    case MaskKind::kOr:
-      return keeps(nodes, static_cast<size_t>(n.lhs), sequence, q, k) ||
-             keeps(nodes, static_cast<size_t>(n.rhs), sequence, q, k);
-    default: return true;
-  }
+// Written from the comments of pagoda/mask.hpp, in 64 bits.
+bool sees(const IntervalRule& rule, int64_t q, int64_t k) {
+  if (rule.left != IntervalRule::kOpen && k < q - rule.left) return false;
+  if (rule.right != IntervalRule::kOpen && k > q + rule.right) return false;
+  if (rule.chunk == 0) return true;
+  const auto chunk_of = [&](int64_t x) {
+    return x >= 0 ? x / rule.chunk : -((-x + rule.chunk - 1) / rule.chunk);
+  };
+  return chunk_of(q) == chunk_of(k);
 }
 
-class Masks {
- public:
-  explicit Masks(uint32_t seed) : rng_(seed) {}
-
-  Mask leaf() {
-    switch (below(5)) {
-      case 0: return Mask::none();
-      case 1: return Mask::causal();
-      case 2: return Mask::window(below(30) - 1, below(30) - 1);
-      case 3: return Mask::chunked(1 + below(20));
-      default: return Mask::padding(lengths_);
-    }
-  }
-  int32_t below(int32_t n) { return static_cast<int32_t>(rng_() % static_cast<uint32_t>(n)); }
-
- private:
-  std::mt19937 rng_;
-  std::vector<int32_t> lengths_ = {13, 0, 100};
-};
-
-TEST(Interval, is_exact_for_leaves_and_intersections) {
-  Masks masks(1);
-  for (int i = 0; i < 300; ++i) {
-    const Mask mask = i % 2 == 0 ? masks.leaf() : masks.leaf() & masks.leaf();
-    const auto& nodes = mask.nodes();
-    ASSERT_TRUE(is_interval(nodes));
-    const int32_t sequence = masks.below(3);
-    const int64_t seqlen_kv = masks.below(60);
-    for (int64_t q = -20; q < 70; ++q) {
-      const Interval keys = visible_interval(nodes, sequence, q, seqlen_kv);
-      for (int64_t k = 0; k < seqlen_kv; ++k) {
-        ASSERT_EQ(keys.lo <= k && k < keys.hi, keeps(nodes, nodes.size() - 1, sequence, q, k))
-            << "case " << i << " q " << q << " k " << k;
+TEST(IntervalRule, keeps_exactly_the_keys_of_the_definition) {
+  std::mt19937 rng(11);
+  const auto below = [&](uint32_t n) { return static_cast<int32_t>(rng() % n); };
+  for (int i = 0; i < 500; ++i) {
+    IntervalRule rule;
+    if (below(2) != 0) rule.left = below(30);
+    if (below(2) != 0) rule.right = below(30);
+    if (below(2) != 0) rule.chunk = 1 + below(30);
+    const int32_t num_keys = below(60);
+    for (int32_t q = -40; q < 100; ++q) {
+      const Interval keys = rule.visible(q, num_keys);
+      ASSERT_LE(keys.lo, keys.hi);
+      for (int32_t k = 0; k < num_keys; ++k) {
+        ASSERT_EQ(keys.contains(k), sees(rule, q, k)) << "q " << q << " k " << k;
       }
+      ASSERT_GE(keys.lo, 0);
+      ASSERT_LE(keys.hi, num_keys);
     }
   }
 }
 
-TEST(Interval, contains_every_key_that_a_union_keeps) {
-  Masks masks(2);
-  for (int i = 0; i < 300; ++i) {
-    const Mask mask = (masks.leaf() & masks.leaf()) | masks.leaf();
-    ASSERT_FALSE(is_interval(mask.nodes()));
-    for (int64_t q = -5; q < 60; ++q) {
-      const Interval keys = visible_interval(mask.nodes(), 2, q, 50);
-      for (int64_t k = 0; k < 50; ++k) {
-        if (keeps(mask.nodes(), mask.nodes().size() - 1, 2, q, k)) {
-          ASSERT_TRUE(keys.lo <= k && k < keys.hi) << "case " << i << " q " << q << " k " << k;
+TEST(IntervalRule, does_not_overflow_at_the_ends_of_32_bits) {
+  const int32_t values[] = {0, 1, 2, 1000, 1 << 30, 1500000000, INT32_MAX - 1, INT32_MAX};
+  const int32_t positions[] = {INT32_MIN, INT32_MIN + 1, -1500000000,   -1,       0, 1,
+                               1000,      1500000000,    INT32_MAX - 1, INT32_MAX};
+  for (const int32_t left : values) {
+    for (const int32_t right : values) {
+      for (const int32_t chunk : values) {
+        for (const int32_t num_keys : values) {
+          for (const int32_t q : positions) {
+            const IntervalRule rule{left, right, chunk};
+            const Interval keys = rule.visible(q, num_keys);
+            ASSERT_LE(0, keys.lo);
+            ASSERT_LE(keys.lo, keys.hi);
+            ASSERT_LE(keys.hi, num_keys);
+            // The ends, and their neighbours outside.
+            const auto expect = [&](int64_t k) {
+              if (k < 0 || k >= num_keys) return;
+              ASSERT_EQ(keys.contains(static_cast<int32_t>(k)), sees(rule, q, k))
+                  << "left " << left << " right " << right << " chunk " << chunk << " q " << q
+                  << " k " << k << " keys " << num_keys;
+            };
+            for (const int64_t k : {int64_t{keys.lo} - 1, int64_t{keys.lo}, int64_t{keys.hi} - 1,
+                                    int64_t{keys.hi}, int64_t{0}, int64_t{num_keys} - 1}) {
+              expect(k);
+            }
+          }
         }
       }
     }
   }
 }
 
-TEST(Interval, both_bounds_grow_with_the_position) {
-  Masks masks(3);
-  for (int i = 0; i < 300; ++i) {
-    const Mask mask = (masks.leaf() & masks.leaf()) | masks.leaf();
-    Interval before = visible_interval(mask.nodes(), 0, -30, 40);
-    for (int64_t q = -29; q < 80; ++q) {
-      const Interval keys = visible_interval(mask.nodes(), 0, q, 40);
-      ASSERT_GE(keys.lo, before.lo);
-      ASSERT_GE(keys.hi, before.hi);
-      before = keys;
+TEST(Interval, keep_words_are_the_element_test) {
+  for (int32_t lo = 0; lo < 80; lo += 3) {
+    for (int32_t hi = lo; hi < 100; hi += 7) {
+      for (int32_t column = 0; column < 120; ++column) {
+        const uint32_t keep = Interval{lo, hi}.keep32(column);
+        for (int32_t i = 0; i < 32; ++i) {
+          ASSERT_EQ((keep >> static_cast<uint32_t>(i) & 1U) != 0,
+                    lo <= column + i && column + i < hi);
+        }
+      }
     }
   }
-}
-
-TEST(Interval, huge_bounds_do_not_overflow) {
-  const Mask mask = Mask::window(INT64_MAX, INT64_MAX) & Mask::chunked(INT64_MAX);
-  const Interval keys = visible_interval(mask.nodes(), 0, INT32_MAX, INT32_MAX);
-  EXPECT_EQ(keys.lo, 0);
-  EXPECT_EQ(keys.hi, INT32_MAX);
+  EXPECT_EQ((Interval{0, INT32_MAX}.keep32(INT32_MAX - 3)), 7U);
 }
 
 }  // namespace

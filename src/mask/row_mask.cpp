@@ -6,8 +6,8 @@
 #include <limits>
 #include <span>
 
-#include "core/int_math.hpp"
-#include "mask/interval.hpp"
+#include "mask/bits_mask.hpp"
+#include "mask/expression.hpp"
 
 namespace pagoda::mask {
 namespace {
@@ -18,34 +18,22 @@ using KeepWords = std::array<uint32_t, kMaxRun / 32>;
 struct Run {
   const core::Problem* problem;
   RowPosition position;
-  int64_t first_key;
+  int32_t first_key;
   int32_t n;
-  int64_t seqlen_kv;
+  int32_t seqlen_kv;
 };
 
-uint32_t low_ones(int64_t count) {
-  if (count <= 0) return 0;
-  return count >= 32 ? 0xffffffffU : (1U << count) - 1U;
-}
-
-void keep_interval(const Run& run, Interval keys, KeepWords& words) {
+template <KernelMaskRow Row>
+void keep_row(const Run& run, const Row& row, KeepWords& words) {
   for (int32_t w = 0; w * 32 < run.n; ++w) {
-    const int64_t first = run.first_key + w * 32;
-    words[static_cast<size_t>(w)] = low_ones(keys.hi - first) & ~low_ones(keys.lo - first);
+    words[static_cast<size_t>(w)] = row.keep32(run.first_key + w * 32);
   }
 }
 
-void keep_bits(const Run& run, const MaskNode& node, KeepWords& words) {
-  const int64_t words_per_row = core::ceil_div<int64_t>(run.seqlen_kv, 32);
-  const uint32_t* row = node.words + node.row_offsets[static_cast<size_t>(run.position.sequence)] +
-                        run.position.row * words_per_row;
-  const auto shift = static_cast<uint32_t>(run.first_key % 32);
-  for (int32_t w = 0; w * 32 < run.n; ++w) {
-    const int64_t index = run.first_key / 32 + w;
-    const uint32_t low = index < words_per_row ? row[index] : 0U;
-    const uint32_t high = index + 1 < words_per_row ? row[index + 1] : 0U;
-    words[static_cast<size_t>(w)] = shift == 0 ? low : (low >> shift) | (high << (32U - shift));
-  }
+BitsRow bits_row(const Run& run, const MaskNode& node) {
+  const BitsMask mask{.words = node.words, .row_offsets = node.row_offsets.data()};
+  return mask.row({.sequence = run.position.sequence, .seqlen_kv = run.seqlen_kv}, run.position.row,
+                  run.position.q_head);
 }
 
 void keep_functor(const Run& run, const MaskNode& node, KeepWords& words) {
@@ -62,7 +50,7 @@ void keep(const Run& run, int32_t root, KeepWords& words) {
   const std::span<const MaskNode> nodes = run.problem->mask;
   const MaskNode& node = nodes[static_cast<size_t>(root)];
   switch (node.kind) {
-    case MaskKind::kBits: keep_bits(run, node, words); return;
+    case MaskKind::kBits: keep_row(run, bits_row(run, node), words); return;
     case MaskKind::kFunctor: keep_functor(run, node, words); return;
     case MaskKind::kAnd:
     case MaskKind::kOr: {
@@ -75,9 +63,10 @@ void keep(const Run& run, int32_t root, KeepWords& words) {
       return;
     }
     default:
-      keep_interval(
-          run, leaf_interval(node, run.position.sequence, run.position.q_position, run.seqlen_kv),
-          words);
+      keep_row(run,
+               IntervalRow{leaf_interval(node, run.position.sequence, run.position.q_position,
+                                         run.seqlen_kv)},
+               words);
   }
 }
 
@@ -96,7 +85,8 @@ void add_bias(const Run& run, const MaskNode& node, float* scores) {
   }
   const int64_t extent = (shape[1] - 1) / 2;
   const float* row = data + run.position.q_head * strides[0];
-  const int64_t first = run.first_key - run.position.q_position + extent;  // index of scores[0]
+  const int64_t first =
+      int64_t{run.first_key} - run.position.q_position + extent;  // index of scores[0]
   const int64_t begin = std::max<int64_t>(0, -first);
   const int64_t end = std::min<int64_t>(run.n, shape[1] - first);
   for (int64_t i = begin; i < end; ++i) scores[i] += row[first + i];
@@ -104,11 +94,11 @@ void add_bias(const Run& run, const MaskNode& node, float* scores) {
 
 }  // namespace
 
-void apply(const core::Problem& problem, const RowPosition& position, int64_t first_key, int32_t n,
+void apply(const core::Problem& problem, const RowPosition& position, int32_t first_key, int32_t n,
            float* scores) {
   const Run run{&problem, position, first_key, n, problem.seqlen_kv(position.sequence)};
   // Only keys that the sequence has: bias tensors end there.
-  const auto valid = static_cast<int32_t>(std::clamp<int64_t>(run.seqlen_kv - first_key, 0, n));
+  const int32_t valid = std::clamp(run.seqlen_kv - first_key, 0, n);
   Run inside = run;
   inside.n = valid;
   for (const MaskNode& node : problem.mask) {

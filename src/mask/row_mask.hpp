@@ -14,11 +14,11 @@ struct RowPosition {
   int32_t sequence = 0;
   int32_t row = 0;  // query row within its sequence
   int32_t q_head = 0;
-  int64_t q_position = 0;
+  int32_t q_position = 0;
 };
 
 // scores[i] belongs to key first_key + i, 0 <= i < n <= kMaxRun, in natural units.
-void apply(const core::Problem& problem, const RowPosition& position, int64_t first_key, int32_t n,
+void apply(const core::Problem& problem, const RowPosition& position, int32_t first_key, int32_t n,
            float* scores);
 
 }  // namespace pagoda::mask

@@ -6,7 +6,7 @@
 #include <bit>
 
 #include "core/int_math.hpp"
-#include "mask/interval.hpp"
+#include "mask/expression.hpp"
 
 namespace pagoda::schedule {
 namespace {
@@ -50,7 +50,7 @@ std::vector<WorkItem> query_tiles(const core::Problem& problem, const WorkShape&
   for (int32_t b = 0; b < problem.batch; ++b) {
     const int32_t seqlen_q = problem.seqlen_q(b);
     const int32_t seqlen_kv = problem.seqlen_kv(b);
-    const int64_t position = problem.q_position(b);
+    const int32_t position = problem.q_position(b);
     const auto add_tile = [&](int32_t token, int32_t tokens, bool is_padding) {
       mask::Interval first;
       mask::Interval last;
@@ -63,8 +63,8 @@ std::vector<WorkItem> query_tiles(const core::Problem& problem, const WorkShape&
       item.token_begin = token;
       item.token_count = tokens;
       item.is_padding = is_padding;
-      item.key_begin = static_cast<int32_t>(first.lo);
-      item.key_end = std::max(item.key_begin, static_cast<int32_t>(last.hi));
+      item.key_begin = first.lo;
+      item.key_end = std::max(item.key_begin, last.hi);
       for (int32_t head = 0; head < problem.group; head += heads_per_part) {
         item.head_begin = head;
         item.head_count = std::min(heads_per_part, problem.group - head);

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "mask/interval.hpp"
+#include "mask/expression.hpp"
 
 namespace pagoda::schedule {
 namespace {

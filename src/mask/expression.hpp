@@ -1,0 +1,91 @@
+// Mask expressions of the API in terms of intervals (host only): row by row for any expression, and
+// as one IntervalMask for kernels where that is possible.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "mask/interval.hpp"
+#include "mask/interval_mask.hpp"
+#include "pagoda/mask.hpp"
+
+namespace pagoda::mask {
+
+// Does the interval say all there is to say about this mask?
+[[nodiscard]] inline bool is_interval(std::span<const MaskNode> nodes) {
+  return std::all_of(nodes.begin(), nodes.end(), [](const MaskNode& node) {
+    return node.kind <= MaskKind::kPadding || node.kind == MaskKind::kAnd;
+  });
+}
+
+// The rule of one leaf; open for leaves that are no interval, and for padding.
+[[nodiscard]] inline IntervalRule leaf_rule(const MaskNode& node) {
+  const auto reach = [](int64_t bound) {
+    return bound < 0 ? IntervalRule::kOpen
+                     : static_cast<int32_t>(std::min<int64_t>(bound, IntervalRule::kOpen));
+  };
+  switch (node.kind) {
+    case MaskKind::kCausal: return {.right = 0};
+    case MaskKind::kWindow: return {.left = reach(node.left), .right = reach(node.right)};
+    case MaskKind::kChunked: return {.chunk = reach(node.chunk)};
+    default: return {};
+  }
+}
+
+// One leaf, clipped to [0, seqlen_kv].
+[[nodiscard]] inline Interval leaf_interval(const MaskNode& node, int32_t sequence,
+                                            int32_t position, int32_t seqlen_kv) {
+  int32_t num_keys = seqlen_kv;
+  if (node.kind == MaskKind::kPadding) {
+    num_keys = std::min(num_keys, node.valid_lengths[static_cast<size_t>(sequence)]);
+  }
+  return leaf_rule(node).visible(position, num_keys);
+}
+
+// Every key that the query at `position` may see lies inside; exact where is_interval().
+[[nodiscard]] inline Interval visible_interval(std::span<const MaskNode> nodes, int32_t root,
+                                               int32_t sequence, int32_t position,
+                                               int32_t seqlen_kv) {
+  const MaskNode& node = nodes[static_cast<size_t>(root)];
+  if (node.kind != MaskKind::kAnd && node.kind != MaskKind::kOr) {
+    return leaf_interval(node, sequence, position, seqlen_kv);
+  }
+  const Interval a = visible_interval(nodes, node.lhs, sequence, position, seqlen_kv);
+  const Interval b = visible_interval(nodes, node.rhs, sequence, position, seqlen_kv);
+  return node.kind == MaskKind::kAnd ? a & b : a | b;
+}
+
+[[nodiscard]] inline Interval visible_interval(std::span<const MaskNode> nodes, int32_t sequence,
+                                               int32_t position, int32_t seqlen_kv) {
+  return visible_interval(nodes, static_cast<int32_t>(nodes.size()) - 1, sequence, position,
+                          seqlen_kv);
+}
+
+// All interval leaves of an intersection as one mask: exact where is_interval(), else the hull of
+// the bits, biases or functors beside them. Nothing for unions, for chunks of which none divides
+// the other, and for two different paddings: those are not one rule.
+[[nodiscard]] inline std::optional<IntervalMask> interval_mask(std::span<const MaskNode> nodes) {
+  IntervalMask mask;
+  IntervalRule& all = mask.rule;
+  for (const MaskNode& node : nodes) {
+    if (node.kind == MaskKind::kOr) return std::nullopt;
+    if (node.kind == MaskKind::kPadding) {
+      const int32_t* lengths = node.valid_lengths.data();
+      if (mask.valid_lengths != nullptr && mask.valid_lengths != lengths) return std::nullopt;
+      mask.valid_lengths = lengths;
+    }
+    const IntervalRule rule = leaf_rule(node);
+    all.left = std::min(all.left, rule.left);
+    all.right = std::min(all.right, rule.right);
+    if (rule.chunk == 0) continue;
+    if (all.chunk == 0) all.chunk = rule.chunk;
+    const int32_t small = std::min(all.chunk, rule.chunk);
+    if (std::max(all.chunk, rule.chunk) % small != 0) return std::nullopt;
+    all.chunk = small;
+  }
+  return mask;
+}
+
+}  // namespace pagoda::mask

@@ -1,0 +1,61 @@
+// IntervalMask: the class of none, causal, windows, chunks, per-sequence padding and their
+// intersections. Also the hull inside the other classes: what is outside it, no tile visits.
+#pragma once
+
+#include <cstdint>
+
+#include "core/target.hpp"
+#include "mask/interval.hpp"
+#include "mask/kernel_mask.hpp"
+#include "mask/tile_walk.hpp"
+
+namespace pagoda::mask {
+
+struct IntervalRow {
+  Interval keys;
+
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr uint32_t keep32(int32_t column) const {
+    return keys.keep32(column);
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr float rewrite(int32_t /*column*/, float score) const {
+    return score;
+  }
+};
+
+struct IntervalMask {
+  static constexpr MaskClass kClass = MaskClass::kInterval;
+  static constexpr bool kRewritesScores = false;
+
+  IntervalRule rule{};
+  const int32_t* valid_lengths = nullptr;  // [batch], >= 0; null = no padding mask
+
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr Interval visible(const RowTile& tile,
+                                                              int32_t row) const {
+    return rule.visible(tile.position(row), num_keys(tile));
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileWalk walk(const RowTile& tile,
+                                                           TileShape shape) const {
+    return make_walk(visible(tile, tile.first_row),
+                     visible(tile, tile.first_row + tile.num_rows - 1), shape);
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileStatus status(const RowTile& tile, int32_t column,
+                                                               int32_t count) const {
+    return tile_status(visible(tile, tile.first_row),
+                       visible(tile, tile.first_row + tile.num_rows - 1), column, count);
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr IntervalRow row(const RowTile& tile, int32_t row,
+                                                             int32_t /*q_head*/) const {
+    return {visible(tile, row)};
+  }
+
+ private:
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t num_keys(const RowTile& tile) const {
+    if (valid_lengths == nullptr) return tile.seqlen_kv;
+    const int32_t valid = valid_lengths[tile.sequence];
+    return valid < tile.seqlen_kv ? valid : tile.seqlen_kv;
+  }
+};
+
+static_assert(KernelMask<IntervalMask>);
+
+}  // namespace pagoda::mask

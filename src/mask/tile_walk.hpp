@@ -1,0 +1,131 @@
+// TileWalk: which key tiles the query rows of a CTA need, in order, and which of them need no mask.
+// Every role of a kernel computes the same walk from the same arguments: nothing is communicated.
+#pragma once
+
+#include <cstdint>
+
+#include "core/int_math.hpp"
+#include "core/target.hpp"
+#include "mask/interval.hpp"
+
+namespace pagoda::mask {
+
+// Query rows [first_row, first_row + num_rows) of one sequence: those of a CTA, or of both CTAs of
+// a pair. num_rows > 0 counts rows that exist; a row is a token, whatever heads are packed into it.
+struct RowTile {
+  int32_t sequence = 0;
+  int32_t seqlen_kv = 0;
+  int32_t q_position = 0;  // position of the sequence's row 0
+  int32_t first_row = 0;
+  int32_t num_rows = 0;
+
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t position(int32_t row) const {
+    return q_position + row;
+  }
+};
+
+// Columns of the key tiles.
+struct TileShape {
+  int32_t keys = 0;       // BN
+  int32_t alignment = 1;  // the first column is a multiple of this, a divisor of `keys`
+};
+
+// A page must not be entered in its middle where it is smaller than a tile, and a tile must not
+// leave its page where it is larger: the start is aligned to whatever both are multiples of.
+// page_size 0 = not paged: any row may come first.
+PAGODA_HOST_DEVICE constexpr TileShape tile_shape(int32_t keys, int32_t page_size) {
+  if (page_size == 0) return {keys, 1};
+  int32_t a = keys;
+  for (int32_t b = page_size; b != 0;) {
+    const int32_t remainder = a % b;
+    a = b;
+    b = remainder;
+  }
+  return {keys, a};
+}
+
+enum class TileStatus : uint8_t {
+  kSkip,      // no row sees any key
+  kPartial,   // the keep mask decides
+  kUnmasked,  // every row sees every key
+};
+
+struct TileWalk {
+  int32_t start_column = 0;  // first column of tile 0, aligned
+  int32_t end_column = 0;    // past the last key that a row sees; <= start_column: no tile
+  int32_t tile_keys = 0;
+  // At most three sets: tiles [0, unmasked_begin) are partial, [unmasked_begin, unmasked_end)
+  // unmasked, [unmasked_end, num_tiles) partial.
+  int32_t unmasked_begin = 0;
+  int32_t unmasked_end = 0;
+  int32_t num_tiles = 0;
+
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t column(int32_t tile) const {
+    return start_column + tile * tile_keys;
+  }
+  // Columns of a tile that may be read: P V ends here, for what follows may be memory that nothing
+  // wrote, and 0 * NaN is NaN.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t valid_keys(int32_t tile) const {
+    const int32_t left = end_column - column(tile);
+    return left < tile_keys ? left : tile_keys;
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileStatus status(int32_t tile) const {
+    if (tile < 0 || tile >= num_tiles) return TileStatus::kSkip;
+    return unmasked_begin <= tile && tile < unmasked_end ? TileStatus::kUnmasked
+                                                         : TileStatus::kPartial;
+  }
+  // The same tiles with no claim that one of them needs no mask.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileWalk all_partial() const {
+    TileWalk walk = *this;
+    walk.unmasked_begin = walk.unmasked_end = num_tiles;
+    return walk;
+  }
+  // The tiles of one part of a split: columns [begin, end), where `begin` starts a tile of this
+  // walk and `end` too, or is end_column.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileWalk part(int32_t begin, int32_t end) const {
+    TileWalk walk = *this;
+    walk.start_column = begin;
+    walk.end_column = end;
+    walk.num_tiles = end > begin ? (end - begin - 1) / tile_keys + 1 : 0;
+    const int32_t skipped = (begin - start_column) / tile_keys;
+    walk.unmasked_begin = clamp(unmasked_begin - skipped, walk.num_tiles);
+    walk.unmasked_end = clamp(unmasked_end - skipped, walk.num_tiles);
+    return walk;
+  }
+
+ private:
+  static PAGODA_HOST_DEVICE constexpr int32_t clamp(int32_t tile, int32_t count) {
+    return tile < 0 ? 0 : (tile > count ? count : tile);
+  }
+};
+
+// The walk of rows whose first and last member see `first` and `last`.
+PAGODA_HOST_DEVICE constexpr TileWalk make_walk(Interval first, Interval last, TileShape shape) {
+  TileWalk walk;
+  walk.tile_keys = shape.keys;
+  walk.start_column = core::align_down(first.lo, shape.alignment);
+  walk.end_column = walk.start_column;
+  if (last.hi <= first.lo) return walk;
+  walk.end_column = last.hi;
+  walk.num_tiles = (last.hi - walk.start_column - 1) / shape.keys + 1;
+  // Every row sees [last.lo, first.hi).
+  int32_t begin = (last.lo - walk.start_column) / shape.keys;
+  if (begin * shape.keys < last.lo - walk.start_column) ++begin;
+  const int32_t end = (first.hi - walk.start_column) / shape.keys;
+  const bool has_unmasked = first.hi > last.lo && begin < end;
+  walk.unmasked_begin = has_unmasked ? begin : walk.num_tiles;
+  walk.unmasked_end = has_unmasked ? end : walk.num_tiles;
+  return walk;
+}
+
+// One tile of columns [column, column + count), wherever it stands.
+PAGODA_HOST_DEVICE constexpr TileStatus tile_status(Interval first, Interval last, int32_t column,
+                                                    int32_t count) {
+  if (last.hi <= first.lo || last.hi <= column || first.lo - column >= count) {
+    return TileStatus::kSkip;
+  }
+  const bool is_unmasked = last.lo <= column && first.hi - column >= count;
+  return is_unmasked ? TileStatus::kUnmasked : TileStatus::kPartial;
+}
+
+}  // namespace pagoda::mask

@@ -1,0 +1,212 @@
+// Walks and tile states against the element test, over many shapes.
+#include "mask/tile_walk.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <random>
+#include <vector>
+
+#include "mask/interval_mask.hpp"
+
+namespace pagoda::mask {
+namespace {
+
+// Written from the comments of pagoda/mask.hpp.
+struct Elements {
+  IntervalRule rule;
+  int32_t num_keys = 0;
+
+  [[nodiscard]] bool sees(int32_t q, int32_t k) const {
+    if (k < 0 || k >= num_keys) return false;
+    if (rule.left != IntervalRule::kOpen && k < q - rule.left) return false;
+    if (rule.right != IntervalRule::kOpen && k > q + rule.right) return false;
+    return rule.chunk == 0 || (q >= 0 && q / rule.chunk == k / rule.chunk);
+  }
+  // Of `rows` rows from position q on and `columns` keys from k on.
+  [[nodiscard]] TileStatus status(int32_t q, int32_t rows, int32_t k, int32_t columns) const {
+    int32_t seen = 0;
+    for (int32_t i = 0; i < rows; ++i) {
+      for (int32_t j = 0; j < columns; ++j) seen += sees(q + i, k + j) ? 1 : 0;
+    }
+    if (seen == 0) return TileStatus::kSkip;
+    return seen == rows * columns ? TileStatus::kUnmasked : TileStatus::kPartial;
+  }
+};
+
+TileStatus status_of(const IntervalRule& rule, int32_t row, int32_t column, int32_t rows,
+                     int32_t columns) {
+  const RowTile tile{
+      .sequence = 0, .seqlen_kv = 1 << 20, .q_position = 0, .first_row = row, .num_rows = rows};
+  return IntervalMask{.rule = rule}.status(tile, column, columns);
+}
+
+TEST(TileStatus, causal) {
+  const IntervalRule causal{.right = 0};
+  EXPECT_EQ(status_of(causal, 4, 4, 4, 4), TileStatus::kPartial);
+  EXPECT_EQ(status_of(causal, 0, 2, 2, 2), TileStatus::kSkip);
+  EXPECT_EQ(status_of(causal, 2, 1, 2, 2), TileStatus::kUnmasked);
+  EXPECT_EQ(status_of(causal, 64, 0, 64, 128), TileStatus::kPartial);
+  EXPECT_EQ(status_of(causal, 64, 128, 64, 128), TileStatus::kSkip);
+}
+
+TEST(TileStatus, window_of_three_keys) {
+  const IntervalRule window{.left = 2, .right = 0};
+  EXPECT_EQ(status_of(window, 0, 0, 4, 4), TileStatus::kPartial);
+  EXPECT_EQ(status_of(window, 2, 1, 2, 2), TileStatus::kUnmasked);
+  EXPECT_EQ(status_of(window, 3, 1, 1, 3), TileStatus::kUnmasked);
+  EXPECT_EQ(status_of(window, 4, 0, 4, 2), TileStatus::kSkip);
+}
+
+TEST(TileStatus, chunks) {
+  const IntervalRule chunks{.chunk = 4};
+  EXPECT_EQ(status_of(chunks, 4, 4, 4, 4), TileStatus::kUnmasked);
+  EXPECT_EQ(status_of(chunks, 4, 0, 4, 4), TileStatus::kSkip);
+  EXPECT_EQ(status_of(chunks, 2, 0, 4, 8), TileStatus::kPartial);
+}
+
+TEST(TileWalk, a_long_causal_window_has_three_sets) {
+  const IntervalMask mask{.rule = {.left = 1023, .right = 0}};
+  const RowTile tile{
+      .sequence = 0, .seqlen_kv = 8192, .q_position = 4096, .first_row = 128, .num_rows = 128};
+  const TileWalk walk = mask.walk(tile, tile_shape(128, 16));
+  // Rows 4224..4351 see keys [3201, 4225) .. [3328, 4352).
+  EXPECT_EQ(walk.start_column, 3200);
+  EXPECT_EQ(walk.end_column, 4352);
+  EXPECT_EQ(walk.num_tiles, 9);
+  EXPECT_EQ(walk.unmasked_begin, 1);
+  EXPECT_EQ(walk.unmasked_end, 8);
+}
+
+struct Shape {
+  IntervalRule rule;
+  int32_t rows, keys, page_size;
+};
+
+std::vector<Shape> shapes() {
+  std::vector<Shape> all;
+  const IntervalRule rules[] = {
+      {},                         // none
+      {.right = 0},               // causal
+      {.left = 0, .right = 0},    // only itself
+      {.left = 40, .right = 0},   // causal window
+      {.left = 200, .right = 0},  // longer than several tiles
+      {.left = 30},               // window without an upper bound
+      {.left = 10, .right = 20},  // symmetric
+      {.chunk = 32},              // chunked, a multiple of tiles
+      {.chunk = 50},              // and not
+      {.right = 0, .chunk = 50},  // chunked causal
+      {.left = 20, .right = 5, .chunk = 64},
+  };
+  for (const IntervalRule& rule : rules) {
+    for (const int32_t rows : {1, 16, 48}) {
+      for (const int32_t keys : {32, 64}) {
+        for (const int32_t page_size : {0, 8, 16, 32, 48, 128}) {
+          all.push_back({rule, rows, keys, page_size});
+        }
+      }
+    }
+  }
+  return all;
+}
+
+void check_walk(const Shape& shape, int32_t seqlen_q, int32_t seqlen_kv, int32_t position,
+                const int32_t* valid) {
+  const IntervalMask mask{.rule = shape.rule, .valid_lengths = valid};
+  const int32_t num_keys = valid == nullptr ? seqlen_kv : std::min(seqlen_kv, *valid);
+  const Elements elements{shape.rule, num_keys};
+  const TileShape columns = tile_shape(shape.keys, shape.page_size);
+  ASSERT_EQ(shape.keys % columns.alignment, 0);
+  if (shape.page_size > 0) {
+    ASSERT_EQ(shape.page_size % columns.alignment, 0);
+  }
+  for (int32_t first = 0; first < seqlen_q; first += shape.rows) {
+    const int32_t rows = std::min(shape.rows, seqlen_q - first);
+    const RowTile tile{0, seqlen_kv, position, first, rows};
+    const int32_t q = position + first;
+    const TileWalk walk = mask.walk(tile, columns);
+    int32_t lowest = seqlen_kv;
+    int32_t highest = -1;
+    for (int32_t row = 0; row < rows; ++row) {
+      const IntervalRow view = mask.row(tile, first + row, 0);
+      for (int32_t k = 0; k < seqlen_kv; ++k) {
+        if (!elements.sees(q + row, k)) continue;
+        lowest = std::min(lowest, k);
+        highest = std::max(highest, k);
+      }
+      for (int32_t column = 0; column < seqlen_kv + 40; column += 19) {
+        const uint32_t keep = view.keep32(column);
+        for (int32_t i = 0; i < 32; ++i) {
+          ASSERT_EQ((keep >> static_cast<uint32_t>(i) & 1U) != 0,
+                    elements.sees(q + row, column + i));
+        }
+      }
+    }
+    if (highest < 0) {
+      ASSERT_EQ(walk.num_tiles, 0);
+      continue;
+    }
+    // First and last tile are exact, and every tile between them is needed.
+    ASSERT_EQ(walk.start_column, lowest / columns.alignment * columns.alignment);
+    ASSERT_EQ(walk.end_column, highest + 1);
+    ASSERT_EQ(walk.num_tiles, (highest - walk.start_column) / shape.keys + 1);
+    ASSERT_LE(walk.unmasked_begin, walk.unmasked_end);
+    ASSERT_LE(walk.unmasked_end, walk.num_tiles);
+    for (int32_t t = 0; t < walk.num_tiles; ++t) {
+      const TileStatus expected = elements.status(q, rows, walk.column(t), shape.keys);
+      ASSERT_EQ(walk.status(t), expected) << "tile " << t << " first row " << first;
+      ASSERT_NE(expected, TileStatus::kSkip);
+    }
+    ASSERT_EQ(walk.column(walk.num_tiles - 1) + walk.valid_keys(walk.num_tiles - 1), highest + 1);
+    // Any tile of columns, not only those of the walk.
+    for (int32_t column = 0; column < seqlen_kv + 64; column += 24) {
+      ASSERT_EQ(mask.status(tile, column, shape.keys),
+                elements.status(q, rows, column, shape.keys));
+    }
+  }
+}
+
+TEST(TileWalk, is_exact_over_many_shapes) {
+  std::mt19937 rng(5);
+  for (const Shape& shape : shapes()) {
+    for (int i = 0; i < 4; ++i) {
+      const auto seqlen_q = static_cast<int32_t>(1 + rng() % 70);
+      const auto seqlen_kv = static_cast<int32_t>(rng() % 300);
+      // Bottom-right aligned (below zero where keys are fewer), then anywhere.
+      const int32_t position =
+          i % 2 == 0 ? seqlen_kv - seqlen_q : static_cast<int32_t>(rng() % 300) - 20;
+      const auto valid = static_cast<int32_t>(rng() % 320);
+      check_walk(shape, seqlen_q, seqlen_kv, position, i < 2 ? nullptr : &valid);
+      if (HasFatalFailure()) {
+        FAIL() << "left " << shape.rule.left << " right " << shape.rule.right << " chunk "
+               << shape.rule.chunk << " rows " << shape.rows << " keys " << shape.keys << " page "
+               << shape.page_size << " seqlens " << seqlen_q << " " << seqlen_kv << " position "
+               << position << " valid " << valid;
+      }
+    }
+  }
+}
+
+TEST(TileWalk, parts_keep_every_tile_and_its_status) {
+  const IntervalMask mask{.rule = {.left = 1000, .right = 0}};
+  const RowTile tile{
+      .sequence = 0, .seqlen_kv = 3000, .q_position = 2000, .first_row = 10, .num_rows = 64};
+  const TileWalk walk = mask.walk(tile, tile_shape(64, 16));
+  for (int32_t tiles = 1; tiles < 20; ++tiles) {
+    int32_t next = 0;
+    for (int32_t begin = walk.start_column; begin < walk.end_column; begin += tiles * 64) {
+      const TileWalk part = walk.part(begin, std::min(walk.end_column, begin + tiles * 64));
+      ASSERT_GT(part.num_tiles, 0);
+      for (int32_t t = 0; t < part.num_tiles; ++t, ++next) {
+        ASSERT_EQ(part.column(t), walk.column(next));
+        ASSERT_EQ(part.valid_keys(t), walk.valid_keys(next));
+        ASSERT_EQ(part.status(t), walk.status(next)) << "tiles " << tiles << " tile " << next;
+      }
+    }
+    ASSERT_EQ(next, walk.num_tiles);
+  }
+  EXPECT_EQ(walk.part(walk.end_column, walk.end_column).num_tiles, 0);
+}
+
+}  // namespace
+}  // namespace pagoda::mask
