@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "arch/emu/runtime/copies.hpp"
 #include "arch/emu/runtime/trace.hpp"
 
 namespace pagoda::emulator {
@@ -14,8 +15,10 @@ namespace {
 
 thread_local Machine* current_machine = nullptr;
 
-constexpr uint32_t kAsyncSlots = 256;  // a CTA; a slot is used again after that many operations
-constexpr int kRegisterFile = 65536;   // 32-bit registers of an SM (CUDA programming guide)
+// Slots of asynchronous operations, a CTA; more when more are in flight. A slot is used again after
+// at least so many other operations: a missing wait that old goes unseen.
+constexpr uint32_t kAsyncSlots = 256;
+constexpr int kRegisterFile = 65536;  // 32-bit registers of an SM (CUDA programming guide)
 constexpr size_t kSharedAlignment = 1024;
 
 // Ends the run from outside a thread.
@@ -131,6 +134,7 @@ void Machine::start_clusters() {
       std::memset(cta->shared, 0xff, shape_.shared_bytes);
       cta->shared_shadow = ShadowMemory(shape_.shared_bytes);
       cta->slots.resize(kAsyncSlots);
+      for (uint32_t slot = 0; slot < kAsyncSlots; ++slot) cta->free_slots.push_back(slot);
       cta->threads.resize(static_cast<size_t>(shape_.threads));
       cta->warps.resize(static_cast<size_t>(shape_.threads + 31) / 32);
       cta->warpgroups.resize(static_cast<size_t>(shape_.threads + 127) / 128);
@@ -157,16 +161,9 @@ void Machine::start_clusters() {
 
 void Machine::end_thread(Thread& thread) {
   thread.state = ThreadState::kDone;
-  const auto complain = [&](const char* primitive, const std::string& what) {
-    report(ReportKind::kProtocol, primitive, thread.waiting.where, "the thread ended with " + what,
-           &thread);
-  };
-  if (!thread.open_cp_async.empty() || !thread.cp_async_groups.empty()) {
-    complain("cp_async", "copies in flight that it did not wait for (cp_async_wait)");
-  }
-  if (!thread.open_bulk.empty() || !thread.bulk_groups.empty()) {
-    complain("bulk_commit_group",
-             "bulk stores that may still read shared memory (bulk_wait_group_read)");
+  if (const char* copies = copies_in_flight(thread)) {
+    report(ReportKind::kProtocol, "exit", thread.waiting.where,
+           std::string("the thread ended with ") + copies, &thread);
   }
   if (--thread.cta->running == 0) end_cta(*thread.cta);
 }
@@ -225,11 +222,12 @@ void Machine::complete(AsyncQueue& queue) {
   trace_async(*operation);
   progress();
   operation->run(*operation);
-  if (operation->agent != kNobody) {
-    for (Cta::Issued& issued : operation->cta->slots) {
-      if (issued.agent == operation->agent && issued.time == operation->time) issued.is_done = true;
-    }
-  }
+  --operation->cta->cluster->operations_in_flight;
+  operation->cta->free_slots.push_back(agent_index(operation->agent) - first_slot());
+}
+
+uint32_t Machine::first_slot() const {
+  return static_cast<uint32_t>(shape_.threads) * (shape_.has_tensor_memory ? 2U : 1U);
 }
 
 bool Machine::complete_one_async() {
@@ -249,7 +247,9 @@ void Machine::loop() {
   constexpr int kSwitchesPerAsync = 16;   // round-robin: one operation completes every so many
   constexpr uint64_t kMaxIdlePolls = 64;  // rounds over all polling threads without progress
   while (!is_over_) {
-    std::erase_if(clusters_, [](const auto& cluster) { return cluster->running == 0; });
+    std::erase_if(clusters_, [](const auto& cluster) {
+      return cluster->running == 0 && cluster->operations_in_flight == 0;
+    });
     start_clusters();
     if (clusters_.empty()) return;
 
@@ -327,20 +327,22 @@ std::unique_ptr<AsyncOperation> Machine::make_operation(const char* primitive, c
   operation->issuer = &issuer;
   operation->cta = &cta;
   operation->run = std::move(run);
-  const uint32_t first_slot =
-      static_cast<uint32_t>(shape_.threads) * (shape_.has_tensor_memory ? 2U : 1U);
-  uint32_t slot = cta.next_slot;
-  for (uint32_t tries = 0; tries < kAsyncSlots && !cta.slots[slot].is_done; ++tries) {
-    slot = (slot + 1) % kAsyncSlots;
+  if (cta.free_slots.empty()) {
+    if (first_slot() + cta.slots.size() >= 1U << kAgentBits) {
+      fail(ReportKind::kProtocol, primitive, where,
+           std::to_string(cta.slots.size()) + " asynchronous operations of one CTA are in flight");
+    }
+    cta.free_slots.push_back(static_cast<uint32_t>(cta.slots.size()));
+    cta.slots.emplace_back();
   }
-  cta.next_slot = (slot + 1) % kAsyncSlots;
+  const uint32_t slot = cta.free_slots.front();
+  cta.free_slots.pop_front();
   Cta::Issued& issued = cta.slots[slot];
-  issued = {.agent = make_agent(cta.index, first_slot + slot),
+  issued = {.agent = make_agent(cta.index, first_slot() + slot),
             .time = issued.time + 1,
             .primitive = primitive,
             .where = where,
-            .issuer = &issuer,
-            .is_done = false};
+            .issuer = &issuer};
   operation->agent = issued.agent;
   operation->time = issued.time;
   operation->known = issuer.clocks;
@@ -350,11 +352,9 @@ std::unique_ptr<AsyncOperation> Machine::make_operation(const char* primitive, c
 
 void Machine::submit(std::unique_ptr<AsyncOperation> operation, AsyncQueue* queue) {
   ++statistics_.async_operations;
-  if (operation->is_detached) {
-    for (Cta::Issued& issued : operation->cta->slots) {
-      if (issued.agent == operation->agent) issued.is_detached = true;
-    }
-  }
+  Cta& cta = *operation->cta;
+  ++cta.cluster->operations_in_flight;
+  cta.slots[agent_index(operation->agent) - first_slot()].is_detached = operation->is_detached;
   if (queue == nullptr) {
     queue = own_queues_.emplace_back(std::make_unique<AsyncQueue>()).get();
   }
@@ -370,6 +370,18 @@ void Machine::submit(std::unique_ptr<AsyncOperation> operation, AsyncQueue* queu
     queue->is_listed = true;
     async_ready_.push_back(queue);
   }
+}
+
+void Machine::submit_in_order(std::unique_ptr<AsyncOperation> first,
+                              std::unique_ptr<AsyncOperation> second) {
+  if (options_.mode == Mode::kEager) {
+    submit(std::move(first));
+    submit(std::move(second));
+    return;
+  }
+  AsyncQueue* const queue = own_queues_.emplace_back(std::make_unique<AsyncQueue>()).get();
+  submit(std::move(first), queue);
+  submit(std::move(second), queue);
 }
 
 // --- reports -----------------------------------------------------------------------------------

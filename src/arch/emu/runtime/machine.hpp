@@ -25,6 +25,7 @@ namespace pagoda::emulator {
 
 class Machine;
 class TensorMemory;  // tensor_memory.hpp
+struct CopyState;    // copies.hpp
 struct Cta;
 struct Cluster;
 struct Thread;
@@ -120,11 +121,7 @@ struct Thread {
   uint32_t cluster_arrivals = 0;
   uint32_t cluster_waits = 0;
 
-  // Copies of this thread that it waits for by groups: the group being collected, then those that
-  // were committed, oldest first.
-  using CopyGroup = std::vector<std::shared_ptr<struct PendingCopy>>;
-  CopyGroup open_cp_async, open_bulk;
-  std::deque<CopyGroup> cp_async_groups, bulk_groups;
+  std::shared_ptr<CopyState> copies;  // copies.cpp; nullptr until the first
 
   [[nodiscard]] int lane() const { return index % 32; }
   [[nodiscard]] int warp() const { return index / 32; }
@@ -132,15 +129,6 @@ struct Thread {
   [[nodiscard]] Access access(const char* primitive, const Where& where,
                               bool is_atomic = false) const;
   Clocks& own_clocks();  // for writing: not shared with an operation in flight
-};
-
-// A copy whose completion a thread waits for by groups (cp.async, bulk stores).
-struct PendingCopy {
-  bool has_read = false;  // its source may be overwritten
-  bool is_done = false;
-  Clocks read_done;  // what a wait for the read learns
-  Clocks completion;
-  Thread* waiter = nullptr;  // blocked until this copy gets further
 };
 
 struct Warp {
@@ -173,15 +161,14 @@ struct Cta {
   int free_registers = 0;  // of the register file, for setmaxnreg
   std::vector<Thread*> register_waiters;
 
-  // Agents of asynchronous operations: slots used in turn.
-  uint32_t next_slot = 0;
+  // Agents of asynchronous operations are used again, the one that is free for longest first.
+  std::deque<uint32_t> free_slots;
   struct Issued {
     Agent agent = kNobody;
     uint32_t time = 0;
     const char* primitive = "";
     Where where;
     Thread* issuer = nullptr;
-    bool is_done = true;
     bool is_detached = false;  // nobody need wait for it
   };
   std::vector<Issued> slots;  // by slot: its last operation
@@ -197,6 +184,7 @@ struct Cluster {
   Clocks completed;
   std::vector<Thread*> waiters;
   int running = 0;  // CTAs that have not ended
+  int operations_in_flight = 0;
 };
 
 // --- global memory -----------------------------------------------------------------------------
@@ -296,6 +284,9 @@ class Machine {
   // --- asynchronous operations ---
   // Issues for the executing thread, or for `issuer`. `queue` == nullptr: unordered.
   void submit(std::unique_ptr<AsyncOperation> operation, AsyncQueue* queue = nullptr);
+  // Two operations of which the second starts when the first is complete.
+  void submit_in_order(std::unique_ptr<AsyncOperation> first,
+                       std::unique_ptr<AsyncOperation> second);
   std::unique_ptr<AsyncOperation> make_operation(const char* primitive, const Where& where,
                                                  Thread& issuer,
                                                  std::function<void(AsyncOperation&)> run);
@@ -328,6 +319,7 @@ class Machine {
   Thread* next_ready();
   bool complete_one_async();
   void complete(AsyncQueue& queue);
+  [[nodiscard]] uint32_t first_slot() const;
   void report_deadlock();
   void report_race(const Conflict& conflict, const Access& access, bool is_write,
                    const std::string& place, size_t bytes);

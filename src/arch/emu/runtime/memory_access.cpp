@@ -148,13 +148,12 @@ void Machine::report_race(const Conflict& conflict, const Access& access, bool i
   std::string who = "CTA " + std::to_string(agent_cta(earlier.agent));
   const uint32_t index = agent_index(earlier.agent);
   const auto threads = static_cast<uint32_t>(shape_.threads);
-  const uint32_t first_slot = threads * (shape_.has_tensor_memory ? 2U : 1U);
   for (const auto& cluster : clusters_) {
     for (const auto& cta : cluster->ctas) {
       if (cta->index != agent_cta(earlier.agent)) continue;
-      if (index < first_slot) {
+      if (index < first_slot()) {
         who = describe(cta->threads[index % threads]);
-      } else if (const Cta::Issued& issued = cta->slots[index - first_slot];
+      } else if (const Cta::Issued& issued = cta->slots[index - first_slot()];
                  issued.issuer != nullptr) {
         who = "issued by " + describe(*issued.issuer);
       }

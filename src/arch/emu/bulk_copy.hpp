@@ -1,0 +1,30 @@
+// Bulk copies in the emulator.
+#pragma once
+
+#include "arch/emu/mbarrier.hpp"
+#include "arch/emu/memory.hpp"
+#include "arch/emu/runtime/copies.hpp"
+#include "arch/types.hpp"
+
+namespace pagoda::arch {
+inline namespace emu {
+
+inline void bulk_load(int32_t predicate, SharedPtr<void> to, const void* from, uint32_t bytes,
+                      MBarrier& barrier, [[maybe_unused]] Eviction eviction = Eviction::kNormal,
+                      Where where = Where::current()) {
+  if (predicate != 0) emulator::bulk_load(to.host(), from, bytes, barrier.data().host(), where);
+}
+inline void bulk_store(int32_t predicate, void* to, SharedPtr<const void> from, uint32_t bytes,
+                       Where where = Where::current()) {
+  if (predicate != 0) emulator::bulk_store(to, from.host(), bytes, where);
+}
+inline void bulk_copy_to_cta(int32_t predicate, RemotePtr<void> to, SharedPtr<const void> from,
+                             uint32_t bytes, MBarrier& mine, int rank,
+                             Where where = Where::current()) {
+  if (predicate != 0) {
+    emulator::bulk_copy_to_cta(to.host(), from.host(), bytes, mine.data().host(), rank, where);
+  }
+}
+
+}  // namespace emu
+}  // namespace pagoda::arch

@@ -1,0 +1,228 @@
+// Asynchronous copies: one kernel that moves tiles in and out by every engine, and the same kernel
+// with each of its synchronisations left out, which must be reported.
+#include "arch/emu/runtime/copies.hpp"
+
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "arch/bulk_copy.hpp"
+#include "arch/cp_async.hpp"
+#include "arch/debug.hpp"
+#include "arch/emu/runtime/launch.hpp"
+#include "arch/emu/runtime/mutation.hpp"
+#include "arch/fence.hpp"
+#include "arch/mbarrier.hpp"
+#include "arch/memory.hpp"
+#include "arch/named_barrier.hpp"
+#include "arch/thread.hpp"
+#include "arch/tma.hpp"
+#include "arch/warp.hpp"
+
+namespace pagoda {
+namespace {
+
+using namespace arch;
+using namespace emulator;
+
+constexpr int kRows = 16;
+constexpr int kColumns = 64;  // 128 bytes of 16-bit elements
+
+// Tile after tile: TMA in, every element plus one, TMA out. Two threads' roles share the buffer.
+struct AddOne {
+  struct Params {
+    TensorMap in, out;
+    int tiles;
+  };
+  struct Storage {
+    SharedArray<uint16_t, kRows * kColumns, 1024> tile;
+    MBarrier full;
+  };
+  static constexpr int kThreads = 64;
+
+  static PAGODA_DEVICE void run(const Params& params) {
+    auto& storage = shared_storage<Storage>();
+    if (thread_idx() == 0) {
+      name_barrier(storage.full, "full");
+      storage.full.init(1);
+      fence_mbarrier_init();
+    }
+    syncthreads();
+    for (int tile = 0; tile < params.tiles; ++tile) {
+      const int32_t first = thread_idx() == 0 ? 1 : 0;
+      storage.full.arrive_expect_tx_if(first, storage.tile.bytes());
+      tma_load<2>(first, storage.tile.data(), params.in, {0, tile * kRows}, storage.full);
+      storage.full.wait(static_cast<uint32_t>(tile) & 1U);
+      for (int i = thread_idx(); i < kRows * kColumns; i += kThreads) {
+        const SharedPtr<uint16_t> element = storage.tile.at(i);
+        store(element, static_cast<uint16_t>(load(element) + 1));
+      }
+      fence_proxy_async_shared();
+      syncthreads();
+      if (first != 0) {
+        tma_store<2>(first, params.out, {0, tile * kRows}, storage.tile.data());
+        bulk_commit_group();
+        bulk_wait_group_read<0>();
+      }
+    }
+  }
+};
+
+TensorMap map_of(uint16_t* data, int rows, Swizzle swizzle) {
+  return {.type = TensorMapType::kU16,
+          .rank = 2,
+          .address = reinterpret_cast<uint64_t>(data),
+          .dims = {kColumns, static_cast<uint64_t>(rows)},
+          .strides_bytes = {kColumns * 2},
+          .box = {kColumns, kRows},
+          .swizzle = swizzle};
+}
+
+struct AddOneRun {
+  Result result;
+  bool is_right = true;
+};
+
+AddOneRun run_add_one(Options options) {
+  constexpr int kTiles = 3, kValidRows = kTiles * kRows - 5;  // the last tile hangs over
+  std::vector<uint16_t> in(kValidRows * kColumns), out(in.size(), 0xdead);
+  std::iota(in.begin(), in.end(), uint16_t{1});
+  AddOneRun run;
+  run.result = launch<AddOne>(
+      shape_of<AddOne>("add_one", {1}),
+      {map_of(in.data(), kValidRows, Swizzle::k128B),
+       map_of(out.data(), kValidRows, Swizzle::k128B), kTiles},
+      {input("in", in.data(), in.size()), output("out", out.data(), out.size())}, options);
+  for (size_t i = 0; i < in.size(); ++i)
+    run.is_right = run.is_right && out[i] == uint16_t(in[i] + 1);
+  return run;
+}
+
+TEST(Copies, tiles_go_in_and_out_in_every_mode_over_100_seeds) {
+  for (const Mode mode : kModes) {
+    for (uint64_t seed = 1; seed <= 100; ++seed) {
+      const AddOneRun run = run_add_one({.mode = mode, .seed = seed});
+      ASSERT_TRUE(run.result.is_clean()) << name(mode) << '\n' << to_string(run.result.reports[0]);
+      ASSERT_TRUE(run.is_right) << name(mode) << " seed " << seed;
+    }
+  }
+}
+
+TEST(Copies, every_synchronisation_left_out_is_noticed) {
+  MutationSites sites;
+  run_add_one({.mutation = &sites});
+  ASSERT_GE(sites.sites().size(), 9U);
+  for (size_t site = 0; site < sites.sites().size(); ++site) {
+    bool is_noticed = false;
+    for (uint64_t seed = 1; seed <= 20 && !is_noticed; ++seed) {
+      sites.drop(static_cast<int>(site));
+      const AddOneRun run =
+          run_add_one({.mode = kModes[seed % 4], .seed = seed, .mutation = &sites});
+      is_noticed = !run.result.is_clean() || !run.is_right;
+    }
+    EXPECT_TRUE(is_noticed) << sites.sites()[site].primitive << " line "
+                            << sites.sites()[site].line;
+  }
+}
+
+TEST(Copies, a_missing_proxy_fence_is_named) {
+  MutationSites sites;
+  run_add_one({.mutation = &sites});
+  for (size_t site = 0; site < sites.sites().size(); ++site) {
+    if (sites.sites()[site].primitive != "fence_proxy_async_shared") continue;
+    sites.drop(static_cast<int>(site));
+    const AddOneRun run = run_add_one({.mutation = &sites});
+    ASSERT_FALSE(run.result.is_clean());
+    const std::string text = to_string(run.result.reports[0]);
+    EXPECT_NE(text.find("fence_proxy_async is missing"), std::string::npos) << text;
+    EXPECT_NE(text.find("tma_store"), std::string::npos) << text;
+    return;
+  }
+  FAIL() << "the kernel has no proxy fence";
+}
+
+// cp.async by all threads, with a group in flight while the other is read.
+struct Gather {
+  struct Params {
+    const uint32_t* in;
+    uint32_t* out;
+    int tiles;
+  };
+  struct Storage {
+    SharedArray<uint32_t, 2 * 256> tile;  // [2 stages, 64 threads, 4 words]
+  };
+  static constexpr int kThreads = 64;
+
+  static PAGODA_DEVICE void fetch(const Params& params, Storage& storage, int tile) {
+    // The last tile has half of its bytes; the rest is zero.
+    const int32_t valid = tile == params.tiles - 1 ? 8 : 16;
+    cp_async<16>(storage.tile.at(tile % 2 * 256 + thread_idx() * 4),
+                 params.in + tile * 256 + thread_idx() * 4, valid);
+    cp_async_commit();
+  }
+  static PAGODA_DEVICE void run(const Params& params) {
+    auto& storage = shared_storage<Storage>();
+    fetch(params, storage, 0);
+    for (int tile = 0; tile < params.tiles; ++tile) {
+      if (tile + 1 < params.tiles) {
+        fetch(params, storage, tile + 1);
+        cp_async_wait<1>();
+      } else {
+        cp_async_wait<0>();
+      }
+      syncthreads();
+      for (int i = thread_idx(); i < 256; i += kThreads) {
+        store(params.out + tile * 256 + i, load(storage.tile.at(tile % 2 * 256 + 255 - i)));
+      }
+      syncthreads();
+    }
+  }
+};
+
+AddOneRun run_gather(Options options) {
+  constexpr int kTiles = 4;
+  std::vector<uint32_t> in(kTiles * 256), out(in.size(), 0xdead);
+  std::iota(in.begin(), in.end(), 1U);
+  AddOneRun run;
+  run.result = launch<Gather>(
+      shape_of<Gather>("gather", {1}), {in.data(), out.data(), kTiles},
+      {input("in", in.data(), in.size()), output("out", out.data(), out.size())}, options);
+  for (size_t i = 0; i < in.size(); ++i) {
+    const size_t source = i / 256 * 256 + 255 - i % 256;
+    const bool is_filled = i / 256 == kTiles - 1 && source % 4 >= 2;
+    run.is_right = run.is_right && out[i] == (is_filled ? 0 : in[source]);
+  }
+  return run;
+}
+
+TEST(Copies, thread_copies_arrive_in_every_mode_over_100_seeds) {
+  for (const Mode mode : kModes) {
+    for (uint64_t seed = 1; seed <= 100; ++seed) {
+      const AddOneRun run = run_gather({.mode = mode, .seed = seed});
+      ASSERT_TRUE(run.result.is_clean()) << name(mode) << '\n' << to_string(run.result.reports[0]);
+      ASSERT_TRUE(run.is_right) << name(mode) << " seed " << seed;
+    }
+  }
+}
+
+TEST(Copies, every_synchronisation_of_thread_copies_left_out_is_noticed) {
+  MutationSites sites;
+  run_gather({.mutation = &sites});
+  ASSERT_GE(sites.sites().size(), 5U);
+  for (size_t site = 0; site < sites.sites().size(); ++site) {
+    bool is_noticed = false;
+    for (uint64_t seed = 1; seed <= 20 && !is_noticed; ++seed) {
+      sites.drop(static_cast<int>(site));
+      const AddOneRun run =
+          run_gather({.mode = kModes[seed % 4], .seed = seed, .mutation = &sites});
+      is_noticed = !run.result.is_clean() || !run.is_right;
+    }
+    EXPECT_TRUE(is_noticed) << sites.sites()[site].primitive << " line "
+                            << sites.sites()[site].line;
+  }
+}
+
+}  // namespace
+}  // namespace pagoda
