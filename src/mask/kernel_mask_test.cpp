@@ -80,7 +80,8 @@ TEST(BitsMask, keeps_the_set_bits_of_the_interval) {
                          .first_row = 4,
                          .num_rows = 16};
       expect_elements(mask, tile, 0, [&](int32_t row, int32_t k) {
-        const uint32_t word = words[static_cast<size_t>(5 + row * words_per_row + k / 32)];
+        const int32_t index = 5 + row * words_per_row + k / 32;
+        const uint32_t word = words[static_cast<size_t>(index)];
         return bit(word, k % 32) && rule.visible(tile.position(row), seqlen_kv).contains(k);
       });
       if (HasFatalFailure()) return;
@@ -129,8 +130,8 @@ TEST(AdditiveMask, adds_the_materialised_bias_in_log2_units) {
   bias[7] = -std::numeric_limits<float>::infinity();
   const AdditiveMask mask{.interval = {.rule = {.right = 0}},
                           .data = bias.data(),
-                          .sequence_stride = kHeads * kRows * kKeys,
-                          .head_stride = kRows * kKeys,
+                          .sequence_stride = int64_t{kHeads} * kRows * kKeys,
+                          .head_stride = int64_t{kRows} * kKeys,
                           .row_stride = kKeys};
   static_assert(AdditiveMask::kRewritesScores);
   for (const int32_t sequence : {0, 1}) {
@@ -144,9 +145,8 @@ TEST(AdditiveMask, adds_the_materialised_bias_in_log2_units) {
       for (int32_t row = 0; row < kRows; ++row) {
         const AdditiveRow view = mask.row(tile, row, head);
         for (int32_t k = 0; k < kKeys; ++k) {
-          const size_t index =
-              static_cast<size_t>(((sequence * kHeads + head) * kRows + row) * kKeys + k);
-          const double expected = 0.75 + double{bias[index]} / std::log(2.0);
+          const int32_t index = ((sequence * kHeads + head) * kRows + row) * kKeys + k;
+          const double expected = 0.75 + double{bias[static_cast<size_t>(index)]} / std::log(2.0);
           if (std::isinf(expected)) {
             ASSERT_EQ(view.rewrite(k, 0.75F), -std::numeric_limits<float>::infinity());
           } else {
@@ -176,8 +176,8 @@ TEST(AdditiveMask, adds_the_relative_bias_within_its_extent) {
         const int32_t distance = k - q;
         double expected = 0.5;
         if (distance >= -kExtent && distance <= kExtent) {
-          expected += double{table[static_cast<size_t>(head * kEntries + distance + kExtent)]} /
-                      std::log(2.0);
+          const int32_t index = head * kEntries + distance + kExtent;
+          expected += double{table[static_cast<size_t>(index)]} / std::log(2.0);
         }
         ASSERT_NEAR(view.rewrite(k, 0.5F), expected, 1e-5) << "q " << q << " k " << k;
       }

@@ -1,0 +1,31 @@
+// exp2 on the multiply-add pipe, for the share of the probabilities that would otherwise queue for
+// the one special-function unit of a GPU.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "core/target.hpp"
+
+namespace pagoda::softmax {
+
+// 2^x for x <= 127, relative error below 1.02e-4 for x >= -126 (finer than bf16 and fp16 resolve);
+// exact at integers, so the largest key of a row has P = 1. Exactly 0 for x <= -127 and -infinity.
+// NaN stays NaN on the host; on a GPU, whose NaN has all bits set, it may become the largest float.
+//
+// Adding 1.5 * 2^23 rounds x to the nearest integer and leaves it in the low bits; a cubic covers
+// the rest in [-0.5, 0.5] (minimax in relative error, constant term 1, fitted by Lawson's
+// iteration in double precision).
+[[nodiscard]] PAGODA_HOST_DEVICE float exp2_polynomial(float x) {
+  constexpr float kRound = 12582912.0F;
+  x = x < -127.0F ? -127.0F : x;
+  const float rounded = x + kRound;
+  const float f = x - (rounded - kRound);
+  float p = 0.0550089498F * f + 0.242211061F;
+  p = p * f + 0.693282936F;
+  p = p * f + 1.0F;
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(p) +
+                              (std::bit_cast<uint32_t>(rounded) << 23U));
+}
+
+}  // namespace pagoda::softmax

@@ -1,0 +1,134 @@
+// Online softmax of one row, in the exp2 domain: scores come in log2 units (score * log2 e), the
+// sums are kept relative to a power of two, the pivot. No tile, thread or memory here.
+//
+// A row without keys ends with O = 0 and LSE = -infinity, or with the sink where there is one. A
+// NaN or +infinity among the scores makes the sum NaN: bad data must show.
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "core/target.hpp"
+
+namespace pagoda::softmax {
+
+inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+inline constexpr float kLog2e = 1.44269504F;
+inline constexpr float kLn2 = 0.693147181F;
+
+// sum = the sum of 2^(score - pivot) over the keys so far; O is relative to the same pivot, not
+// normalised. What partial results of a row carry from one CTA or worker to another. A part whose
+// O is normalised and whose LSE is known is {LSE in log2 units, 1}.
+struct Sums {
+  float pivot = kMinusInfinity;  // -infinity: no key yet
+  float sum = 0;
+
+  [[nodiscard]] PAGODA_HOST_DEVICE bool has_keys() const { return sum != 0; }  // NaN counts
+};
+
+// When a maximum that grows moves the pivot. Moving it costs a pass over O, so it waits until the
+// maximum is more than -kThreshold above: P then grows to 2^(kBias - kThreshold) instead of
+// 2^kBias. P is lifted by kBias so that a narrow type keeps more of the small ones; row sum and
+// P V contain the same lifted P, and the lift cancels.
+struct RescaleAlways {
+  static constexpr float kThreshold = 0;
+  static constexpr float kBias = 0;
+};
+struct RescaleLazily {  // 16-bit P
+  static constexpr float kThreshold = -8;
+  static constexpr float kBias = 0;
+};
+struct RescaleLazilyFp8 {  // e4m3 P: at most 2^8 = 256, below 448 where e4m3 saturates
+  static constexpr float kThreshold = -2;
+  static constexpr float kBias = 6;
+};
+
+// A row through its tiles. For every tile:
+//   float factor = row.begin_tile(tile_max, vote(row.wants_rescale(tile_max)));
+//   O *= factor;  P = 2^(score + row.offset());  row.add(sum of P);  O += P V
+// The vote may be any "or" over rows that share the pass over O (a warp, a warpgroup): a pivot may
+// move before it has to.
+template <typename Rule>
+class OnlineRow {
+ public:
+  [[nodiscard]] PAGODA_HOST_DEVICE bool wants_rescale(float tile_max) const {
+    return pivot_ - grown(tile_max) < Rule::kThreshold;  // false where both are -infinity
+  }
+  // Returns the factor for O, which is 1 where the pivot stays.
+  PAGODA_HOST_DEVICE float begin_tile(float tile_max, bool rescales) {
+    max_ = grown(tile_max);
+    if (!rescales || max_ == pivot_) return 1;
+    const float factor = pivot_ == kMinusInfinity ? 1.0F : ::exp2f(pivot_ - max_);
+    sum_ *= factor;
+    pivot_ = max_;
+    return factor;
+  }
+  // P = 2^(score + offset); with a linear map from products, one fma before the exp2. Finite before
+  // the first key, so that hidden scores of -infinity give 0 and not NaN.
+  [[nodiscard]] PAGODA_HOST_DEVICE float offset() const {
+    return Rule::kBias - (pivot_ == kMinusInfinity ? 0.0F : pivot_);
+  }
+  PAGODA_HOST_DEVICE void add(float sum_of_p) { sum_ += sum_of_p; }
+
+  [[nodiscard]] PAGODA_HOST_DEVICE Sums sums() const { return {pivot_ - Rule::kBias, sum_}; }
+  // The largest score so far, in log2 units; the pivot may lag behind it.
+  [[nodiscard]] PAGODA_HOST_DEVICE float max() const { return max_; }
+
+ private:
+  [[nodiscard]] PAGODA_HOST_DEVICE float grown(float tile_max) const {
+    return tile_max > max_ ? tile_max : max_;
+  }
+
+  float pivot_ = kMinusInfinity;
+  float max_ = kMinusInfinity;
+  float sum_ = 0;
+};
+
+// Two disjoint sets of keys as one: O = a * O_a + b * O_b. An operand of weight 0 must not be read:
+// its O may never have been written.
+struct Merged {
+  Sums sums;
+  float a = 0;
+  float b = 0;
+};
+[[nodiscard]] PAGODA_HOST_DEVICE Merged merge(Sums a, Sums b) {
+  if (!b.has_keys()) return {a, a.has_keys() ? 1.0F : 0.0F, 0};
+  const float pivot = a.pivot > b.pivot ? a.pivot : b.pivot;
+  // A NaN sum reaches the result whatever its pivot is.
+  const float weight_a =
+      a.pivot == kMinusInfinity ? (a.has_keys() ? 1.0F : 0.0F) : ::exp2f(a.pivot - pivot);
+  const float weight_b = b.pivot == kMinusInfinity ? 1.0F : ::exp2f(b.pivot - pivot);
+  return {{pivot, a.sum * weight_a + b.sum * weight_b}, weight_a, weight_b};
+}
+
+// The end of a row, after every part of its keys is merged: the sink enters here, and only here.
+struct RowEnd {
+  float o_factor = 0;          // O * o_factor is the output; 0: write zeros, do not read O
+  float lse = kMinusInfinity;  // natural logarithm of the denominator, sink included
+};
+// `sink`: a natural logit that joins the denominator only; -infinity = none. `value_scale`: what V
+// was divided by when it was quantised.
+[[nodiscard]] PAGODA_HOST_DEVICE RowEnd finish(Sums sums, float sink, float value_scale) {
+  float pivot = sums.pivot;
+  float sum = sums.sum;
+  float weight = 1;  // of the sums so far, once the sink may have moved the pivot
+  if (sink != kMinusInfinity) {
+    const float exponent = sink * kLog2e;
+    if (exponent > pivot) pivot = exponent;
+    if (sums.pivot != kMinusInfinity) weight = ::exp2f(sums.pivot - pivot);
+    sum = sum * weight + ::exp2f(exponent - pivot);
+  }
+  RowEnd end;
+  if (sums.has_keys()) end.o_factor = weight * value_scale / sum;
+  if (sum != 0) end.lse = (pivot + ::log2f(sum)) * kLn2;
+  return end;
+}
+
+// The row maximum that the API returns: natural, sink included. `max` in log2 units.
+[[nodiscard]] PAGODA_HOST_DEVICE float finish_max(float max, float sink) {
+  const float exponent = sink == kMinusInfinity ? kMinusInfinity : sink * kLog2e;
+  const float largest = exponent > max ? exponent : max;
+  return largest == kMinusInfinity ? kMinusInfinity : largest * kLn2;
+}
+
+}  // namespace pagoda::softmax
