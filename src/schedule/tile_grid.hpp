@@ -1,0 +1,104 @@
+// TileGrid: the query tiles of a call as one range of integers, decoded on the device. Its size
+// follows from shapes alone, so that a launch needs no length that lives on the device.
+#pragma once
+
+#include <cstdint>
+
+#include "core/target.hpp"
+
+namespace pagoda::schedule {
+
+struct TileCoord {
+  int32_t sequence = 0;
+  int32_t head = 0;  // of KV where a tile packs the query heads of a group, else of Q
+  int32_t tile = 0;  // of the sequence
+  int32_t split = 0;
+  int32_t first_row = 0;
+  int32_t num_rows = 0;
+
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool exists() const { return num_rows > 0; }
+};
+
+enum class TileOrder : uint8_t {
+  kRowsFastest,   // tiles of one head together: its K and V stay in L2
+  kLongestFirst,  // causal: the last rows see the most keys, and what starts last should be short
+};
+
+// Entries [0, size()), one per tile of `tile_rows` rows, head and split. With two CTAs per tile (a
+// pair), an index is that of the pair.
+//
+// Ragged: sequence b owns the entries from cu_rows[b] / tile_rows + b on (times heads and splits).
+// That is never less than its tiles need, at most one more, and is found by bisection: no array of
+// tile counts has to be prepared. What is left over is a tile that does not exist.
+struct TileGrid {
+  int32_t batch = 0;
+  int32_t num_heads = 0;
+  int32_t tile_rows = 0;
+  int32_t rows = 0;                  // ragged: of all sequences together; padded: of each
+  const int32_t* cu_rows = nullptr;  // [batch + 1], null = padded
+  int32_t num_splits = 1;
+  TileOrder order = TileOrder::kRowsFastest;
+
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t size() const {
+    const int32_t tiles = cu_rows != nullptr ? rows / tile_rows + batch : padded_tiles() * batch;
+    return tiles * num_heads * num_splits;
+  }
+  // Splits of one tile stand next to each other in every order.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileCoord at(int32_t index) const {
+    if (index < 0 || index >= size()) return {};
+    const int32_t unit = index / num_splits;
+    TileCoord coord = cu_rows != nullptr ? ragged(unit) : padded(unit);
+    coord.split = index % num_splits;
+    return coord;
+  }
+
+ private:
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t padded_tiles() const {
+    return rows == 0 ? 0 : (rows - 1) / tile_rows + 1;
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t first_entry(int32_t sequence) const {
+    return cu_rows[sequence] / tile_rows + sequence;
+  }
+
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileCoord padded(int32_t unit) const {
+    const int32_t tiles = padded_tiles();
+    if (order == TileOrder::kRowsFastest) {
+      const int32_t column = unit / tiles;
+      return coord(column / num_heads, column % num_heads, unit % tiles, rows);
+    }
+    const int32_t column = unit % (num_heads * batch);
+    const int32_t tile = tiles - 1 - unit / (num_heads * batch);
+    return coord(column / num_heads, column % num_heads, tile, rows);
+  }
+
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileCoord ragged(int32_t unit) const {
+    // The last sequence whose entries start at or before the unit's.
+    const int32_t entry = unit / num_heads;
+    int32_t sequence = 0;
+    for (int32_t past = batch; past - sequence > 1;) {
+      const int32_t middle = sequence + (past - sequence) / 2;
+      if (first_entry(middle) <= entry) {
+        sequence = middle;
+      } else {
+        past = middle;
+      }
+    }
+    const int32_t length = cu_rows[sequence + 1] - cu_rows[sequence];
+    const int32_t entries = first_entry(sequence + 1) - first_entry(sequence);
+    const int32_t rest = unit - first_entry(sequence) * num_heads;
+    if (rest >= entries * num_heads) return {};  // past the last sequence
+    if (order == TileOrder::kRowsFastest) {
+      return coord(sequence, rest / entries, rest % entries, length);
+    }
+    return coord(sequence, rest % num_heads, entries - 1 - rest / num_heads, length);
+  }
+
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileCoord coord(int32_t sequence, int32_t head,
+                                                             int32_t tile, int32_t length) const {
+    const int32_t left = length - tile * tile_rows;
+    const int32_t num_rows = left < tile_rows ? (left < 0 ? 0 : left) : tile_rows;
+    return {sequence, head, tile, 0, tile * tile_rows, num_rows};
+  }
+};
+
+}  // namespace pagoda::schedule

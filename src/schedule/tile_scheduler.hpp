@@ -1,0 +1,104 @@
+// Tile schedulers: which tiles of a grid a CTA computes, one after the other. The same loop with
+// each of them:
+//
+//   for (TileCoord tile; scheduler.next(tile);) { ... }
+//
+// Every role of a kernel that can compute the sequence runs its own copy; with a queue only one
+// thread may draw, and passes index() on, which grid.at() decodes.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <utility>
+
+#include "core/target.hpp"
+#include "schedule/tile_grid.hpp"
+
+namespace pagoda::schedule {
+
+template <typename S>
+concept TileScheduler = requires(S& scheduler, TileCoord& tile) {
+  { scheduler.next(tile) } -> std::same_as<bool>;                 // false: no more, now and ever
+  { std::as_const(scheduler).index() } -> std::same_as<int32_t>;  // of the tile that next() gave
+};
+
+// One CTA per entry of the grid: the hardware schedules.
+class TransientScheduler {
+ public:
+  PAGODA_HOST_DEVICE constexpr TransientScheduler(const TileGrid& grid, int32_t cta)
+      : grid_(grid), index_(cta) {}
+
+  PAGODA_HOST_DEVICE constexpr bool next(TileCoord& tile) {
+    if (is_done_) return false;
+    is_done_ = true;
+    tile = grid_.at(index_);
+    return tile.exists();
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t index() const { return index_; }
+
+ private:
+  TileGrid grid_;
+  int32_t index_;
+  bool is_done_ = false;
+};
+
+// A fixed number of CTAs; CTA i takes entries i, i + num_ctas, ...
+class PersistentScheduler {
+ public:
+  PAGODA_HOST_DEVICE constexpr PersistentScheduler(const TileGrid& grid, int32_t cta,
+                                                   int32_t num_ctas)
+      : grid_(grid), next_(cta), num_ctas_(num_ctas) {}
+
+  PAGODA_HOST_DEVICE constexpr bool next(TileCoord& tile) {
+    while (next_ < grid_.size()) {
+      index_ = next_;
+      next_ += num_ctas_;
+      tile = grid_.at(index_);
+      if (tile.exists()) return true;
+    }
+    return false;
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t index() const { return index_; }
+
+ private:
+  TileGrid grid_;
+  int32_t next_;
+  int32_t num_ctas_;
+  int32_t index_ = 0;
+};
+
+// Draws numbers 0, 1, 2, ... that all CTAs share: an atomic counter that starts at zero.
+template <typename C>
+concept TileCounter = requires(C& counter) {
+  { counter() } -> std::same_as<int32_t>;
+};
+
+// A fixed number of CTAs that take the next entry whenever they are free. CTA i starts with entry
+// i, without an atomic; the counter hands out those from num_ctas on.
+template <TileCounter Counter>
+class QueuedScheduler {
+ public:
+  PAGODA_HOST_DEVICE constexpr QueuedScheduler(const TileGrid& grid, int32_t cta, int32_t num_ctas,
+                                               Counter counter)
+      : grid_(grid), index_(cta), num_ctas_(num_ctas), counter_(counter) {}
+
+  PAGODA_HOST_DEVICE constexpr bool next(TileCoord& tile) {
+    while (index_ < grid_.size()) {
+      if (has_started_) index_ = num_ctas_ + counter_();
+      has_started_ = true;
+      tile = grid_.at(index_);
+      if (tile.exists()) return true;
+    }
+    return false;
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t index() const { return index_; }
+
+ private:
+  TileGrid grid_;
+  int32_t index_;
+  int32_t num_ctas_;
+  Counter counter_;
+  bool has_started_ = false;
+};
+
+}  // namespace pagoda::schedule

@@ -1,0 +1,210 @@
+// Every tile is computed exactly once, whoever schedules, over random batches.
+#include "schedule/tile_scheduler.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <map>
+#include <random>
+#include <tuple>
+#include <vector>
+
+namespace pagoda::schedule {
+namespace {
+
+struct Batch {
+  std::vector<int32_t> cu_rows;  // empty = padded
+  TileGrid grid;
+};
+
+Batch random_batch(std::mt19937& rng) {
+  const auto below = [&](uint32_t n) { return static_cast<int32_t>(rng() % n); };
+  Batch batch;
+  TileGrid& grid = batch.grid;
+  grid.batch = 1 + below(40);
+  grid.num_heads = 1 + below(5);
+  grid.tile_rows = 1 + below(130);
+  grid.num_splits = below(3) == 0 ? 1 + below(4) : 1;
+  grid.order = below(2) == 0 ? TileOrder::kRowsFastest : TileOrder::kLongestFirst;
+  if (below(3) == 0) {
+    grid.rows = below(500);
+    return batch;
+  }
+  batch.cu_rows.push_back(0);
+  for (int32_t b = 0; b < grid.batch; ++b) {
+    const int32_t kind = below(4);  // many empty and many single rows
+    batch.cu_rows.push_back(batch.cu_rows.back() + (kind == 0 ? 0 : kind == 1 ? 1 : below(400)));
+  }
+  grid.rows = batch.cu_rows.back();
+  grid.cu_rows = batch.cu_rows.data();
+  return batch;
+}
+
+int32_t rows_of(const Batch& batch, int32_t sequence) {
+  if (batch.cu_rows.empty()) return batch.grid.rows;
+  const auto b = static_cast<size_t>(sequence);
+  return batch.cu_rows[b + 1] - batch.cu_rows[b];
+}
+
+class Seen {
+ public:
+  void add(const Batch& batch, const TileCoord& tile) {
+    ASSERT_TRUE(tile.exists());
+    ASSERT_EQ(tile.first_row, tile.tile * batch.grid.tile_rows);
+    ASSERT_EQ(tile.num_rows,
+              std::min(batch.grid.tile_rows, rows_of(batch, tile.sequence) - tile.first_row));
+    ++count_[{tile.sequence, tile.head, tile.tile, tile.split}];
+  }
+  void expect_all_once(const Batch& batch) const {
+    size_t tiles = 0;
+    for (int32_t b = 0; b < batch.grid.batch; ++b) {
+      const int32_t rows = rows_of(batch, b);
+      const int32_t needed = (rows + batch.grid.tile_rows - 1) / batch.grid.tile_rows;
+      for (int32_t h = 0; h < batch.grid.num_heads; ++h) {
+        for (int32_t t = 0; t < needed; ++t) {
+          for (int32_t s = 0; s < batch.grid.num_splits; ++s, ++tiles) {
+            const auto found = count_.find({b, h, t, s});
+            ASSERT_NE(found, count_.end()) << b << " " << h << " " << t << " " << s;
+            ASSERT_EQ(found->second, 1);
+          }
+        }
+      }
+    }
+    ASSERT_EQ(count_.size(), tiles);  // and no others
+  }
+
+ private:
+  std::map<std::tuple<int32_t, int32_t, int32_t, int32_t>, int> count_;
+};
+
+TEST(TransientScheduler, gives_every_tile_once) {
+  std::mt19937 rng(1);
+  for (int i = 0; i < 300; ++i) {
+    const Batch batch = random_batch(rng);
+    Seen seen;
+    for (int32_t cta = 0; cta < batch.grid.size() + 3; ++cta) {
+      TransientScheduler scheduler(batch.grid, cta);
+      for (TileCoord tile; scheduler.next(tile);) seen.add(batch, tile);
+    }
+    seen.expect_all_once(batch);
+    if (HasFatalFailure()) FAIL() << "case " << i;
+  }
+}
+
+TEST(PersistentScheduler, gives_every_tile_once_for_any_number_of_ctas) {
+  std::mt19937 rng(2);
+  for (int i = 0; i < 300; ++i) {
+    const Batch batch = random_batch(rng);
+    const auto ctas = static_cast<int32_t>(1 + rng() % 200);
+    Seen seen;
+    for (int32_t cta = 0; cta < ctas; ++cta) {
+      PersistentScheduler scheduler(batch.grid, cta, ctas);
+      for (TileCoord tile; scheduler.next(tile);) {
+        seen.add(batch, tile);
+        ASSERT_EQ(scheduler.index() % ctas, cta);
+      }
+      TileCoord tile;
+      ASSERT_FALSE(scheduler.next(tile));
+    }
+    seen.expect_all_once(batch);
+    if (HasFatalFailure()) FAIL() << "case " << i;
+  }
+}
+
+struct SharedCounter {
+  int32_t* value;
+  int32_t operator()() const { return (*value)++; }
+};
+
+TEST(QueuedScheduler, gives_every_tile_once_in_any_interleaving) {
+  std::mt19937 rng(3);
+  for (int i = 0; i < 300; ++i) {
+    const Batch batch = random_batch(rng);
+    const auto ctas = static_cast<int32_t>(1 + rng() % 60);
+    int32_t counter = 0;
+    using Queued = QueuedScheduler<SharedCounter>;
+    static_assert(TileScheduler<Queued> && TileScheduler<TransientScheduler> &&
+                  TileScheduler<PersistentScheduler>);
+    std::vector<Queued> running;
+    running.reserve(static_cast<size_t>(ctas));
+    for (int32_t cta = 0; cta < ctas; ++cta) {
+      running.emplace_back(batch.grid, cta, ctas, SharedCounter{&counter});
+    }
+    Seen seen;
+    while (!running.empty()) {
+      const size_t who = rng() % running.size();
+      TileCoord tile;
+      if (running[who].next(tile)) {
+        seen.add(batch, tile);
+        // What a role is told through shared memory is enough.
+        const TileCoord told = batch.grid.at(running[who].index());
+        ASSERT_EQ(told.first_row, tile.first_row);
+        ASSERT_EQ(told.sequence, tile.sequence);
+        ASSERT_EQ(told.head, tile.head);
+        ASSERT_EQ(told.split, tile.split);
+        continue;
+      }
+      ASSERT_FALSE(running[who].next(tile));  // once done, done
+      running.erase(running.begin() + static_cast<std::ptrdiff_t>(who));
+    }
+    seen.expect_all_once(batch);
+    if (HasFatalFailure()) FAIL() << "case " << i;
+  }
+}
+
+TEST(TileGrid, ragged_size_is_bounded_by_the_shapes_alone) {
+  std::mt19937 rng(4);
+  for (int i = 0; i < 200; ++i) {
+    Batch batch = random_batch(rng);
+    if (batch.cu_rows.empty()) continue;
+    const TileGrid& grid = batch.grid;
+    int32_t tiles = 0;
+    for (int32_t b = 0; b < grid.batch; ++b) {
+      tiles += (rows_of(batch, b) + grid.tile_rows - 1) / grid.tile_rows;
+    }
+    const int32_t units = grid.num_heads * grid.num_splits;
+    ASSERT_GE(grid.size(), tiles * units);
+    ASSERT_LE(grid.size(), (tiles + grid.batch) * units);
+    // Rows past the last sequence belong to nobody.
+    TileGrid longer = grid;
+    longer.rows += 1000;
+    for (int32_t index = grid.size(); index < longer.size(); ++index) {
+      ASSERT_FALSE(longer.at(index).exists());
+    }
+  }
+}
+
+TEST(TileGrid, longest_first_takes_the_last_rows_of_every_head_first) {
+  TileGrid grid{.batch = 3,
+                .num_heads = 2,
+                .tile_rows = 64,
+                .rows = 64 * 5 - 1,
+                .order = TileOrder::kLongestFirst};
+  ASSERT_EQ(grid.size(), 30);
+  for (int32_t index = 1; index < 30; ++index) {
+    ASSERT_LE(grid.at(index).tile, grid.at(index - 1).tile);
+  }
+  EXPECT_EQ(grid.at(0).tile, 4);
+  EXPECT_EQ(grid.at(0).num_rows, 63);
+  const std::vector<int32_t> cu_rows = {0, 640, 700};
+  grid.batch = 2;
+  grid.rows = 700;
+  grid.cu_rows = cu_rows.data();
+  for (int32_t index = 1; index < grid.size(); ++index) {
+    const TileCoord before = grid.at(index - 1), now = grid.at(index);
+    if (before.exists() && now.exists() && now.sequence == before.sequence) {
+      ASSERT_LE(now.tile, before.tile);
+    }
+  }
+}
+
+TEST(TileGrid, rows_fastest_keeps_the_tiles_of_a_head_together) {
+  const TileGrid grid{.batch = 2, .num_heads = 3, .tile_rows = 16, .rows = 64};
+  for (int32_t index = 0; index < grid.size(); ++index) {
+    const TileCoord tile = grid.at(index);
+    ASSERT_EQ((tile.sequence * 3 + tile.head) * 4 + tile.tile, index);
+  }
+}
+
+}  // namespace
+}  // namespace pagoda::schedule
