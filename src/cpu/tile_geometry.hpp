@@ -32,8 +32,8 @@ struct TileGeometry {
   [[nodiscard]] int64_t k_panel_words() const { return int64_t{depth_words()} * kPanel; }
 };
 
-// Q and O of a work item take at most half of a 1 MiB L2, a tile of K and V a quarter; the scores
-// of one row group (32 x 256 fp32) stay in L1.
+// Q and O of a work item take at most 0.6 of a 1 MiB L2, a tile of K and V a quarter; the scores of
+// one row group (32 x 256 fp32) stay in L1.
 [[nodiscard]] inline TileGeometry make_tile_geometry(const core::Problem& problem,
                                                      const TileOps& ops) {
   TileGeometry g;
@@ -42,7 +42,7 @@ struct TileGeometry {
   g.columns = core::align_up(problem.head_dim_vo, ops.column_align);
   const int32_t row_bytes = g.depth * g.element_bytes + g.columns * 4;
   const int32_t key_bytes = (g.depth + g.columns) * g.element_bytes;
-  g.max_rows = std::clamp(core::align_down((400 << 10) / row_bytes, kRowGroup), kRowGroup, 512);
+  g.max_rows = std::clamp(core::align_down((600 << 10) / row_bytes, kRowGroup), kRowGroup, 512);
   const int32_t most_keys = problem.head_dim_qk > 64 ? 256 : 128;
   g.tile_keys = std::clamp(core::align_down((256 << 10) / key_bytes, 32), 64, most_keys);
   int64_t end = 0;

@@ -23,6 +23,7 @@ constexpr int32_t kColdTileKeys = 128;
 constexpr int32_t kPanelGap = kPanel;
 // How far ahead of their use rows are asked for.
 constexpr int32_t kAheadBytes = 8 << 10;
+constexpr int32_t kQueryRowsAhead = 8;
 constexpr float kNoKey = -std::numeric_limits<float>::infinity();
 
 static_assert(static_cast<int>(DType::kF32) == kElementF32);
@@ -35,6 +36,14 @@ int element(DType dtype) { return static_cast<int>(dtype); }
 
 const void* at(const void* base, DType dtype, int64_t index) {
   return static_cast<const std::byte*>(base) + index * size_bytes(dtype);
+}
+
+// Asks for the lines of a row that will be read, or written: rows of one head are far apart.
+template <bool ForWrite>
+void prefetch(const void* row, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) {
+    __builtin_prefetch(static_cast<const std::byte*>(row) + i, ForWrite ? 1 : 0);
+  }
 }
 
 // Addresses of keys [first, first + count): runs of a constant stride, a page at a time.
@@ -121,6 +130,11 @@ void TileWorker::begin_item(const schedule::WorkItem& item, int32_t kv_head) {
       hi_[r] = hi_[r - 1];
     }
     const int64_t offset = problem_.row_offset(problem_.q, b, token(row), q_head(row));
+    if (const int32_t later = row + kQueryRowsAhead; later < rows_) {
+      prefetch<false>(at(problem_.q.data, problem_.q.dtype,
+                         problem_.row_offset(problem_.q, b, token(later), q_head(later))),
+                      problem_.head_dim_qk * size_bytes(problem_.q.dtype));
+    }
     ops_.pack_q(q_ + row * q_row_bytes, at(problem_.q.data, problem_.q.dtype, offset),
                 element(problem_.q.dtype), problem_.head_dim_qk, g_.depth);
   }
@@ -148,9 +162,9 @@ void TileWorker::load_tile(int32_t first_key, int32_t count) {
   gather_rows(p, p.k, item_->sequence, kv_head_, first_key, count, k_rows);
   gather_rows(p, p.v, item_->sequence, kv_head_, first_key, count, v_rows);
   gather_rows(p, p.k, item_->sequence, kv_head_, next_key, next, v_rows + count);
-  const auto ahead = [this](DType dtype, int32_t width) {
+  const auto ahead = [](DType dtype, int32_t width) {
     const auto row_bytes = static_cast<int32_t>(size_bytes(dtype)) * width;
-    return is_cold_ ? std::clamp(kAheadBytes / row_bytes, 1, kMaxRowsAhead) : 0;
+    return std::clamp(kAheadBytes / row_bytes, 1, kMaxRowsAhead);
   };
   const PanelSource k{.rows = k_rows,
                       .count = count,
@@ -409,6 +423,11 @@ void TileWorker::write_rows() {
     }
     auto* out = static_cast<std::byte*>(p.out.data) +
                 p.row_offset(p.out, b, token(row), head) * size_bytes(p.out.dtype);
+    if (const int32_t later = row + kQueryRowsAhead; later < rows_) {
+      prefetch<true>(
+          at(p.out.data, p.out.dtype, p.row_offset(p.out, b, token(later), q_head(later))),
+          p.head_dim_vo * size_bytes(p.out.dtype));
+    }
     float* o = o_ + int64_t{row} * g_.columns;
     const bool has_keys = l_[r] != 0;  // NaN counts: bad data must show
     if (!has_keys) std::fill_n(o, g_.columns, 0.0F);

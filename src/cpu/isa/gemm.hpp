@@ -13,30 +13,40 @@ namespace {
 
 constexpr int kVecsPerPanel = kPanel / Vec::kLanes;
 
-// MR rows by NV vectors of columns, held in registers over the whole contraction.
+// MR rows by NV vectors of columns, held in registers over the whole contraction. GCC keeps the
+// sums in memory around the loop unless the loops over them are unrolled early, hence the pragmas.
 template <typename Dot, int MR, int NV>
 inline void gemm_block(float* c, int ldc, const float* a, int lda, const float* b,
                        int64_t panel_words, int contraction, bool accumulate) {
   Vec acc[MR][NV];
+#pragma GCC unroll 16
   for (int r = 0; r < MR; ++r) {
-    for (int j = 0; j < NV; ++j) {
-      acc[r][j] = accumulate ? Vec::load(c + r * ldc + j * Vec::kLanes) : Vec::zero();
-    }
+#pragma GCC unroll 16
+    for (int j = 0; j < NV; ++j) acc[r][j] = Vec::zero();
   }
   const float* vectors[NV];
+#pragma GCC unroll 16
   for (int j = 0; j < NV; ++j) {
     vectors[j] = b + (j / kVecsPerPanel) * panel_words + (j % kVecsPerPanel) * Vec::kLanes;
   }
   for (int k = 0; k < contraction; ++k) {
     Vec bk[NV];
+#pragma GCC unroll 16
     for (int j = 0; j < NV; ++j) bk[j] = Vec::load(vectors[j] + k * kPanel);
+#pragma GCC unroll 16
     for (int r = 0; r < MR; ++r) {
       const auto word = Dot::broadcast(a + r * lda + k);
+#pragma GCC unroll 16
       for (int j = 0; j < NV; ++j) acc[r][j] = Dot::multiply_add(word, bk[j], acc[r][j]);
     }
   }
+#pragma GCC unroll 16
   for (int r = 0; r < MR; ++r) {
-    for (int j = 0; j < NV; ++j) acc[r][j].store(c + r * ldc + j * Vec::kLanes);
+#pragma GCC unroll 16
+    for (int j = 0; j < NV; ++j) {
+      float* out = c + r * ldc + j * Vec::kLanes;
+      (accumulate ? Vec::load(out) + acc[r][j] : acc[r][j]).store(out);
+    }
   }
 }
 

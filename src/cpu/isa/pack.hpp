@@ -13,8 +13,8 @@ inline int element_bytes(int element) {
   return element == kElementF32 ? 4 : (element == kElementF8E4M3 ? 1 : 2);
 }
 
-// Asks for the row that is needed some rows after this one. Few query rows make memory the limit,
-// and the hardware does not follow the short rows of scattered pages.
+// Asks for the row that is needed some rows after this one: the hardware does not follow the short
+// rows of scattered pages or of one head among several.
 inline void prefetch_after(const PanelSource* source, int row) {
   row += source->ahead;
   if (source->ahead == 0 || row >= source->known) return;

@@ -25,7 +25,7 @@ struct PanelSource {
   int count;                // keys
   int element;              // kElement...
   int width;                // elements of a row
-  int ahead;                // ask for row i + ahead when row i is used; 0: do not
+  int ahead;                // ask for row i + ahead when row i is used; 0: never
   int known;                // entries of `rows`: those past `count` are only asked for
 };
 
