@@ -8,8 +8,8 @@
 
 namespace pagoda::arch {
 
-void PrintTo(const MatrixIndex& index, std::ostream* out) {
-  *out << "(" << index.row << ", " << index.column << ")";
+std::ostream& operator<<(std::ostream& out, const MatrixIndex& index) {
+  return out << "(" << index.row << ", " << index.column << ")";
 }
 
 namespace {
@@ -17,13 +17,14 @@ namespace {
 template <typename Map>
 void expect_bijection(Map map, int32_t threads, int32_t elements, int32_t rows, int32_t columns) {
   ASSERT_EQ(threads * elements, rows * columns);
-  std::vector<int> seen(static_cast<size_t>(rows * columns), 0);
+  std::vector<int> seen(static_cast<size_t>(rows) * static_cast<size_t>(columns), 0);
   for (int32_t t = 0; t < threads; ++t) {
     for (int32_t e = 0; e < elements; ++e) {
       const MatrixIndex at = map(t, e);
       ASSERT_TRUE(at.row >= 0 && at.row < rows && at.column >= 0 && at.column < columns)
           << t << " " << e;
-      ++seen[static_cast<size_t>(at.row * columns + at.column)];
+      ++seen[static_cast<size_t>(at.row) * static_cast<size_t>(columns) +
+             static_cast<size_t>(at.column)];
     }
   }
   for (const int count : seen) EXPECT_EQ(count, 1);
@@ -76,7 +77,9 @@ TEST(FragmentLayout, the_16_bit_a_map_is_the_accumulator_map_of_two_blocks_of_8_
 
 TEST(FragmentLayout, the_8_bit_a_map_is_not) {
   int differences = 0;
-  for (int32_t e = 0; e < 16; ++e) differences += wgmma_accumulator(1, e) != wgmma_a_8bit(1, e);
+  for (int32_t e = 0; e < 16; ++e) {
+    if (wgmma_accumulator(1, e) != wgmma_a_8bit(1, e)) ++differences;
+  }
   EXPECT_GT(differences, 0);
 }
 

@@ -17,8 +17,8 @@ struct Golden {
   uint32_t bits;
 };
 
-InstructionDescriptorFields same(MmaKind kind, MmaType type, int32_t m, int32_t n,
-                                 Major b_major = Major::kK) {
+constexpr InstructionDescriptorFields same(MmaKind kind, MmaType type, int32_t m, int32_t n,
+                                           Major b_major = Major::kK) {
   InstructionDescriptorFields fields{.kind = kind, .a_type = type, .b_type = type};
   fields.b_major = b_major;
   fields.m = m;
@@ -26,14 +26,14 @@ InstructionDescriptorFields same(MmaKind kind, MmaType type, int32_t m, int32_t 
   return fields;
 }
 
-InstructionDescriptorFields scaled(MmaKind kind, MmaType type, ScaleType scale, int32_t m,
-                                   int32_t n) {
+constexpr InstructionDescriptorFields scaled(MmaKind kind, MmaType type, ScaleType scale, int32_t m,
+                                             int32_t n) {
   InstructionDescriptorFields fields = same(kind, type, m, n);
   fields.scale_type = scale;
   return fields;
 }
 
-const Golden kGolden[] = {
+constexpr Golden kGolden[] = {
     {same(MmaKind::kF16, MmaType::kBF16, 128, 128), 1, 0x08200490},
     {same(MmaKind::kF16, MmaType::kBF16, 128, 128, Major::kMN), 1, 0x08210490},
     {same(MmaKind::kF16, MmaType::kBF16, 64, 128), 1, 0x04200490},

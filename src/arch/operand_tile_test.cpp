@@ -78,8 +78,8 @@ void check(const OperandTile& tile, int32_t block, DescriptorFormat format) {
       for (int32_t mn = 0; mn < block; ++mn) {
         for (int32_t k = 0; k < k_step; ++k) {
           const uint32_t at = element_offset(fields, tile.major, mn, k, tile.element_bytes);
-          wrong += image.owner(at) != (mn0 + mn) * tile.k + k0 + k;
-          wrong += at % static_cast<uint32_t>(tile.element_bytes) != 0;
+          if (image.owner(at) != (mn0 + mn) * tile.k + k0 + k) ++wrong;
+          if (at % static_cast<uint32_t>(tile.element_bytes) != 0) ++wrong;
         }
       }
     }

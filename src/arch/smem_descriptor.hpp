@@ -54,7 +54,9 @@ PAGODA_HOST_DEVICE constexpr uint32_t field(SmemDescriptor descriptor, int first
 
 PAGODA_HOST_DEVICE constexpr SmemDescriptor encode(const SmemDescriptorFields& fields,
                                                    DescriptorFormat format) {
-  using namespace descriptor_bits;
+  using descriptor_bits::kBaseOffset, descriptor_bits::kLeading, descriptor_bits::kStride;
+  using descriptor_bits::kSm100Constant, descriptor_bits::kSm100Swizzle;
+  using descriptor_bits::kSm90Swizzle, descriptor_bits::pack_bytes;
   const uint64_t bits = pack_bytes(fields.start_bytes) |
                         pack_bytes(fields.leading_bytes) << kLeading |
                         pack_bytes(fields.stride_bytes) << kStride |
@@ -69,7 +71,8 @@ PAGODA_HOST_DEVICE constexpr SmemDescriptor encode(const SmemDescriptorFields& f
 // The meaning of a descriptor that `validate` accepts.
 PAGODA_HOST_DEVICE constexpr SmemDescriptorFields decode(SmemDescriptor descriptor,
                                                          DescriptorFormat format) {
-  using namespace descriptor_bits;
+  using descriptor_bits::field, descriptor_bits::kLeading, descriptor_bits::kStride;
+  using descriptor_bits::kBaseOffset, descriptor_bits::kSm100Swizzle, descriptor_bits::kSm90Swizzle;
   SmemDescriptorFields fields{.start_bytes = field(descriptor, 0, 14) << 4,
                               .leading_bytes = field(descriptor, kLeading, 14) << 4,
                               .stride_bytes = field(descriptor, kStride, 14) << 4,
@@ -92,7 +95,9 @@ PAGODA_HOST_DEVICE constexpr SmemDescriptorFields decode(SmemDescriptor descript
 PAGODA_HOST_DEVICE constexpr const char* validate(SmemDescriptor descriptor,
                                                   DescriptorFormat format, Major major,
                                                   int32_t element_bytes) {
-  using namespace descriptor_bits;
+  using descriptor_bits::field, descriptor_bits::kReserved, descriptor_bits::kSm90Reserved;
+  using descriptor_bits::kLeadingIsAbsolute, descriptor_bits::kSm100Constant;
+  using descriptor_bits::kSm100Swizzle;
   if (format == DescriptorFormat::kSm90) {
     if ((descriptor.bits & kSm90Reserved) != 0) return "reserved bits of the descriptor are set";
     if (major == Major::kMN && element_bytes != 2) {

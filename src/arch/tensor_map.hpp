@@ -136,7 +136,8 @@ PAGODA_HOST_DEVICE constexpr TensorMapFault check_box(const TensorMapSpec& spec)
 }  // namespace tensor_map_rules
 
 PAGODA_HOST_DEVICE constexpr TensorMapFault validate(const TensorMapSpec& spec) {
-  using namespace tensor_map_rules;
+  using tensor_map_rules::check_box, tensor_map_rules::check_dimension;
+  using tensor_map_rules::kAtLeast, tensor_map_rules::kAtMost, tensor_map_rules::kMultiple;
   const auto rank = static_cast<uint64_t>(spec.rank);
   if (spec.rank < 1) return {"rank", -1, rank, kAtLeast, 1};
   if (spec.rank > kMaxTensorRank) return {"rank", -1, rank, kAtMost, kMaxTensorRank};

@@ -116,7 +116,7 @@ TEST(TensorMap, a_box_is_written_once_densely_and_completely) {
     for (int32_t d = 0; d < spec.rank; ++d) {
       spec.dims[d] = 1 + below(40);
       if (d > 0) {
-        spec.strides_bytes[d - 1] = 16 * below(50);
+        spec.strides_bytes[d - 1] = uint64_t{16} * below(50);
         spec.box[d] = 1 + below(6);
         spec.element_strides[d] = 1 + below(3);
       }
@@ -161,7 +161,7 @@ TEST(TensorMap, descriptors_read_what_boxes_wrote) {
                                        {Swizzle::kNone, 8}}) {
     const TensorMapSpec spec{.rank = 2,
                              .dims = {kHeadDim, kTokens},
-                             .strides_bytes = {kHeadDim * 2},
+                             .strides_bytes = {uint64_t{kHeadDim} * 2},
                              .box = {static_cast<uint32_t>(panel), kTokens},
                              .swizzle = swizzle};
     ASSERT_FALSE(validate(spec).exists());

@@ -125,8 +125,8 @@ enum class TmemCopyShape : uint8_t {
   k128x256b,
   k128x128b,
   k4x256b,               // one lane of every warp
-  k64x128bWarpx2_02_13,  // rows 0-31 to warps 0 and 2, rows 32-63 to warps 1 and 3
-  k64x128bWarpx2_01_23,  // rows 0-31 to warps 0 and 1, rows 32-63 to warps 2 and 3
+  k64x128bWarps02And13,  // .warpx2::02_13: rows 0-31 to warps 0 and 2, rows 32-63 to warps 1 and 3
+  k64x128bWarps01And23,  // .warpx2::01_23: rows 0-31 to warps 0 and 1, rows 32-63 to warps 2 and 3
   k32x128bWarpx4,        // rows 0-31 to every warp
 };
 
@@ -137,8 +137,8 @@ PAGODA_HOST_DEVICE constexpr int32_t tmem_copy_columns(TmemCopyShape shape) {
 PAGODA_HOST_DEVICE constexpr int32_t tmem_copy_rows(TmemCopyShape shape) {
   switch (shape) {
     case TmemCopyShape::k4x256b: return 4;
-    case TmemCopyShape::k64x128bWarpx2_02_13:
-    case TmemCopyShape::k64x128bWarpx2_01_23: return 64;
+    case TmemCopyShape::k64x128bWarps02And13:
+    case TmemCopyShape::k64x128bWarps01And23: return 64;
     case TmemCopyShape::k32x128bWarpx4: return 32;
     default: return 128;
   }
@@ -148,8 +148,8 @@ PAGODA_HOST_DEVICE constexpr int32_t tmem_copy_rows(TmemCopyShape shape) {
 PAGODA_HOST_DEVICE constexpr int32_t tmem_copy_row(TmemCopyShape shape, int32_t lane) {
   switch (shape) {
     case TmemCopyShape::k4x256b: return lane % 32 == 0 ? lane / 32 : -1;
-    case TmemCopyShape::k64x128bWarpx2_02_13: return lane % 64;
-    case TmemCopyShape::k64x128bWarpx2_01_23: return lane % 32 + 32 * (lane / 64);
+    case TmemCopyShape::k64x128bWarps02And13: return lane % 64;
+    case TmemCopyShape::k64x128bWarps01And23: return lane % 32 + 32 * (lane / 64);
     case TmemCopyShape::k32x128bWarpx4: return lane % 32;
     default: return lane;
   }

@@ -12,12 +12,11 @@
 
 namespace pagoda::arch {
 
-void PrintTo(const TmemIndex& at, std::ostream* out) {
-  *out << "lane " << at.lane << " column " << at.column;
+std::ostream& operator<<(std::ostream& out, const TmemIndex& at) {
+  return out << "lane " << at.lane << " column " << at.column;
 }
-void PrintTo(const TmemAccumulatorIndex& index, std::ostream* out) {
-  *out << "CTA " << index.cta << " ";
-  PrintTo(index.at, out);
+std::ostream& operator<<(std::ostream& out, const TmemAccumulatorIndex& index) {
+  return out << "CTA " << index.cta << " " << index.at;
 }
 
 namespace {
@@ -153,8 +152,8 @@ TEST(TmemLayout, copies_bring_each_row_to_as_many_lanes_as_they_say) {
        {std::tuple{TmemCopyShape::k128x256b, 128, 1, 8},
         {TmemCopyShape::k128x128b, 128, 1, 4},
         {TmemCopyShape::k4x256b, 4, 1, 8},
-        {TmemCopyShape::k64x128bWarpx2_02_13, 64, 2, 4},
-        {TmemCopyShape::k64x128bWarpx2_01_23, 64, 2, 4},
+        {TmemCopyShape::k64x128bWarps02And13, 64, 2, 4},
+        {TmemCopyShape::k64x128bWarps01And23, 64, 2, 4},
         {TmemCopyShape::k32x128bWarpx4, 32, 4, 4}}) {
     EXPECT_EQ(tmem_copy_rows(shape), rows);
     EXPECT_EQ(tmem_copy_columns(shape), columns);
@@ -179,10 +178,10 @@ TEST(TmemLayout, copies_choose_the_warps_of_their_names) {
     return warps;
   };
   using Set = std::set<int32_t>;
-  EXPECT_EQ(warps_of(TmemCopyShape::k64x128bWarpx2_02_13, 5), (Set{0, 2}));
-  EXPECT_EQ(warps_of(TmemCopyShape::k64x128bWarpx2_02_13, 37), (Set{1, 3}));
-  EXPECT_EQ(warps_of(TmemCopyShape::k64x128bWarpx2_01_23, 5), (Set{0, 1}));
-  EXPECT_EQ(warps_of(TmemCopyShape::k64x128bWarpx2_01_23, 37), (Set{2, 3}));
+  EXPECT_EQ(warps_of(TmemCopyShape::k64x128bWarps02And13, 5), (Set{0, 2}));
+  EXPECT_EQ(warps_of(TmemCopyShape::k64x128bWarps02And13, 37), (Set{1, 3}));
+  EXPECT_EQ(warps_of(TmemCopyShape::k64x128bWarps01And23, 5), (Set{0, 1}));
+  EXPECT_EQ(warps_of(TmemCopyShape::k64x128bWarps01And23, 37), (Set{2, 3}));
   EXPECT_EQ(warps_of(TmemCopyShape::k32x128bWarpx4, 5), (Set{0, 1, 2, 3}));
   EXPECT_EQ(warps_of(TmemCopyShape::k4x256b, 2), (Set{2}));
 }
