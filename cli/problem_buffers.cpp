@@ -15,6 +15,7 @@
 #include "cli/terminal.hpp"
 #include "core/element.hpp"
 #include "core/int_math.hpp"
+#include "softmax/score.hpp"
 
 namespace pagoda::cli {
 namespace {
@@ -229,10 +230,9 @@ void ProblemBuffers::build_extras(const ProblemSpec& spec) {
   attention_.mask = spec.mask;
   attention_.score_mod.softcap = spec.softcap;
   const auto heads = static_cast<size_t>(spec.num_q_heads);
-  if (spec.has_alibi) {  // Press et al. 2022: a geometric sequence from 2^(-8/n)
-    for (size_t h = 1; h <= heads; ++h) {
-      slopes_.push_back(std::exp2(-8.0F * static_cast<float>(h) / static_cast<float>(heads)));
-    }
+  if (spec.has_alibi) {
+    const auto count = static_cast<int32_t>(spec.num_q_heads);
+    for (int32_t h = 0; h < count; ++h) slopes_.push_back(softmax::alibi_slope(h, count));
     attention_.score_mod.alibi_slopes = slopes_;
   }
   if (spec.has_sinks) {

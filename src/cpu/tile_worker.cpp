@@ -3,18 +3,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <limits>
-#include <numbers>
 
 #include "mask/expression.hpp"
 #include "mask/row_mask.hpp"
+#include "softmax/online.hpp"
 
 namespace pagoda::cpu {
 namespace {
 
-constexpr float kLog2e = std::numbers::log2e_v<float>;
-constexpr float kLn2 = std::numbers::ln2_v<float>;
 // Up to this many rows a call is bound by memory: smaller tiles, whose panels stay near.
 constexpr int32_t kColdRows = 32;
 constexpr int32_t kColdTileKeys = 128;
@@ -24,7 +20,6 @@ constexpr int32_t kPanelGap = kPanel;
 // How far ahead of their use rows are asked for.
 constexpr int32_t kAheadBytes = 8 << 10;
 constexpr int32_t kQueryRowsAhead = 8;
-constexpr float kNoKey = -std::numeric_limits<float>::infinity();
 
 static_assert(static_cast<int>(DType::kF32) == kElementF32);
 static_assert(static_cast<int>(DType::kF16) == kElementF16);
@@ -110,7 +105,7 @@ void TileWorker::begin_item(const schedule::WorkItem& item, int32_t kv_head) {
   tile_keys_ = is_cold_ ? std::min(kColdTileKeys, g_.tile_keys) : g_.tile_keys;
   scale_ = problem_.softmax_scale * problem_.k_scale(kv_head);
   started_.fill(false);
-  std::fill_n(m_.begin(), rows_, kNoKey);
+  std::fill_n(m_.begin(), rows_, softmax::kMinusInfinity);
   std::fill_n(l_.begin(), rows_, 0.0F);
   if (item.key_begin >= item.key_end) return;
 
@@ -272,7 +267,7 @@ ScoreTile TileWorker::score_tile(const GroupTile& group, int32_t begin, int32_t 
           .keys = group.columns,
           .lo = group.lo.data() + begin,
           .hi = group.hi.data() + begin,
-          .scale_log2 = has_mods_ ? kLog2e : scale_ * kLog2e,
+          .scale_log2 = has_mods_ ? softmax::kLog2e : scale_ * softmax::kLog2e,
           .has_minus_infinity = has_mods_,
           .m = m_.data() + row,
           .l = l_.data() + row,
@@ -382,24 +377,18 @@ void TileWorker::merge_group() {
   for (int32_t row = 0; row < rows_; ++row) {
     const auto r = static_cast<size_t>(row);
     float* o = o_ + int64_t{row} * g_.columns;
-    float m = kNoKey;
-    float l = 0;
+    softmax::Sums sums;
     for (int32_t s = 0; s < item_->num_splits; ++s) {
       const int64_t index = first + int64_t{s} * rows_ + row;
-      const float part_m = partials_.sums[2 * index];
-      const float part_l = partials_.sums[2 * index + 1];
-      if (part_l == 0) continue;  // saw no key: its O was never written
-      const float new_m = std::max(m, part_m);
-      // NaN sums reach the output whatever their maximum is.
-      const float a = m == kNoKey ? 0.0F : std::exp2(m - new_m);
-      const float b = part_m == kNoKey ? 1.0F : std::exp2(part_m - new_m);
-      if (l == 0) std::fill_n(o, g_.columns, 0.0F);
-      ops_.blend(o, partials_.o + index * g_.columns, g_.columns, a, b);
-      l = l * a + part_l * b;
-      m = new_m;
+      const softmax::Sums part{partials_.sums[2 * index], partials_.sums[2 * index + 1]};
+      if (!part.has_keys()) continue;  // its O was never written
+      const softmax::Merged merged = softmax::merge(sums, part);
+      if (!sums.has_keys()) std::fill_n(o, g_.columns, 0.0F);
+      ops_.blend(o, partials_.o + index * g_.columns, g_.columns, merged.a, merged.b);
+      sums = merged.sums;
     }
-    m_[r] = m;
-    l_[r] = l;
+    m_[r] = sums.pivot;
+    l_[r] = sums.sum;
   }
 }
 
@@ -411,16 +400,10 @@ void TileWorker::write_rows() {
   for (int32_t row = 0; row < rows_; ++row) {
     const auto r = static_cast<size_t>(row);
     const int32_t head = q_head(row);
-    float m = m_[r];
-    float l = l_[r];
-    float weight = 1;  // of the sums so far, once the sink may have raised the maximum
-    if (!p.sinks.empty() && !item_->is_padding) {
-      const float sink = p.sinks[static_cast<size_t>(head)] * kLog2e;
-      const float new_m = std::max(m, sink);
-      weight = m == kNoKey ? (l == 0 ? 0.0F : 1.0F) : std::exp2(m - new_m);
-      l = l * weight + std::exp2(sink - new_m);
-      m = new_m;
-    }
+    const softmax::Sums sums{m_[r], l_[r]};
+    const bool has_sink = !p.sinks.empty() && !item_->is_padding;
+    const float sink = has_sink ? p.sinks[static_cast<size_t>(head)] : softmax::kMinusInfinity;
+    const softmax::RowEnd end = softmax::finish(sums, sink, v_scale);
     auto* out = static_cast<std::byte*>(p.out.data) +
                 p.row_offset(p.out, b, token(row), head) * size_bytes(p.out.dtype);
     if (const int32_t later = row + kQueryRowsAhead; later < rows_) {
@@ -429,16 +412,14 @@ void TileWorker::write_rows() {
           p.head_dim_vo * size_bytes(p.out.dtype));
     }
     float* o = o_ + int64_t{row} * g_.columns;
-    const bool has_keys = l_[r] != 0;  // NaN counts: bad data must show
-    if (!has_keys) std::fill_n(o, g_.columns, 0.0F);
-    ops_.store(out, element(p.out.dtype), o, p.head_dim_vo, has_keys ? weight * v_scale / l : 1.0F);
+    if (!sums.has_keys()) std::fill_n(o, g_.columns, 0.0F);
+    ops_.store(out, element(p.out.dtype), o, p.head_dim_vo, end.o_factor);
     if (p.lse.data != nullptr) {
-      static_cast<float*>(p.lse.data)[p.row_offset(p.lse, b, token(row), head)] =
-          l == 0 ? kNoKey : (m + std::log2(l)) * kLn2;
+      static_cast<float*>(p.lse.data)[p.row_offset(p.lse, b, token(row), head)] = end.lse;
     }
     if (p.row_max.data != nullptr) {
       static_cast<float*>(p.row_max.data)[p.row_offset(p.row_max, b, token(row), head)] =
-          m == kNoKey ? kNoKey : m * kLn2;
+          softmax::finish_max(sums.pivot, sink);
     }
   }
 }

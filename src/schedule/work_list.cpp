@@ -7,6 +7,7 @@
 
 #include "core/int_math.hpp"
 #include "mask/expression.hpp"
+#include "schedule/split_kv.hpp"
 
 namespace pagoda::schedule {
 namespace {
@@ -101,19 +102,18 @@ void append_split(const WorkItem& tile, int32_t splits, const WorkShape& shape, 
     list.items.push_back(tile);
     return;
   }
-  const int32_t keys = tile.key_end - tile.key_begin;
-  const int32_t piece = shape.is_batch_invariant
-                            ? kInvariantSplitKeys
-                            : core::align_up(ceil_div(keys, splits), shape.tile_keys);
-  const int32_t count = ceil_div(keys, piece);
+  const SplitKV split = shape.is_batch_invariant
+                            ? SplitKV{tile.key_begin, tile.key_end, kInvariantSplitKeys}
+                            : split_kv(tile.key_begin, tile.key_end, splits, shape.tile_keys);
+  const int32_t count = split.num_parts();
   if (count == 1) {
     list.items.push_back(tile);
     return;
   }
   for (int32_t s = 0; s < count; ++s) {
     WorkItem item = tile;
-    item.key_begin = tile.key_begin + s * piece;
-    item.key_end = std::min(tile.key_end, item.key_begin + piece);
+    item.key_begin = split.part(s).lo;
+    item.key_end = split.part(s).hi;
     item.split = s;
     item.num_splits = count;
     item.merge_group = list.num_merge_groups;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <limits>
+#include <numbers>
 #include <random>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kDim = 3;
+static_assert(kLog2e == std::numbers::log2e_v<float> && kLn2 == std::numbers::ln2_v<float>);
 using Vector = std::array<double, kDim>;
 
 struct Row {
