@@ -30,6 +30,11 @@ inline void name_barrier(MBarrier& barrier, const char* name, int index = -1) {
       barrier.data().host(),
       index < 0 ? std::string(name) : std::string(name) + "[" + std::to_string(index) + "]");
 }
+// "kv full[1]"
+inline void name_barrier(MBarrier& barrier, const char* pipeline, const char* side, int index) {
+  emulator::name_mbarrier(barrier.data().host(),
+                          std::string(pipeline) + " " + side + "[" + std::to_string(index) + "]");
+}
 inline void name_named_barrier(int id, const char* name) {
   emulator::Machine::current_thread().cta->named_barriers.at(static_cast<size_t>(id)).name = name;
 }

@@ -25,7 +25,8 @@ class SharedPtr {
   }
   template <class U>
   [[nodiscard]] SharedPtr<U> as() const {
-    return SharedPtr<U>(static_cast<U*>(host_));
+    using Void = std::conditional_t<std::is_const_v<T>, const void, void>;
+    return SharedPtr<U>(static_cast<U*>(static_cast<Void*>(host_)));
   }
   // As on the chip: the CTA's window starts after the 1 KiB that the system keeps (sm_90 and up).
   [[nodiscard]] uint32_t address() const {

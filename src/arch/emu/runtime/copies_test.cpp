@@ -119,7 +119,7 @@ TEST(Copies, every_synchronisation_left_out_is_noticed) {
     for (uint64_t seed = 1; seed <= 20 && !is_noticed; ++seed) {
       sites.drop(static_cast<int>(site));
       const AddOneRun run =
-          run_add_one({.mode = kModes[seed % 4], .seed = seed, .mutation = &sites});
+          run_add_one({.mode = emulator::mutation_mode(seed), .seed = seed, .mutation = &sites});
       is_noticed = !run.result.is_clean() || !run.is_right;
     }
     EXPECT_TRUE(is_noticed) << sites.sites()[site].primitive << " line "
@@ -216,7 +216,7 @@ TEST(Copies, every_synchronisation_of_thread_copies_left_out_is_noticed) {
     for (uint64_t seed = 1; seed <= 20 && !is_noticed; ++seed) {
       sites.drop(static_cast<int>(site));
       const AddOneRun run =
-          run_gather({.mode = kModes[seed % 4], .seed = seed, .mutation = &sites});
+          run_gather({.mode = emulator::mutation_mode(seed), .seed = seed, .mutation = &sites});
       is_noticed = !run.result.is_clean() || !run.is_right;
     }
     EXPECT_TRUE(is_noticed) << sites.sites()[site].primitive << " line "

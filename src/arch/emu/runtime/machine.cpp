@@ -201,10 +201,25 @@ void Machine::end_cta(Cta& cta) {
 
 // --- the loop ----------------------------------------------------------------------------------
 
+// With odd seeds one lane of one warp runs only when nothing else can: the lanes of a warp need not
+// keep together.
+bool Machine::starves(const Thread& thread) const {
+  if (options_.seed % 2 == 0) return false;
+  const uint64_t turn = options_.seed / 2;
+  return static_cast<uint64_t>(thread.warp()) == turn % thread.cta->warps.size() &&
+         static_cast<uint64_t>(thread.lane()) == (turn * 2654435761U >> 13) % 32;
+}
+
 Thread* Machine::next_ready() {
   if (ready_.empty()) return nullptr;
   if (options_.mode == Mode::kRandom) {
-    const size_t chosen = random_() % ready_.size();
+    size_t chosen = random_() % ready_.size();
+    if (starves(*ready_[chosen])) {
+      for (size_t i = 0; i < ready_.size() && starves(*ready_[chosen]); ++i) {
+        chosen = (chosen + 1) % ready_.size();
+      }
+      if (starves(*ready_[chosen]) && !async_ready_.empty()) return nullptr;
+    }
     std::swap(ready_[chosen], ready_.back());
     Thread* const thread = ready_.back();
     ready_.pop_back();
@@ -309,8 +324,8 @@ void Machine::poll(const Waiting& waiting) {
 }
 
 void Machine::maybe_yield() {
-  if (options_.mode != Mode::kRandom || random_() % 4 != 0) return;
   Thread& thread = *running_;
+  if (options_.mode != Mode::kRandom || (!starves(thread) && random_() % 4 != 0)) return;
   ready_.push_back(&thread);
   Fiber::suspend();
 }

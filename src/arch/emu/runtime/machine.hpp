@@ -317,6 +317,7 @@ class Machine {
   void end_cta(Cta& cta);
   void loop();
   Thread* next_ready();
+  [[nodiscard]] bool starves(const Thread& thread) const;
   bool complete_one_async();
   void complete(AsyncQueue& queue);
   [[nodiscard]] uint32_t first_slot() const;

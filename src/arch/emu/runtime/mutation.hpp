@@ -6,9 +6,19 @@
 #include <unordered_map>
 #include <vector>
 
+#include "arch/emu/runtime/options.hpp"
 #include "arch/emu/runtime/shadow_memory.hpp"
 
 namespace pagoda::emulator {
+
+// The mode for one of the seeds 1, 2, ... with which a mutant is tried: each mode once, then
+// random, which finds most.
+[[nodiscard]] inline Mode mutation_mode(uint64_t seed) {
+  return seed == 2   ? Mode::kRoundRobin
+         : seed == 3 ? Mode::kEager
+         : seed == 4 ? Mode::kLazy
+                     : Mode::kRandom;
+}
 
 // A call of a synchronising primitive in the source. The same line in two roles is two sites.
 struct MutationSite {

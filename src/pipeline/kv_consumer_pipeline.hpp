@@ -1,0 +1,105 @@
+// The consumer's side of a ring in which K and V tiles alternate: K0 V0 K1 V1 ... in stages 0 1 2 3
+// ... The order of the matrix products (two query tiles, FlashAttention-4 and CUTLASS) is
+//
+//   S0 = Q0 K0'   S1 = Q1 K0'   release K0        wait V0   O0 = P0 V0
+//   for n = 1 ..: wait Kn   S0 = Q0 Kn'   O1 += P1 V(n-1)   release V(n-1)
+//                 S1 = Q1 Kn'   release Kn        wait Vn   O0 += P0 Vn
+//   O1 += P1 V(last)   release V(last)
+//
+// so that a V stays in use while the next K is read. With the stage in brackets, per tile:
+//
+//   wK0(0) rK0(0) wV0(1)    wK1(2) rV0(1) rK1(2) wV1(3)    wK2(4) rV1(3) rK2(4) wV2(5) ...  rVlast
+//
+// Rules: wait_k saves the stage of V and steps before it waits, except for K0; release_k steps
+// after it releases; release_v releases the saved stage and does not step.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/memory.hpp"
+#include "arch/smem_descriptor.hpp"
+#include "pipeline/kv_tiling.hpp"
+#include "pipeline/staged_pipeline.hpp"
+
+namespace pagoda {
+
+// format: of the descriptors, by architecture.
+template <class T, class Config, arch::DescriptorFormat format = arch::DescriptorFormat::kSm90,
+          class Release = ThreadRelease>
+struct KVConsumerPipeline {
+  static constexpr KVTiling tiling = Config::kv;
+  static_assert(tiling.num_kv_stages >= 2, "a V tile is in use while the next K tile is read");
+  static constexpr int num_mma_stages = tiling.num_mma_stages;
+  static constexpr uint32_t full_kv_bytes =
+      static_cast<uint32_t>(tiling.k_rows_per_cta() * tiling.padded_depth) * sizeof(T);
+  // A part: of K [rows, padded_depth / num_mma_stages], of V [BN / num_mma_stages, columns].
+  static constexpr uint32_t mma_kv_bytes = full_kv_bytes / num_mma_stages;
+  static_assert(tiling.padded_depth % (num_mma_stages * tiling.swizzle_elements(sizeof(T))) == 0,
+                "a part of K must be a multiple of the swizzle's width");
+  static_assert(tiling.BN % (num_mma_stages * 16) == 0,
+                "a part of V must be a multiple of 16 keys");
+  using Pipeline = KVPipeline<tiling.num_kv_stages, num_mma_stages, Release>;
+
+  Pipeline kv_pipeline;
+  arch::SmemDescriptor k_smem_descriptor;  // of stage 0
+  arch::SmemDescriptor v_smem_descriptor;
+  uint32_t v_pipeline_release_index = 0;
+
+  // `smem`: [num_kv_stages][full_kv_bytes], 1024-byte aligned.
+  static PAGODA_DEVICE KVConsumerPipeline create(Pipeline kv_pipeline, arch::SharedPtr<T> smem) {
+    arch::OperandTile k = tile_layout_k_major(sizeof(T), tiling.k_rows_per_cta(),
+                                              tiling.padded_depth, tiling.swizzle);
+    arch::OperandTile v = tile_layout_mn_major(sizeof(T), tiling.v_cols_per_cta(),
+                                               tiling.BN / num_mma_stages, tiling.swizzle);
+    k.start_bytes = v.start_bytes = smem.address();
+    return {kv_pipeline, encode(describe(k), format), encode(describe(v), format)};
+  }
+  static PAGODA_DEVICE KVConsumerPipeline create(arch::MBarrier* mbar, arch::SharedPtr<T> smem) {
+    return create(Pipeline::consumer(mbar), smem);
+  }
+  // Only one of the producer and the consumer calls it, in one thread.
+  PAGODA_DEVICE void init(uint32_t consumers, arch::Where where = arch::Where::current()) const {
+    Pipeline::init(kv_pipeline.mbar, consumers, "kv", where);
+  }
+
+  // Waits for a part of the stage at which the pipeline stands; returns the byte offset of the part
+  // from the start of the ring.
+  template <int mma_stage>
+  PAGODA_DEVICE uint32_t wait(arch::Where where = arch::Where::current()) const {
+    kv_pipeline.template consumer_wait<mma_stage>(where);
+    return kv_pipeline.state.index * full_kv_bytes + mma_stage * mma_kv_bytes;
+  }
+
+  // pre_increment: false for K0, and for the parts of a tile after its first.
+  template <int mma_stage = num_mma_stages - 1, bool pre_increment = true>
+  PAGODA_DEVICE arch::SmemDescriptor wait_k(arch::Where where = arch::Where::current()) {
+    if constexpr (pre_increment) {
+      v_pipeline_release_index = kv_pipeline.state.index;
+      kv_pipeline.step();
+    }
+    return advance(k_smem_descriptor, wait<mma_stage>(where));
+  }
+  template <int mma_stage = num_mma_stages - 1>
+  PAGODA_DEVICE arch::SmemDescriptor wait_v(arch::Where where = arch::Where::current()) const {
+    return advance(v_smem_descriptor, wait<mma_stage>(where));
+  }
+
+  // After the commit of what reads the tile (and of the results that depend on it).
+  template <int mma_stage = num_mma_stages - 1>
+  PAGODA_DEVICE void release_k(int32_t predicate, arch::Where where = arch::Where::current()) {
+    kv_pipeline.template consumer_release<mma_stage>(predicate, where);
+  }
+  template <int mma_stage = num_mma_stages - 1>
+  PAGODA_DEVICE void release_v(int32_t predicate,
+                               arch::Where where = arch::Where::current()) const {
+    kv_pipeline.template consumer_release_at<mma_stage>(v_pipeline_release_index, predicate, where);
+  }
+  // The last V: no wait_k has saved its stage, it is the one where the pipeline stands.
+  template <int mma_stage = num_mma_stages - 1>
+  PAGODA_DEVICE void release_last_v(int32_t predicate,
+                                    arch::Where where = arch::Where::current()) const {
+    kv_pipeline.template consumer_release_at<mma_stage>(kv_pipeline.state.index, predicate, where);
+  }
+};
+
+}  // namespace pagoda

@@ -1,0 +1,71 @@
+// How K and V are cut into tiles and stages: the numbers that producer and consumer must agree on.
+// A kernel's configuration type carries one: `struct Config { static constexpr KVTiling kv{...};
+// };` (a type, because nvcc 13.0 does not compile kernels templated on a structural value).
+#pragma once
+
+#include "arch/operand_tile.hpp"
+#include "arch/swizzle.hpp"
+#include "core/target.hpp"
+
+namespace pagoda {
+
+struct KVTiling {
+  int BN = 128;            // keys of a tile
+  int BK0 = 64;            // head-dim columns of one part of K: padded_depth / num_qk_stages
+  int BK1 = 128;           // keys of one V tile: BN
+  int padded_depth = 128;  // head dim, up to a multiple of the swizzle's width
+  int num_kv_stages = 2;
+  int num_qk_stages = 1;   // parts of K that become full one by one
+  int num_mma_stages = 1;  // parts of a stage in a ring that K and V share
+  bool pair_cta = false;   // each CTA of a pair holds half of K's rows and of V's columns
+  arch::Swizzle swizzle = arch::Swizzle::k128B;
+
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int k_rows_per_cta() const {
+    return pair_cta ? BN / 2 : BN;
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int v_cols_per_cta() const {
+    return pair_cta ? padded_depth / 2 : padded_depth;
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int swizzle_elements(int element_bytes) const {
+    return static_cast<int>(swizzle_width_bytes(swizzle)) / element_bytes;
+  }
+  // nullptr, or why the numbers do not fit together.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr const char* fault(int element_bytes) const {
+    if (BK0 * num_qk_stages != padded_depth) return "BK0 * num_qk_stages must be padded_depth";
+    if (BK1 != BN) return "BK1 must be BN";
+    if (BN % 16 != 0 || BN > 256) return "BN must be a multiple of 16, at most 256";
+    if (BK0 % swizzle_elements(element_bytes) != 0)
+      return "BK0 must be a multiple of the swizzle's width";
+    if (v_cols_per_cta() % swizzle_elements(element_bytes) != 0) {
+      return "the V columns of a CTA must be a multiple of the swizzle's width";
+    }
+    return nullptr;
+  }
+};
+
+// K-major: rows are keys, the head dim is contiguous. One part of a K tile.
+PAGODA_HOST_DEVICE constexpr arch::OperandTile tile_layout_k_major(int element_bytes, int rows,
+                                                                   int depth,
+                                                                   arch::Swizzle swizzle) {
+  return {.mn = rows,
+          .k = depth,
+          .element_bytes = element_bytes,
+          .major = arch::Major::kK,
+          .swizzle = swizzle,
+          .order = panel_order(arch::Major::kK)};
+}
+
+// MN-major: V as it lies in memory, seen as an operand whose MN is the head dim and whose K the
+// keys.
+PAGODA_HOST_DEVICE constexpr arch::OperandTile tile_layout_mn_major(int element_bytes, int columns,
+                                                                    int keys,
+                                                                    arch::Swizzle swizzle) {
+  return {.mn = columns,
+          .k = keys,
+          .element_bytes = element_bytes,
+          .major = arch::Major::kMN,
+          .swizzle = swizzle,
+          .order = panel_order(arch::Major::kMN)};
+}
+
+}  // namespace pagoda

@@ -1,0 +1,118 @@
+// A ring of stages between one producer and its consumers, each stage cut into num_qk_stages parts
+// that become full one by one, so that a product can start on a part of a tile.
+//
+//   barriers [num_kv_stages][num_qk_stages] full    1 arrival + bytes: TMA
+//            [num_kv_stages][num_qk_stages] empty   `consumers` arrivals, or one tcgen05.commit
+//
+// The object is a role's view: two registers of state. A producer starts as producer(), a consumer
+// as consumer().
+#pragma once
+
+#include <cstdint>
+
+#include "arch/debug.hpp"
+#include "arch/mbarrier.hpp"
+#include "arch/where.hpp"
+#include "core/target.hpp"
+#include "pipeline/pipeline_state.hpp"
+
+namespace pagoda {
+
+// How a consumer says that it has read a stage.
+struct ThreadRelease {
+  // By the threads whose predicate is set, as many as the barrier counts; what they read with
+  // ordinary loads or waited for (wgmma_wait_group) comes before.
+  static PAGODA_DEVICE void release(arch::MBarrier& empty, int32_t predicate, arch::Where where) {
+    empty.arrive_if(predicate, where);
+  }
+};
+
+template <int num_kv_stages_, int num_qk_stages_ = 1, class Release = ThreadRelease>
+struct StagedPipeline {
+  static constexpr int num_kv_stages = num_kv_stages_;
+  static constexpr int num_qk_stages = num_qk_stages_;
+  static constexpr int num_mbars = 2 * num_kv_stages * num_qk_stages;  // what `mbar` points to
+  using State = PipelineState<num_kv_stages>;
+
+  arch::MBarrier* mbar;
+  State state;
+
+  static PAGODA_DEVICE StagedPipeline producer(arch::MBarrier* mbar) {
+    return {mbar, State::producer()};
+  }
+  static PAGODA_DEVICE StagedPipeline consumer(arch::MBarrier* mbar) {
+    return {mbar, State::consumer()};
+  }
+
+  // By one thread, for producer and consumers alike; then fence_mbarrier_init and a barrier.
+  // `consumers`: arrivals that release a part of a stage.
+  static PAGODA_DEVICE void init(arch::MBarrier* mbar, uint32_t consumers, const char* name = "kv",
+                                 arch::Where where = arch::Where::current()) {
+    for (int i = 0; i < num_mbars; ++i) {
+      const bool is_full = i < num_mbars / 2;
+      mbar[i].init(is_full ? 1 : consumers, where);
+      arch::name_barrier(mbar[i], name, is_full ? "full" : "empty", i % (num_mbars / 2));
+    }
+  }
+
+  PAGODA_DEVICE arch::MBarrier& full(uint32_t index, int qk_stage) const {
+    return mbar[index * num_qk_stages + static_cast<uint32_t>(qk_stage)];
+  }
+  PAGODA_DEVICE arch::MBarrier& empty(uint32_t index, int qk_stage) const {
+    return mbar[num_mbars / 2 + index * num_qk_stages + static_cast<uint32_t>(qk_stage)];
+  }
+
+  // --- producer ---
+  template <int qk_stage = 0>
+  PAGODA_DEVICE arch::MBarrier& producer_mbar() const {
+    static_assert(qk_stage >= 0 && qk_stage < num_qk_stages, "no such part of a stage");
+    return full(state.index, qk_stage);
+  }
+  // Waits until the consumers have released this part of the stage.
+  template <int qk_stage = 0>
+  PAGODA_DEVICE void producer_acquire(arch::Where where = arch::Where::current()) const {
+    static_assert(qk_stage >= 0 && qk_stage < num_qk_stages, "no such part of a stage");
+    empty(state.index, qk_stage).wait(state.phase, where);
+  }
+
+  // After the last tile: waits until the consumers have released every stage. A CTA of a cluster
+  // must not end before, and no release goes unseen.
+  PAGODA_DEVICE void producer_drain(arch::Where where = arch::Where::current()) {
+    for (int stage = 0; stage < num_kv_stages; ++stage) {
+      for (int qk_stage = 0; qk_stage < num_qk_stages; ++qk_stage) {
+        empty(state.index, qk_stage).wait(state.phase, where);
+      }
+      step();
+    }
+  }
+
+  // --- consumer ---
+  // Waits until this part of the stage is full.
+  template <int qk_stage = 0>
+  PAGODA_DEVICE void consumer_wait(arch::Where where = arch::Where::current()) const {
+    static_assert(qk_stage >= 0 && qk_stage < num_qk_stages, "no such part of a stage");
+    full(state.index, qk_stage).wait(state.phase, where);
+  }
+  // Releases a part of the stage; the last part steps to the next stage.
+  template <int qk_stage = num_qk_stages - 1>
+  PAGODA_DEVICE void consumer_release(int32_t predicate,
+                                      arch::Where where = arch::Where::current()) {
+    consumer_release_at<qk_stage>(state.index, predicate, where);
+    if constexpr (qk_stage == num_qk_stages - 1) step();
+  }
+  // Releases a part of another stage, without a step.
+  template <int qk_stage = num_qk_stages - 1>
+  PAGODA_DEVICE void consumer_release_at(uint32_t index, int32_t predicate,
+                                         arch::Where where = arch::Where::current()) const {
+    static_assert(qk_stage >= 0 && qk_stage < num_qk_stages, "no such part of a stage");
+    Release::release(empty(index, qk_stage), predicate, where);
+  }
+
+  PAGODA_DEVICE void step() { state.step(); }
+};
+
+// The name of the page of KVConsumerPipeline.
+template <int num_kv_stages, int num_mma_stages, class Release = ThreadRelease>
+using KVPipeline = StagedPipeline<num_kv_stages, num_mma_stages, Release>;
+
+}  // namespace pagoda

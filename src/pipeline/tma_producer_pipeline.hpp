@@ -1,0 +1,131 @@
+// The producer's side of K or V by TMA. K arrives in num_qk_stages parts [k_rows_per_cta, BK0],
+// K-major; V whole [BK1, v_cols_per_cta], MN-major. A role uses it as
+//
+//   k.acquire<part>();                        the consumers have released it
+//   TMADestination to = k.get_tile<part>(elect);   expects its bytes
+//   rows.tma_copy_k(..., to.smem, to.mbar)    which complete the barrier
+//   k.commit_step();                          after the last part
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "arch/memory.hpp"
+#include "pipeline/kv_tiling.hpp"
+#include "pipeline/staged_pipeline.hpp"
+
+namespace pagoda {
+
+// Where TMA writes one tile of `elements`, and the barrier that counts its bytes.
+template <class T, int elements>
+struct TMADestination {
+  static constexpr uint32_t bytes = elements * sizeof(T);
+  arch::MBarrier& mbar;
+  arch::SharedPtr<T> smem;
+};
+
+template <class T, class Config, bool is_k = true, class Release = ThreadRelease>
+struct TMAProducerPipeline {
+  static constexpr KVTiling tiling = Config::kv;
+  static_assert(tiling.fault(sizeof(T)) == nullptr,
+                "Config::kv does not fit together: see KVTiling::fault");
+
+  static constexpr int num_qk_stages_effective = is_k ? tiling.num_qk_stages : 1;
+  static constexpr arch::OperandTile tile_layout =
+      is_k ? tile_layout_k_major(sizeof(T), tiling.k_rows_per_cta(), tiling.BK0, tiling.swizzle)
+           : tile_layout_mn_major(sizeof(T), tiling.v_cols_per_cta(), tiling.BK1, tiling.swizzle);
+  static constexpr int elements = tile_layout.mn * tile_layout.k;  // of one part
+  static constexpr int elements_full = elements * num_qk_stages_effective;
+  static constexpr uint32_t tile_bytes = elements * sizeof(T);
+  static constexpr uint32_t bytes = tile_bytes;
+
+  using Pipeline = StagedPipeline<tiling.num_kv_stages, num_qk_stages_effective, Release>;
+  using SMemType = arch::SharedPtr<T>;
+  using PairType = TMADestination<T, elements>;
+  using KPairType = PairType;
+
+  Pipeline pipeline;
+  SMemType smem;  // [num_kv_stages][num_qk_stages_effective][elements]
+
+  // A role that stands at the start of its ring.
+  static PAGODA_DEVICE TMAProducerPipeline create(arch::MBarrier* mbar, SMemType smem) {
+    return {Pipeline::producer(mbar), smem};
+  }
+
+  template <int qk_stage = 0>
+  PAGODA_DEVICE SMemType get_smem() const {
+    static_assert(qk_stage >= 0 && qk_stage < num_qk_stages_effective, "no such part of a tile");
+    return smem +
+           (static_cast<int32_t>(pipeline.state.index) * elements_full + qk_stage * elements);
+  }
+
+  template <int qk_stage = 0>
+  PAGODA_DEVICE PairType get_tile() const {
+    return {pipeline.template producer_mbar<qk_stage>(), get_smem<qk_stage>()};
+  }
+  // The lane with e != 0 announces the bytes of the whole part; tile_bytes, or those of the pages
+  // that are copied, plus what else arrives on this barrier (Q with the first K).
+  template <int qk_stage = 0>
+  PAGODA_DEVICE PairType get_tile(int32_t e, uint32_t expected_bytes = tile_bytes,
+                                  arch::Where where = arch::Where::current()) const {
+    pipeline.template producer_mbar<qk_stage>().arrive_expect_tx_if(e, expected_bytes, where);
+    return get_tile<qk_stage>();
+  }
+
+  // Waits for the consumers to release the part. Where a whole warp runs the role, all of its lanes
+  // must have seen the release before the elected one refills the part: syncwarp() between acquire
+  // and the copies. (The emulator shows a lane that came late, and missed its phase.) A role of one
+  // lane needs none.
+  template <int qk_stage = 0>
+  PAGODA_DEVICE void acquire(arch::Where where = arch::Where::current()) const {
+    pipeline.template producer_acquire<qk_stage>(where);
+  }
+  // Only a step: the copies complete the barrier.
+  PAGODA_DEVICE void commit_step() { pipeline.step(); }
+
+  // After the last tile: waits until every stage is released.
+  PAGODA_DEVICE void drain(arch::Where where = arch::Where::current()) {
+    pipeline.producer_drain(where);
+  }
+
+  // The same by name, for rings that K and V share: there one object serves both, and both tiles
+  // must fill a stage.
+  template <int qk_stage = 0>
+  PAGODA_DEVICE SMemType get_k_smem() const {
+    static_assert(is_k, "this pipeline moves V");
+    return get_smem<qk_stage>();
+  }
+  template <int qk_stage = 0>
+  PAGODA_DEVICE PairType get_k() const {
+    static_assert(is_k, "this pipeline moves V");
+    return get_tile<qk_stage>();
+  }
+  template <int qk_stage = 0>
+  PAGODA_DEVICE PairType get_k(int32_t e, uint32_t expected_bytes = tile_bytes,
+                               arch::Where where = arch::Where::current()) const {
+    static_assert(is_k, "this pipeline moves V");
+    return get_tile<qk_stage>(e, expected_bytes, where);
+  }
+  template <int qk_stage = 0>
+  PAGODA_DEVICE void acquire_k(arch::Where where = arch::Where::current()) const {
+    static_assert(is_k, "this pipeline moves V");
+    acquire<qk_stage>(where);
+  }
+  static constexpr bool serves_v =
+      !is_k || (num_qk_stages_effective == 1 && elements == tiling.v_cols_per_cta() * tiling.BK1);
+  PAGODA_DEVICE SMemType get_v_smem() const {
+    static_assert(serves_v, "a stage of K has another size than one of V");
+    return get_smem<0>();
+  }
+  PAGODA_DEVICE PairType get_v(int32_t e, uint32_t expected_bytes = tile_bytes,
+                               arch::Where where = arch::Where::current()) const {
+    static_assert(serves_v, "a stage of K has another size than one of V");
+    return get_tile<0>(e, expected_bytes, where);
+  }
+  PAGODA_DEVICE void acquire_v(arch::Where where = arch::Where::current()) const {
+    static_assert(serves_v, "a stage of K has another size than one of V");
+    acquire<0>(where);
+  }
+};
+
+}  // namespace pagoda
