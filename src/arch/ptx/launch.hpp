@@ -1,0 +1,71 @@
+// Starts a kernel, a struct with Params, Storage, run(), kThreads, kClusterSize and kMinArch, on the
+// GPU. On an architecture that lacks the kernel's instructions its body is empty.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "arch/types.hpp"
+#include "core/target.hpp"
+
+namespace pagoda::arch {
+inline namespace ptx {
+
+#if defined(__CUDA_ARCH__)
+inline constexpr int kTargetArch = __CUDA_ARCH__ / 10;
+#else
+inline constexpr int kTargetArch = 0;
+#endif
+
+// The instructions of wgmma exist on sm_90 alone: such a kernel has kMaxArch = 90.
+template <class Kernel>
+PAGODA_HOST_DEVICE constexpr bool runs_on(int arch) {
+  if (arch < Kernel::kMinArch) return false;
+  if constexpr (requires { Kernel::kMaxArch; }) return arch <= Kernel::kMaxArch;
+  return true;
+}
+
+// One CTA per multiprocessor: without it ptxas does not know the registers at entry, and ignores
+// setmaxnreg.
+template <class Kernel>
+__global__ void __launch_bounds__(Kernel::kThreads, 1)
+    kernel_entry(const __grid_constant__ typename Kernel::Params params) {
+  if constexpr (runs_on<Kernel>(kTargetArch)) Kernel::run(params);
+}
+
+struct LaunchOptions {
+  cudaStream_t stream = nullptr;
+  bool is_dependent = false;  // may start before the launch before it ends (griddepcontrol)
+};
+
+template <class Kernel>
+cudaError_t launch(Dim3 grid, const typename Kernel::Params& params, LaunchOptions options = {}) {
+  auto* entry = kernel_entry<Kernel>;
+  const size_t bytes = sizeof(typename Kernel::Storage);
+  if (cudaError_t error = cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                               static_cast<int>(bytes));
+      error != cudaSuccess) {
+    return error;
+  }
+  cudaLaunchAttribute attributes[2] = {};
+  unsigned count = 0;
+  if (Kernel::kClusterSize > 1) {
+    attributes[count].id = cudaLaunchAttributeClusterDimension;
+    attributes[count++].val.clusterDim = {static_cast<unsigned>(Kernel::kClusterSize), 1, 1};
+  }
+  if (options.is_dependent) {
+    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[count++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  cudaLaunchConfig_t config = {};
+  config.gridDim = {static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y),
+                    static_cast<unsigned>(grid.z)};
+  config.blockDim = {static_cast<unsigned>(Kernel::kThreads), 1, 1};
+  config.dynamicSmemBytes = bytes;
+  config.stream = options.stream;
+  config.attrs = attributes;
+  config.numAttrs = count;
+  return cudaLaunchKernelEx(&config, entry, params);
+}
+
+}  // namespace ptx
+}  // namespace pagoda::arch

@@ -1,0 +1,99 @@
+// Real half of arch/ldmatrix.hpp: ldmatrix (sm_75) and stmatrix (sm_90), with and without .trans.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/ptx/memory.hpp"
+#include "arch/where.hpp"
+#include "core/target.hpp"
+
+namespace pagoda::arch {
+inline namespace ptx {
+
+template <int Count>
+PAGODA_DEVICE void ldmatrix(uint32_t (&out)[Count], SharedPtr<const void> row,
+                            Where = Where::current()) {
+  static_assert(Count == 1 || Count == 2 || Count == 4, "ldmatrix loads 1, 2 or 4 matrices");
+  if constexpr (Count == 1) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
+                 : "=r"(out[0])
+                 : "r"(row.address())
+                 : "memory");
+  } else if constexpr (Count == 2) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(out[0]), "=r"(out[1])
+                 : "r"(row.address())
+                 : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"(row.address())
+                 : "memory");
+  }
+}
+
+template <int Count>
+PAGODA_DEVICE void ldmatrix_transposed(uint32_t (&out)[Count], SharedPtr<const void> row,
+                                       Where = Where::current()) {
+  static_assert(Count == 1 || Count == 2 || Count == 4, "ldmatrix loads 1, 2 or 4 matrices");
+  if constexpr (Count == 1) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
+                 : "=r"(out[0])
+                 : "r"(row.address())
+                 : "memory");
+  } else if constexpr (Count == 2) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(out[0]), "=r"(out[1])
+                 : "r"(row.address())
+                 : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"(row.address())
+                 : "memory");
+  }
+}
+
+template <int Count>
+PAGODA_DEVICE void stmatrix(SharedPtr<void> row, const uint32_t (&in)[Count],
+                            Where = Where::current()) {
+  static_assert(Count == 1 || Count == 2 || Count == 4, "stmatrix stores 1, 2 or 4 matrices");
+  if constexpr (Count == 1) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};" ::"r"(row.address()),
+                 "r"(in[0])
+                 : "memory");
+  } else if constexpr (Count == 2) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(row.address()),
+                 "r"(in[0]), "r"(in[1])
+                 : "memory");
+  } else {
+    asm volatile(
+        "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row.address()),
+        "r"(in[0]), "r"(in[1]), "r"(in[2]), "r"(in[3])
+        : "memory");
+  }
+}
+
+template <int Count>
+PAGODA_DEVICE void stmatrix_transposed(SharedPtr<void> row, const uint32_t (&in)[Count],
+                                       Where = Where::current()) {
+  static_assert(Count == 1 || Count == 2 || Count == 4, "stmatrix stores 1, 2 or 4 matrices");
+  if constexpr (Count == 1) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};" ::"r"(row.address()),
+                 "r"(in[0])
+                 : "memory");
+  } else if constexpr (Count == 2) {
+    asm volatile(
+        "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(row.address()),
+        "r"(in[0]), "r"(in[1])
+        : "memory");
+  } else {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                     row.address()),
+                 "r"(in[0]), "r"(in[1]), "r"(in[2]), "r"(in[3])
+                 : "memory");
+  }
+}
+
+}  // namespace ptx
+}  // namespace pagoda::arch

@@ -1,0 +1,23 @@
+// Real half of arch/register_budget.hpp: setmaxnreg (sm_90a, sm_100a). The kernel needs launch
+// bounds, otherwise ptxas ignores it.
+#pragma once
+
+#include "arch/where.hpp"
+#include "core/target.hpp"
+
+namespace pagoda::arch {
+inline namespace ptx {
+
+template <int N>
+PAGODA_DEVICE void register_budget_increase(Where = Where::current()) {
+  static_assert(N % 8 == 0 && N >= 24 && N <= 256, "a budget is a multiple of 8 in 24..256");
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+}
+template <int N>
+PAGODA_DEVICE void register_budget_decrease(Where = Where::current()) {
+  static_assert(N % 8 == 0 && N >= 24 && N <= 256, "a budget is a multiple of 8 in 24..256");
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+}
+
+}  // namespace ptx
+}  // namespace pagoda::arch

@@ -1,0 +1,33 @@
+// Real half of arch/thread.hpp: special registers.
+#pragma once
+
+#include "arch/types.hpp"
+#include "arch/where.hpp"
+#include "core/target.hpp"
+
+namespace pagoda::arch {
+inline namespace ptx {
+
+PAGODA_DEVICE int thread_idx(Where = Where::current()) { return static_cast<int>(threadIdx.x); }
+PAGODA_DEVICE int lane_idx(Where = Where::current()) { return static_cast<int>(threadIdx.x % 32); }
+
+// The shuffle makes the result a uniform register, so that role branches are uniform branches.
+PAGODA_DEVICE int warp_idx(Where = Where::current()) {
+  return __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x / 32), 0);
+}
+PAGODA_DEVICE int warpgroup_idx(Where = Where::current()) {
+  return __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x / 128), 0);
+}
+
+PAGODA_DEVICE int block_dim(Where = Where::current()) { return static_cast<int>(blockDim.x); }
+PAGODA_DEVICE Dim3 block_idx(Where = Where::current()) {
+  return {static_cast<int32_t>(blockIdx.x), static_cast<int32_t>(blockIdx.y),
+          static_cast<int32_t>(blockIdx.z)};
+}
+PAGODA_DEVICE Dim3 grid_dim(Where = Where::current()) {
+  return {static_cast<int32_t>(gridDim.x), static_cast<int32_t>(gridDim.y),
+          static_cast<int32_t>(gridDim.z)};
+}
+
+}  // namespace ptx
+}  // namespace pagoda::arch

@@ -1,0 +1,72 @@
+// Real half of arch/warp.hpp: warp intrinsics, and elect.sync.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/where.hpp"
+#include "core/target.hpp"
+
+namespace pagoda::arch {
+inline namespace ptx {
+
+inline constexpr uint32_t kAllLanes = 0xFFFFFFFFU;
+
+PAGODA_DEVICE void syncwarp(uint32_t mask = kAllLanes, Where = Where::current()) {
+  __syncwarp(mask);
+}
+
+// Before sm_90 the elected lane is lane 0.
+PAGODA_DEVICE int32_t elect_one(Where = Where::current()) {
+#if __CUDA_ARCH__ >= 900
+  int32_t elected;
+  asm volatile("{ .reg .pred p; elect.sync _|p, 0xFFFFFFFF; selp.b32 %0, 1, 0, p; }"
+               : "=r"(elected));
+  return elected;
+#else
+  return threadIdx.x % 32 == 0 ? 1 : 0;
+#endif
+}
+
+template <class T>
+PAGODA_DEVICE T shuffle(T value, int lane, Where = Where::current()) {
+  static_assert(sizeof(T) == 4, "a shuffle moves 4 bytes");
+  return __shfl_sync(kAllLanes, value, lane);
+}
+template <class T>
+PAGODA_DEVICE T shuffle_xor(T value, int mask, Where = Where::current()) {
+  static_assert(sizeof(T) == 4, "a shuffle moves 4 bytes");
+  return __shfl_xor_sync(kAllLanes, value, mask);
+}
+template <class T>
+PAGODA_DEVICE T shuffle_up(T value, int distance, Where = Where::current()) {
+  static_assert(sizeof(T) == 4, "a shuffle moves 4 bytes");
+  return __shfl_up_sync(kAllLanes, value, static_cast<unsigned>(distance));
+}
+template <class T>
+PAGODA_DEVICE T shuffle_down(T value, int distance, Where = Where::current()) {
+  static_assert(sizeof(T) == 4, "a shuffle moves 4 bytes");
+  return __shfl_down_sync(kAllLanes, value, static_cast<unsigned>(distance));
+}
+
+PAGODA_DEVICE bool any(bool predicate, Where = Where::current()) {
+  return __any_sync(kAllLanes, predicate) != 0;
+}
+PAGODA_DEVICE bool all(bool predicate, Where = Where::current()) {
+  return __all_sync(kAllLanes, predicate) != 0;
+}
+PAGODA_DEVICE uint32_t ballot(bool predicate, Where = Where::current()) {
+  return __ballot_sync(kAllLanes, predicate);
+}
+
+PAGODA_DEVICE uint32_t reduce_add(uint32_t value, Where = Where::current()) {
+  return __reduce_add_sync(kAllLanes, value);
+}
+PAGODA_DEVICE uint32_t reduce_max(uint32_t value, Where = Where::current()) {
+  return __reduce_max_sync(kAllLanes, value);
+}
+PAGODA_DEVICE uint32_t reduce_min(uint32_t value, Where = Where::current()) {
+  return __reduce_min_sync(kAllLanes, value);
+}
+
+}  // namespace ptx
+}  // namespace pagoda::arch

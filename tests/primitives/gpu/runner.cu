@@ -1,0 +1,233 @@
+// Runs the table of primitive tests on the GPU of this machine. Prints a table, writes a JSON log,
+// and exits with 1 if a test fails, 2 if there is no GPU or an argument is wrong.
+//   runner [--json FILE] [--filter TEXT] [--list]
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "../groups.hpp"
+#include "launch.hpp"
+
+namespace pagoda::primitives {
+namespace {
+
+struct Device {
+  std::string name;
+  int arch = 0;  // 90 for sm_90
+  int multiprocessors = 0;
+  int driver = 0, runtime = 0;  // 13000 for 13.0
+};
+
+struct Outcome {
+  const Case* test = nullptr;
+  enum { kPassed, kFailed, kSkipped } status = kSkipped;
+  int64_t first_difference = -1;
+  std::string message;
+};
+
+// Memory of the device, freed with it.
+class DeviceBuffer {
+ public:
+  explicit DeviceBuffer(const Bytes& bytes) : size_(bytes.size()) {
+    check(cudaMalloc(&data_, std::max<size_t>(size_, 16)), "cudaMalloc");
+    check(cudaMemcpy(data_, bytes.data(), size_, cudaMemcpyHostToDevice), "cudaMemcpy to device");
+  }
+  ~DeviceBuffer() { cudaFree(data_); }
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+  Bytes read() const {
+    Bytes bytes(size_);
+    check(cudaMemcpy(bytes.data(), data_, size_, cudaMemcpyDeviceToHost), "cudaMemcpy to host");
+    return bytes;
+  }
+
+ private:
+  void* data_ = nullptr;
+  size_t size_;
+};
+
+Device describe_device() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
+    throw std::runtime_error("no CUDA device on this machine");
+  }
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+  Device device{.name = properties.name,
+                .arch = properties.major * 10 + properties.minor,
+                .multiprocessors = properties.multiProcessorCount};
+  check(cudaDriverGetVersion(&device.driver), "cudaDriverGetVersion");
+  check(cudaRuntimeGetVersion(&device.runtime), "cudaRuntimeGetVersion");
+  return device;
+}
+
+// "expected 1a 2b .., got ..": 8 bytes from the first wrong one.
+std::string show_difference(const Case& test, const Bytes& actual, int64_t at) {
+  const auto show = [at](const Bytes& bytes) {
+    std::string text;
+    const auto first = static_cast<size_t>(at);
+    for (size_t i = first; i < std::min(first + 8, bytes.size()); ++i) {
+      char digits[4];
+      std::snprintf(digits, sizeof digits, " %02x", std::to_integer<unsigned>(bytes[i]));
+      text += digits;
+    }
+    return text;
+  };
+  return "byte " + std::to_string(at) + " of " + std::to_string(actual.size()) + ": expected" +
+         show(test.expected) + ", got" + show(actual);
+}
+
+Outcome run_case(const Case& test, int arch) {
+  Outcome outcome{.test = &test};
+  if (arch < test.min_arch || arch > test.max_arch) {
+    outcome.message = "not an instruction of sm_" + std::to_string(arch);
+    return outcome;
+  }
+  outcome.status = Outcome::kFailed;
+  try {
+    const DeviceBuffer in(test.input), out(test.output);
+    test.run({in.data(), out.data(), test.input.size(), test.output.size()});
+    check(cudaDeviceSynchronize(), "kernel");
+    const Bytes actual = out.read();
+    outcome.first_difference = first_difference(test, actual);
+    if (outcome.first_difference < 0) {
+      outcome.status = Outcome::kPassed;
+    } else {
+      outcome.message = show_difference(test, actual, outcome.first_difference);
+    }
+  } catch (const std::exception& error) {
+    outcome.message = error.what();
+  }
+  return outcome;
+}
+
+std::string version(int number) {
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
+
+std::string compiler() {
+  return std::to_string(__CUDACC_VER_MAJOR__) + "." + std::to_string(__CUDACC_VER_MINOR__) + "." +
+         std::to_string(__CUDACC_VER_BUILD__);
+}
+
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c == '\n' ? ' ' : c;
+  }
+  return result + '"';
+}
+
+void write_json(const std::string& path, const Device& device,
+                const std::vector<Outcome>& outcomes) {
+  static const char* const kStatus[] = {"pass", "fail", "skip"};
+  std::ofstream file(path);
+  file << "{\n  \"device\": " << quoted(device.name) << ",\n  \"arch\": \"sm_" << device.arch
+       << "\",\n  \"multiprocessors\": " << device.multiprocessors << ",\n  \"driver\": "
+       << quoted(version(device.driver)) << ",\n  \"runtime\": " << quoted(version(device.runtime))
+       << ",\n  \"nvcc\": " << quoted(compiler()) << ",\n";
+  for (int status = 0; status < 3; ++status) {
+    file << "  \"" << kStatus[status] << "\": "
+         << std::count_if(outcomes.begin(), outcomes.end(),
+                          [=](const Outcome& o) { return o.status == status; })
+         << ",\n";
+  }
+  file << "  \"tests\": [\n";
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    const Outcome& o = outcomes[i];
+    file << "    {\"name\": " << quoted(o.test->name) << ", \"status\": \"" << kStatus[o.status]
+         << "\", \"output_bytes\": " << o.test->expected.size();
+    if (o.first_difference >= 0) file << ", \"first_differing_byte\": " << o.first_difference;
+    if (!o.message.empty()) file << ", \"message\": " << quoted(o.message);
+    file << "}" << (i + 1 < outcomes.size() ? "," : "") << "\n";
+  }
+  file << "  ]\n}\n";
+  if (!file.flush()) throw std::runtime_error("can't write " + path);
+}
+
+// One line per primitive; every failure on a line of its own.
+void print(const std::vector<Outcome>& outcomes) {
+  std::vector<std::string> order;
+  std::map<std::string, std::array<int, 3>> counts;
+  for (const Outcome& o : outcomes) {
+    const std::string primitive = o.test->name.substr(0, o.test->name.find('/'));
+    if (!counts.contains(primitive)) order.push_back(primitive);
+    ++counts[primitive][static_cast<size_t>(o.status)];
+  }
+  std::printf("%-44s %6s %6s %6s\n", "primitive", "pass", "fail", "skip");
+  for (const std::string& primitive : order) {
+    const auto& [pass, fail, skip] = counts[primitive];
+    std::printf("%-44s %6d %6d %6d\n", primitive.c_str(), pass, fail, skip);
+  }
+  for (const Outcome& o : outcomes) {
+    if (o.status == Outcome::kFailed) {
+      std::printf("FAIL %s\n     %s\n", o.test->name.c_str(), o.message.c_str());
+    }
+  }
+}
+
+int run(int argc, char** argv) {
+  std::string json, filter;
+  bool is_list = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string option = argv[i];
+    if (option == "--json" && i + 1 < argc) {
+      json = argv[++i];
+    } else if (option == "--filter" && i + 1 < argc) {
+      filter = argv[++i];
+    } else if (option == "--list") {
+      is_list = true;
+    } else {
+      throw std::runtime_error("usage: " + std::string(argv[0]) +
+                               " [--json FILE] [--filter TEXT] [--list]");
+    }
+  }
+  const Cases cases = all_cases();
+  if (is_list) {
+    for (const Case& test : cases) std::printf("%s\n", test.name.c_str());
+    return 0;
+  }
+  const Device device = describe_device();
+  std::printf("%s (sm_%d), driver %s, runtime %s, nvcc %s\n", device.name.c_str(), device.arch,
+              version(device.driver).c_str(), version(device.runtime).c_str(), compiler().c_str());
+  std::vector<Outcome> outcomes;
+  int failures = 0, runs = 0;
+  for (const Case& test : cases) {
+    if (test.name.find(filter) == std::string::npos) continue;
+    outcomes.push_back(run_case(test, device.arch));
+    failures += outcomes.back().status == Outcome::kFailed ? 1 : 0;
+    runs += outcomes.back().status == Outcome::kSkipped ? 0 : 1;
+    // After a fault the context is lost: every later test would fail with the same message.
+    if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess &&
+                                                      cudaDeviceSynchronize() != cudaSuccess) {
+      std::printf("the device is lost after %s; the other tests did not run\n", test.name.c_str());
+      break;
+    }
+  }
+  print(outcomes);
+  std::printf("%d of %d tests passed\n", runs - failures, runs);
+  if (!json.empty()) write_json(json, device, outcomes);
+  return failures == 0 && runs > 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace pagoda::primitives
+
+int main(int argc, char** argv) {
+  try {
+    return pagoda::primitives::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "runner: %s\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,170 @@
+// Approximate functions, within the error that the PTX ISA states, and packing conversions.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "arch/math.hpp"
+#include "arch/memory.hpp"
+#include "arch/thread.hpp"
+#include "numbers.hpp"
+#include "target.hpp"
+
+namespace pagoda::primitives {
+
+using namespace arch;
+
+enum class Function : uint8_t { kExp2, kRcp, kLog2, kTanh };
+
+template <Function kFunction>
+struct Approximate {
+  struct Params {
+    const float* in;
+    float* out;
+  };
+  static constexpr int kThreads = 256, kClusterSize = 1, kMinArch = 80;
+  struct Storage {};
+  PAGODA_DEVICE static void run(const Params& p) {
+    const int i = block_idx().x * kThreads + thread_idx();
+    const float x = load(p.in + i);
+    if constexpr (kFunction == Function::kExp2) store(p.out + i, exp2_approx(x));
+    if constexpr (kFunction == Function::kRcp) store(p.out + i, rcp_approx(x));
+    if constexpr (kFunction == Function::kLog2) store(p.out + i, log2_approx(x));
+    if constexpr (kFunction == Function::kTanh) store(p.out + i, tanh_approx(x));
+  }
+};
+
+struct Max3 {
+  struct Params {
+    const float* in;
+    float* out;
+  };
+  static constexpr int kThreads = 256, kClusterSize = 1, kMinArch = 80;
+  struct Storage {};
+  PAGODA_DEVICE static void run(const Params& p) {
+    const int i = thread_idx();
+    store(p.out + i, max3(load(p.in + i), load(p.in + (i + 1) % 256), load(p.in + (i + 2) % 256)));
+  }
+};
+
+struct PackHalves {
+  struct Params {
+    const float* in;
+    uint32_t* out;  // bf16 pairs, then f16 pairs
+  };
+  static constexpr int kThreads = 256, kClusterSize = 1, kMinArch = 80;
+  struct Storage {};
+  PAGODA_DEVICE static void run(const Params& p) {
+    const int i = thread_idx();
+    const float low = load(p.in + 2 * i), high = load(p.in + 2 * i + 1);
+    store(p.out + i, pack_bf16(low, high));
+    store(p.out + kThreads + i, pack_f16(low, high));
+  }
+};
+
+struct PackE4M3 {
+  struct Params {
+    const float* in;
+    uint16_t* out;
+  };
+  static constexpr int kThreads = 256, kClusterSize = 1, kMinArch = 90;  // sm_89 has it
+  struct Storage {};
+  PAGODA_DEVICE static void run(const Params& p) {
+    const int i = thread_idx();
+    store(p.out + i, pack_e4m3(load(p.in + 2 * i), load(p.in + 2 * i + 1)));
+  }
+};
+
+template <Function kFunction>
+void add_approximate_case(Cases& cases, const std::string& name, std::vector<float> specials,
+                          double low, double high, bool is_logarithmic, int32_t tolerance_ulp) {
+  Random random(71);
+  std::vector<float> input = std::move(specials), expected;
+  while (input.size() < 1024) {
+    const double share = static_cast<double>(random.integer(0, 1 << 24)) / (1 << 24);
+    const double x = low + (high - low) * share;
+    input.push_back(static_cast<float>(is_logarithmic ? std::exp2(x) : x));
+  }
+  for (const float x : input) {
+    const double exact = x;
+    double y = 0;
+    if (kFunction == Function::kExp2) y = std::exp2(exact);
+    if (kFunction == Function::kRcp) y = 1.0 / exact;
+    if (kFunction == Function::kLog2) y = std::log2(exact);
+    if (kFunction == Function::kTanh) y = std::tanh(exact);
+    if (std::fabs(y) < 0x1p-126) y = std::copysign(0.0, y);  // .ftz
+    expected.push_back(static_cast<float>(y));
+  }
+  Case c = make_case<Approximate<kFunction>>(
+      "math/" + name + "_approx within " + std::to_string(tolerance_ulp) + " ulp", {.x = 4},
+      to_bytes(input), poison(4096), to_bytes(expected), in_and_out<Approximate<kFunction>>());
+  c.tolerance_ulp = tolerance_ulp;
+  cases.push_back(std::move(c));
+}
+
+// Numbers around every rounding: random bits of moderate size, ties, overflow, zeros.
+inline std::vector<float> numbers_to_pack(uint64_t seed) {
+  Random random(seed);
+  std::vector<float> values = {0.0F,   -0.0F,  1.0F,   -1.0F,   65504.0F, 65519.0F, 65520.0F,
+                               1e6F,   -1e6F,  448.0F, 463.9F,  464.0F,   480.0F,   -500.0F,
+                               1e-9F,  0x1p-9F, 0x1p-10F, 0x1.8p-10F, 0x1p-24F, 0x1p-25F,
+                               0x1.8p-24F, 1.0078125F, 1.00390625F, 1.01171875F};
+  while (values.size() < 512) {
+    const auto mantissa = static_cast<float>(random.integer(-(1 << 23), 1 << 23));
+    const float x = std::ldexp(mantissa, random.integer(-40, -6));
+    // Every other one has few bits: ties of all three formats.
+    const int32_t keep = random.integer(0, 1) == 0 ? -1 : ~((1 << random.integer(12, 20)) - 1);
+    values.push_back(std::bit_cast<float>(std::bit_cast<int32_t>(x) & keep));
+  }
+  return values;
+}
+
+inline void add_pack_cases(Cases& cases) {
+  const std::vector<float> input = numbers_to_pack(72);
+  std::vector<uint32_t> halves(512);
+  std::vector<uint16_t> eighths(256);
+  for (size_t i = 0; i < 256; ++i) {
+    const float low = input[2 * i], high = input[2 * i + 1];
+    halves[i] = to_bf16(low) | static_cast<uint32_t>(to_bf16(high)) << 16;
+    halves[256 + i] = to_f16(low) | static_cast<uint32_t>(to_f16(high)) << 16;
+    eighths[i] = static_cast<uint16_t>(to_e4m3(low) | to_e4m3(high) << 8);
+  }
+  cases.push_back(make_case<PackHalves>("math/pack_bf16 pack_f16", {}, to_bytes(input),
+                                        poison(2048), to_bytes(halves), in_and_out<PackHalves>()));
+  cases.push_back(make_case<PackE4M3>("math/pack_e4m3", {}, to_bytes(input), poison(512),
+                                      to_bytes(eighths), in_and_out<PackE4M3>()));
+}
+
+inline void add_math_cases(Cases& cases) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  // PTX ISA: ex2 and lg2 2^-22 relative (lg2 outside of (0.5, 2)), rcp 1 ulp, tanh 2^-11 relative.
+  add_approximate_case<Function::kExp2>(
+      cases, "exp2", {-inf, inf, 0, -0.0F, nan, -126, -126.5F, -127, -140, -200, 127, 128, 1000},
+      -125, 127, false, 2);
+  add_approximate_case<Function::kRcp>(cases, "rcp", {inf, -inf, nan, 0, -1, 1, -3, 0x1p126F}, -100,
+                                       100, true, 1);
+  add_approximate_case<Function::kLog2>(cases, "log2", {0, inf, nan, 1, 0x1p-100F, 8}, 1.1, 100,
+                                        true, 4);
+  add_approximate_case<Function::kTanh>(cases, "tanh", {0, -0.0F, inf, -inf, nan, 20, -20}, -6, 6,
+                                        false, 1 << 13);
+  std::vector<float> input(256), expected(256);
+  Random random(73);
+  for (size_t i = 0; i < 256; ++i) {
+    input[i] = i % 7 == 0 ? nan : static_cast<float>(random.integer(-9, 9));
+  }
+  for (size_t i = 0; i < 256; ++i) {  // a NaN loses against a number
+    float largest = nan;
+    for (size_t j = 0; j < 3; ++j) {
+      const float x = input[(i + j) % 256];
+      if (!(x <= largest) && !std::isnan(x)) largest = x;
+    }
+    expected[i] = largest;
+  }
+  cases.push_back(make_case<Max3>("math/max3", {}, to_bytes(input), poison(1024),
+                                  to_bytes(expected), in_and_out<Max3>()));
+  add_pack_cases(cases);
+}
+
+}  // namespace pagoda::primitives
