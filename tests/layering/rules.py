@@ -50,7 +50,7 @@ def sources(root):
     """Every .hpp, .cpp and .inc below the layered folders, as paths relative to `root`."""
     found = []
     for top in ROOTS:
-        for suffix in ("*.hpp", "*.cpp", "*.inc"):
+        for suffix in ("*.hpp", "*.cpp", "*.cu", "*.inc"):
             found += [p.relative_to(root) for p in (root / top).rglob(suffix)]
     return sorted(found)
 

@@ -1,5 +1,6 @@
 // One row of the table of primitive tests: a kernel, its inputs, the bytes that it must leave. The
-// same rows run on the emulator and, compiled by nvcc, on a GPU. Includes the standard library only.
+// same rows run on the emulator and, compiled by nvcc, on a GPU. Includes the standard library
+// only.
 #pragma once
 
 #include <cstddef>

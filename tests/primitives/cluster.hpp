@@ -263,10 +263,9 @@ inline void add_cluster_cases(Cases& cases) {
       out[3] = static_cast<uint32_t>(cta);
     }
   }
-  cases.push_back(make_case<DistributedShared>("cluster/distributed shared memory", {.x = kCtas},
-                                               to_bytes(input), poison(expected.size() * 4),
-                                               to_bytes(expected),
-                                               in_and_out<DistributedShared>()));
+  cases.push_back(make_case<DistributedShared>(
+      "cluster/distributed shared memory", {.x = kCtas}, to_bytes(input),
+      poison(expected.size() * 4), to_bytes(expected), in_and_out<DistributedShared>()));
 }
 
 }  // namespace pagoda::primitives

@@ -102,9 +102,9 @@ inline void add_launch_control_cases(Cases& cases) {
     expected[i] = input[i] * 5;
     expected[kCount + i] = input[kCount - 1 - i] * 5 + 1;
   }
-  Case c = make_case<FirstLaunch>("grid_dependency/second launch waits for the first",
-                                  {.x = kCtas}, to_bytes(input), poison(2 * kCount * 4),
-                                  to_bytes(expected), in_and_out<FirstLaunch>());
+  Case c = make_case<FirstLaunch>("grid_dependency/second launch waits for the first", {.x = kCtas},
+                                  to_bytes(input), poison(2 * kCount * 4), to_bytes(expected),
+                                  in_and_out<FirstLaunch>());
   c.run = [first = c.run](const Buffers& b) {
     first(b);
     launch<SecondLaunch>({.x = kCtas}, {reinterpret_cast<uint32_t*>(b.out)}, b, true);

@@ -81,8 +81,7 @@ void add_matrix_cases(Cases& cases) {
       }
     }
   }
-  const std::string variant =
-      "/x" + std::to_string(kCount) + (is_transposed ? " transposed" : "");
+  const std::string variant = "/x" + std::to_string(kCount) + (is_transposed ? " transposed" : "");
   const Bytes registers = to_bytes(fragments);
   Bytes memory = to_bytes(rows);
   using Load = LoadMatrix<kCount, is_transposed>;

@@ -106,10 +106,10 @@ void add_approximate_case(Cases& cases, const std::string& name, std::vector<flo
 // Numbers around every rounding: random bits of moderate size, ties, overflow, zeros.
 inline std::vector<float> numbers_to_pack(uint64_t seed) {
   Random random(seed);
-  std::vector<float> values = {0.0F,   -0.0F,  1.0F,   -1.0F,   65504.0F, 65519.0F, 65520.0F,
-                               1e6F,   -1e6F,  448.0F, 463.9F,  464.0F,   480.0F,   -500.0F,
-                               1e-9F,  0x1p-9F, 0x1p-10F, 0x1.8p-10F, 0x1p-24F, 0x1p-25F,
-                               0x1.8p-24F, 1.0078125F, 1.00390625F, 1.01171875F};
+  std::vector<float> values = {
+      0.0F,     -0.0F,      1.0F,     -1.0F,    65504.0F,   65519.0F,   65520.0F,    1e6F,
+      -1e6F,    448.0F,     463.9F,   464.0F,   480.0F,     -500.0F,    1e-9F,       0x1p-9F,
+      0x1p-10F, 0x1.8p-10F, 0x1p-24F, 0x1p-25F, 0x1.8p-24F, 1.0078125F, 1.00390625F, 1.01171875F};
   while (values.size() < 512) {
     const auto mantissa = static_cast<float>(random.integer(-(1 << 23), 1 << 23));
     const float x = std::ldexp(mantissa, random.integer(-40, -6));

@@ -252,10 +252,9 @@ void add_atomic_max_case(Cases& cases, const std::string& type) {
   auto input = from_bytes<T>(random_bytes(128 * 4, 14));
   T largest = input[0];
   for (const T value : input) largest = value > largest ? value : largest;
-  cases.push_back(make_case<AtomicMax<T>>("memory/atomic_max/" + type, {.x = 3}, to_bytes(input),
-                                          to_bytes(std::vector<T>{input[0], 0}),
-                                          to_bytes(std::vector<T>{largest, largest}),
-                                          in_and_out<AtomicMax<T>>()));
+  cases.push_back(make_case<AtomicMax<T>>(
+      "memory/atomic_max/" + type, {.x = 3}, to_bytes(input), to_bytes(std::vector<T>{input[0], 0}),
+      to_bytes(std::vector<T>{largest, largest}), in_and_out<AtomicMax<T>>()));
 }
 
 inline void add_memory_cases(Cases& cases) {
@@ -294,8 +293,7 @@ inline void add_memory_cases(Cases& cases) {
     for (const uint32_t value : input) sum += value;
     const uint32_t threads = 4 * 64;
     cases.push_back(make_case<AtomicExchange>(
-        "memory/atomic_exchange", {.x = 4}, to_bytes(input),
-        to_bytes(std::vector<uint32_t>(4, 0)),
+        "memory/atomic_exchange", {.x = 4}, to_bytes(input), to_bytes(std::vector<uint32_t>(4, 0)),
         to_bytes(std::vector<uint32_t>{0, sum, threads, sum}), in_and_out<AtomicExchange>()));
   }
   {

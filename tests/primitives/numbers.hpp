@@ -14,8 +14,8 @@ inline double decode_float(uint32_t code, int exponent, int mantissa) {
   const auto e = static_cast<int>(code >> mantissa & ((1U << exponent) - 1));
   const double fraction = code & ((1U << mantissa) - 1);
   const double unit = std::ldexp(1.0, -mantissa);
-  const double value = e == 0 ? std::ldexp(fraction * unit, 1 - bias)
-                              : std::ldexp(1.0 + fraction * unit, e - bias);
+  const double value =
+      e == 0 ? std::ldexp(fraction * unit, 1 - bias) : std::ldexp(1.0 + fraction * unit, e - bias);
   return (code >> (exponent + mantissa)) != 0 ? -value : value;
 }
 

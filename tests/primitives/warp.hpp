@@ -110,8 +110,8 @@ inline void add_thread_indices_case(Cases& cases) {
   std::vector<int32_t> expected;
   for (int c = 0; c < x * y * z; ++c) {
     for (int t = 0; t < 256; ++t) {
-      for (const int value : {t, t % 32, t / 32, t / 128, 256, c % x, c / x % y, c / x / y, x, y,
-                              z}) {
+      for (const int value :
+           {t, t % 32, t / 32, t / 128, 256, c % x, c / x % y, c / x / y, x, y, z}) {
         expected.push_back(value);
       }
     }

@@ -127,7 +127,9 @@ inline Bytes lay_out(const Bytes& rows, size_t mn, size_t element, Major major, 
     const size_t start = major == Major::kK ? step * 32 / width * panel + step * 32 % width
                                             : step * 32 / element * width;
     descriptors[step] = encode({.start_bytes = static_cast<uint32_t>(start),
-                                .leading_bytes = is_unused ? 16 : is_plain_mn ? group : next,
+                                .leading_bytes = is_unused     ? 16
+                                                 : is_plain_mn ? group
+                                                               : next,
                                 .stride_bytes = is_plain_mn ? next : group,
                                 .swizzle = swizzle},
                                DescriptorFormat::kSm90);
@@ -187,17 +189,19 @@ inline Case make_wgmma_case(const WgmmaInstance& instance, Swizzle swizzle, bool
 template <class T, int kN, ASource kSource, Major a_major = Major::kK, Major b_major = Major::kK>
 void add_wgmma_instance(Cases& cases) {
   constexpr bool kIsBFloat16 = std::same_as<T, BFloat16>, kIsHalf = std::same_as<T, Half>;
-  const WgmmaInstance instance{
-      .type = kIsBFloat16 ? "bf16" : kIsHalf ? "f16" : "e4m3",
-      .encode = encode_elements<T>,
-      .element_bytes = sizeof(T),
-      .n = kN,
-      .source = kSource,
-      .a_major = a_major,
-      .b_major = b_major,
-      .launch = [](const WgmmaParams& params, const Buffers& buffers) {
-        launch<WarpgroupMma<T, kN, kSource, a_major, b_major>>({}, params, buffers);
-      }};
+  const WgmmaInstance instance{.type = kIsBFloat16 ? "bf16"
+                                       : kIsHalf   ? "f16"
+                                                   : "e4m3",
+                               .encode = encode_elements<T>,
+                               .element_bytes = sizeof(T),
+                               .n = kN,
+                               .source = kSource,
+                               .a_major = a_major,
+                               .b_major = b_major,
+                               .launch = [](const WgmmaParams& params, const Buffers& buffers) {
+                                 launch<WarpgroupMma<T, kN, kSource, a_major, b_major>>({}, params,
+                                                                                        buffers);
+                               }};
   for (const Swizzle swizzle : {Swizzle::kNone, Swizzle::k32B, Swizzle::k64B, Swizzle::k128B}) {
     cases.push_back(make_wgmma_case(instance, swizzle, swizzle == Swizzle::k64B));
   }

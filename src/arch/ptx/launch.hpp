@@ -1,5 +1,5 @@
-// Starts a kernel, a struct with Params, Storage, run(), kThreads, kClusterSize and kMinArch, on the
-// GPU. On an architecture that lacks the kernel's instructions its body is empty.
+// Starts a kernel, a struct with Params, Storage, run(), kThreads, kClusterSize and kMinArch, on
+// the GPU. On an architecture that lacks the kernel's instructions its body is empty.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -205,8 +205,8 @@ PAGODA_DEVICE T atomic_cas(T* at, std::type_identity_t<T> expected, std::type_id
   constexpr Order kOnFailure = order == Order::kAcqRel    ? Order::kAcquire
                                : order == Order::kRelease ? Order::kRelaxed
                                                           : order;
-  __nv_atomic_compare_exchange_n(at, &expected, desired, false, nv(order),
-                                 nv(kOnFailure), nv(scope));
+  __nv_atomic_compare_exchange_n(at, &expected, desired, false, nv(order), nv(kOnFailure),
+                                 nv(scope));
   return expected;
 }
 

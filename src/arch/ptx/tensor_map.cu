@@ -2,7 +2,6 @@
 // libcuda, and starts on machines without a driver.
 #include <cuda.h>
 #include <cuda_runtime.h>
-
 #include <stdexcept>
 #include <string>
 
@@ -18,8 +17,8 @@ using Encode = decltype(&cuTensorMapEncodeTiled);
 Encode find_encode() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
-  const cudaError_t error = cudaGetDriverEntryPointByVersion(
-      "cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &result);
+  const cudaError_t error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function,
+                                                             12000, cudaEnableDefault, &result);
   if (error != cudaSuccess || result != cudaDriverEntryPointSuccess || function == nullptr) {
     throw std::runtime_error("the driver has no cuTensorMapEncodeTiled (CUDA 12.0 or later)");
   }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cuda_runtime.h>
-
 #include <stdexcept>
 #include <string>
 

@@ -1,11 +1,10 @@
 // Runs the table of primitive tests on the GPU of this machine. Prints a table, writes a JSON log,
 // and exits with 1 if a test fails, 2 if there is no GPU or an argument is wrong.
 //   runner [--json FILE] [--filter TEXT] [--list]
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cuda_runtime.h>
 #include <fstream>
 #include <map>
 #include <stdexcept>
@@ -133,8 +132,9 @@ void write_json(const std::string& path, const Device& device,
   static const char* const kStatus[] = {"pass", "fail", "skip"};
   std::ofstream file(path);
   file << "{\n  \"device\": " << quoted(device.name) << ",\n  \"arch\": \"sm_" << device.arch
-       << "\",\n  \"multiprocessors\": " << device.multiprocessors << ",\n  \"driver\": "
-       << quoted(version(device.driver)) << ",\n  \"runtime\": " << quoted(version(device.runtime))
+       << "\",\n  \"multiprocessors\": " << device.multiprocessors
+       << ",\n  \"driver\": " << quoted(version(device.driver))
+       << ",\n  \"runtime\": " << quoted(version(device.runtime))
        << ",\n  \"nvcc\": " << quoted(compiler()) << ",\n";
   for (int status = 0; status < 3; ++status) {
     file << "  \"" << kStatus[status] << "\": "
@@ -208,8 +208,8 @@ int run(int argc, char** argv) {
     failures += outcomes.back().status == Outcome::kFailed ? 1 : 0;
     runs += outcomes.back().status == Outcome::kSkipped ? 0 : 1;
     // After a fault the context is lost: every later test would fail with the same message.
-    if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess &&
-                                                      cudaDeviceSynchronize() != cudaSuccess) {
+    if (const cudaError_t error = cudaGetLastError();
+        error != cudaSuccess && cudaDeviceSynchronize() != cudaSuccess) {
       std::printf("the device is lost after %s; the other tests did not run\n", test.name.c_str());
       break;
     }
