@@ -57,7 +57,7 @@ struct IntervalRule {
     if (position > left) keys.lo = position - left;
     if (right != kOpen && position < num_keys - right - 1) keys.hi = position + right + 1;
     if (chunk > 0) {
-      const int32_t begin = position < 0 ? 0 : position - position % chunk;
+      const int32_t begin = position - position % chunk;  // <= 0 where the position is
       const int32_t end = position < 0 ? 0 : (begin < num_keys - chunk ? begin + chunk : num_keys);
       keys = keys & Interval{begin, end};
     }

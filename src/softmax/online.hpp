@@ -94,10 +94,8 @@ struct Merged {
 [[nodiscard]] PAGODA_HOST_DEVICE Merged merge(Sums a, Sums b) {
   if (!b.has_keys()) return {a, a.has_keys() ? 1.0F : 0.0F, 0};
   const float pivot = a.pivot > b.pivot ? a.pivot : b.pivot;
-  // A NaN sum reaches the result whatever its pivot is.
-  const float weight_a =
-      a.pivot == kMinusInfinity ? (a.has_keys() ? 1.0F : 0.0F) : ::exp2f(a.pivot - pivot);
-  const float weight_b = b.pivot == kMinusInfinity ? 1.0F : ::exp2f(b.pivot - pivot);
+  const float weight_a = ::exp2f(a.pivot - pivot);  // 0 where a has no key
+  const float weight_b = ::exp2f(b.pivot - pivot);
   return {{pivot, a.sum * weight_a + b.sum * weight_b}, weight_a, weight_b};
 }
 
@@ -115,7 +113,7 @@ struct RowEnd {
   if (sink != kMinusInfinity) {
     const float exponent = sink * kLog2e;
     if (exponent > pivot) pivot = exponent;
-    if (sums.pivot != kMinusInfinity) weight = ::exp2f(sums.pivot - pivot);
+    weight = ::exp2f(sums.pivot - pivot);
     sum = sum * weight + ::exp2f(exponent - pivot);
   }
   RowEnd end;

@@ -215,6 +215,14 @@ TEST(Finish, fully_masked_row_gives_zero_or_the_sink) {
   }
 }
 
+TEST(Finish, a_sink_far_from_the_scores_on_either_side_is_exact) {
+  for (const float sink : {-5000.0F, 5000.0F}) {  // 2^7213 fits no float
+    const RowEnd end = finish({2, 4}, sink, 1);
+    EXPECT_EQ(end.o_factor, sink < 0 ? 0.25F : 0.0F);
+    EXPECT_NEAR(end.lse, sink < 0 ? 4 * std::log(2.0) : 5000.0, 1e-3);
+  }
+}
+
 TEST(Finish, value_scale_multiplies_the_output_only) {
   const RowEnd one = finish({2, 4}, kMinusInfinity, 1);
   const RowEnd half = finish({2, 4}, kMinusInfinity, 0.5F);
