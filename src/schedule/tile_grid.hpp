@@ -29,7 +29,8 @@ enum class TileOrder : uint8_t {
 //
 // Ragged: sequence b owns the entries from cu_rows[b] / tile_rows + b on (times heads and splits).
 // That is never less than its tiles need, at most one more, and is found by bisection: no array of
-// tile counts has to be prepared. What is left over is a tile that does not exist.
+// tile counts has to be prepared (docs/decisions/0013). What is left over is a tile that does not
+// exist.
 struct TileGrid {
   int32_t batch = 0;
   int32_t num_heads = 0;
