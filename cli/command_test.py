@@ -81,6 +81,13 @@ class Command(unittest.TestCase):
         info = json.loads(pagoda("info", "--json", "--no-ceilings", PAGODA_ISA="scalar").stdout)
         self.assertEqual(info["isa_in_use"], "scalar")
 
+    def test_an_unknown_isa_in_the_environment_is_an_error(self):
+        for command in [["info", "--no-ceilings"], ["run", *SMALL], ["explain", *SMALL]]:
+            result = pagoda(*command, PAGODA_ISA="sse9")
+            self.assertEqual(result.returncode, 2, command)
+            self.assertIn('PAGODA_ISA is "sse9"; must be scalar, avx2', result.stderr)
+        self.assertEqual(pagoda("run", *SMALL, "--isa", "scalar", PAGODA_ISA="sse9").returncode, 0)
+
     def test_run_agrees_with_the_reference_and_repeats(self):
         runs = [json.loads(pagoda("run", *SMALL, "--json", "--threads", "1").stdout) for _ in range(2)]
         self.assertTrue(runs[0]["passed"])

@@ -91,6 +91,7 @@ void print_ceilings(const bench::Ceilings& ceilings) {
 
 void run_info(const InfoOptions& options) {
   if (options.threads < 0) fail(fmt::format("--threads: {} is below 0", options.threads));
+  if (const Status status = check_cpu_isa(); !status) fail(status.message());
   const bench::Machine machine = bench::describe_machine();
   const int32_t threads = options.threads > 0 ? options.threads : machine.allowed_cpus;
   if (options.is_json) {

@@ -27,7 +27,7 @@ struct KernelInfo {
 };
 
 // Every kernel that is considered for a call, in the order of preference, each with its verdict.
-// Fails only where the call itself is invalid.
+// Fails only where the call itself, or the environment's PAGODA_ISA, is invalid.
 [[nodiscard]] Result<std::vector<KernelInfo>> explain(const Attention& attention,
                                                       const Options& options = {});
 
@@ -40,5 +40,8 @@ struct KernelInfo {
 [[nodiscard]] std::string cpu_isa_level();                // the highest one in use
 // Caps the level for the whole process, as PAGODA_ISA does. Not for use while calls are running.
 [[nodiscard]] Status set_cpu_isa_level(const std::string& level);
+// An error where PAGODA_ISA is set to none of the levels: plan() and explain() on back end cpu
+// answer with it, until set_cpu_isa_level() has set one.
+[[nodiscard]] Status check_cpu_isa();
 
 }  // namespace pagoda

@@ -35,6 +35,9 @@ struct Kernel {
   Result<std::unique_ptr<KernelPlan>> (*plan)(const Problem& problem, const Options& options);
   void (*run)(const KernelPlan& plan, const Problem& problem, std::span<std::byte> workspace,
               Executor& executor);
+  // Why a later row is faster on this machine, though this one could serve; empty or null = none
+  // is. A kernel asked for by name is not asked.
+  std::string (*yields)(const Problem& problem) = nullptr;
 };
 
 }  // namespace pagoda::core

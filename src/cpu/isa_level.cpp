@@ -2,7 +2,6 @@
 #include "cpu/isa_level.hpp"
 
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -76,18 +75,35 @@ std::optional<IsaLevel> parse(const std::string& text) {
   return std::nullopt;
 }
 
-IsaLevel initial_cap() {
-  const char* text = std::getenv("PAGODA_ISA");
-  if (text == nullptr || *text == '\0') return IsaLevel::kAmx;
-  if (const auto level = parse(text)) return *level;
-  std::fprintf(
-      stderr, "pagoda: PAGODA_ISA is \"%s\"; use scalar, avx2, avx512, avx512_bf16 or amx\n", text);
-  return IsaLevel::kAmx;
+constexpr const char* kMustBe = "must be scalar, avx2, avx512, avx512_bf16 or amx";
+
+// PAGODA_ISA as it was when first asked for.
+const std::string& environment_isa() {
+  static const std::string text = [] {
+    const char* value = std::getenv("PAGODA_ISA");
+    return std::string(value == nullptr ? "" : value);
+  }();
+  return text;
 }
 
-std::atomic<IsaLevel>& cap() {
-  static std::atomic<IsaLevel> value{initial_cap()};
+// Empty while PAGODA_ISA is no level.
+using Cap = std::optional<IsaLevel>;
+
+Cap initial_cap() { return environment_isa().empty() ? IsaLevel::kAmx : parse(environment_isa()); }
+
+std::atomic<Cap>& cap() {
+  static std::atomic<Cap> value{initial_cap()};
   return value;
+}
+
+bool is_intel() {
+#if defined(__x86_64__)
+  const Cpuid leaf0(0, 0);
+  return leaf0.b == signature_INTEL_ebx && leaf0.c == signature_INTEL_ecx &&
+         leaf0.d == signature_INTEL_edx;
+#else
+  return false;
+#endif
 }
 
 }  // namespace
@@ -100,8 +116,19 @@ IsaLevel detected_isa_level() {
 }
 
 IsaLevel active_isa_level() {
-  const IsaLevel limit = cap().load(std::memory_order_relaxed);
+  const IsaLevel limit = cap().load(std::memory_order_relaxed).value_or(IsaLevel::kAmx);
   return limit < detected_isa_level() ? limit : detected_isa_level();
+}
+
+bool is_f32_faster_than_bf16_dot(IsaLevel detected, IsaLevel cap, bool is_intel) {
+  return is_intel && detected == IsaLevel::kAvx512Bf16 && cap != IsaLevel::kAvx512Bf16;
+}
+
+bool is_f32_faster_than_bf16_dot() {
+  static const bool kIsIntel = is_intel();
+  const Cap limit = cap().load(std::memory_order_relaxed);
+  return is_f32_faster_than_bf16_dot(detected_isa_level(), limit.value_or(IsaLevel::kAmx),
+                                     kIsIntel);
 }
 
 }  // namespace pagoda::cpu
@@ -121,8 +148,7 @@ std::string cpu_isa_level() { return cpu::name(cpu::active_isa_level()); }
 Status set_cpu_isa_level(const std::string& level) {
   const auto parsed = cpu::parse(level);
   if (!parsed) {
-    return Status::invalid("level", "\"" + level + "\"",
-                           "must be scalar, avx2, avx512, avx512_bf16 or amx");
+    return Status::invalid("level", "\"" + level + "\"", cpu::kMustBe);
   }
   if (*parsed > cpu::detected_isa_level()) {
     return Status::invalid(
@@ -131,6 +157,11 @@ Status set_cpu_isa_level(const std::string& level) {
   }
   cpu::cap().store(*parsed, std::memory_order_relaxed);
   return {};
+}
+
+Status check_cpu_isa() {
+  if (cpu::cap().load(std::memory_order_relaxed)) return {};
+  return Status::invalid("PAGODA_ISA", "\"" + cpu::environment_isa() + "\"", cpu::kMustBe);
 }
 
 }  // namespace pagoda

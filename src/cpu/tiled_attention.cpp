@@ -56,6 +56,13 @@ std::string refuses(const core::Problem& problem, const Options& /*options*/) {
   return reason;
 }
 
+// AVX-512 follows in the table, and serves all that AVX512_BF16 does.
+std::string yields_to_f32(const core::Problem& /*problem*/) {
+  if (!is_f32_faster_than_bf16_dot()) return {};
+  return "vdpbf16ps has half the rate of fp32 products on this processor; PAGODA_ISA=avx512_bf16 "
+         "asks for it";
+}
+
 int64_t counter_bytes(const schedule::WorkList& work, int32_t num_kv_heads) {
   return core::align_up<int64_t>(int64_t{work.num_merge_groups} * num_kv_heads * 4, 64);
 }
@@ -179,18 +186,20 @@ void run(const core::KernelPlan& kernel_plan, const core::Problem& problem,
 }
 
 template <IsaLevel Level, const TileOps& Ops>
-constexpr core::Kernel row(const char* name) {
+constexpr core::Kernel row(const char* name,
+                           std::string (*yields)(const core::Problem&) = nullptr) {
   return {.name = name,
           .backend = "cpu",
           .refuses = refuses<Level, Ops>,
           .plan = plan<Ops>,
-          .run = run<Ops>};
+          .run = run<Ops>,
+          .yields = yields};
 }
 
 constexpr core::Kernel kKernels[] = {
 #if defined(__x86_64__)
     row<IsaLevel::kAmx, kTileOpsAmxBf16>("cpu.bf16.amx"),
-    row<IsaLevel::kAvx512Bf16, kTileOpsAvx512Bf16>("cpu.bf16.avx512_bf16"),
+    row<IsaLevel::kAvx512Bf16, kTileOpsAvx512Bf16>("cpu.bf16.avx512_bf16", yields_to_f32),
     row<IsaLevel::kAvx512, kTileOpsAvx512F32>("cpu.f32.avx512"),
     row<IsaLevel::kAvx2, kTileOpsAvx2F32>("cpu.f32.avx2"),
 #endif

@@ -11,11 +11,11 @@ Result<std::vector<KernelInfo>> explain(const Attention& attention, const Option
   return engine::guarded([&]() -> Result<std::vector<KernelInfo>> {
     const Result<core::Problem> problem = engine::validate(attention, options);
     if (!problem) return problem.status();
-    if (Status s = engine::check_names(options); !s) return s;
+    if (Status s = engine::check_options(options); !s) return s;
 
     const Options resolved = engine::with_executor(options);
+    const Result<const core::Kernel*> selected = engine::select(*problem, resolved);
     std::vector<KernelInfo> infos;
-    std::string selected;
     for (const core::Kernel& kernel : engine::registry()) {
       if (options.backend != kernel.backend) continue;
       KernelInfo info;
@@ -23,13 +23,15 @@ Result<std::vector<KernelInfo>> explain(const Attention& attention, const Option
       info.backend = kernel.backend;
       info.reason = kernel.refuses(*problem, resolved);
       info.can_run = info.reason.empty();
-      if (!options.kernel.empty() && options.kernel != info.name) {
-        if (info.can_run) info.reason = "passed over: " + options.kernel + " was asked for";
-      } else if (info.can_run && selected.empty()) {
-        info.is_selected = true;
-        selected = info.name;
-      } else if (info.can_run) {
-        info.reason = "passed over: " + selected + " comes first";
+      info.is_selected = selected && &kernel == *selected;
+      if (info.can_run && !info.is_selected) {
+        const std::string why = engine::yields(kernel, *problem);
+        info.reason = "passed over: ";
+        if (!options.kernel.empty()) {
+          info.reason += options.kernel + " was asked for";
+        } else {
+          info.reason += why.empty() ? std::string((*selected)->name) + " comes first" : why;
+        }
       }
       infos.push_back(std::move(info));
     }

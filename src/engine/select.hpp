@@ -1,13 +1,17 @@
-// Chooses the kernel: the first row of the back end that does not refuse, or the one forced by
-// name.
+// Chooses the kernel: the first row of the back end that neither refuses nor yields, or the one
+// forced by name.
 #pragma once
 
 #include "engine/registry.hpp"
 
 namespace pagoda::engine {
 
-// kNotFound where the library has no such back end, or the back end no kernel of the forced name.
-[[nodiscard]] Status check_names(const Options& options);
+// kNotFound where the library has no such back end, or the back end no kernel of the forced name;
+// kInvalidArgument where the environment's PAGODA_ISA is no level.
+[[nodiscard]] Status check_options(const Options& options);
+
+// Why this kernel stands back for a later one, empty where it does not.
+[[nodiscard]] std::string yields(const core::Kernel& kernel, const core::Problem& problem);
 
 // kUnsupported where every kernel, or the forced one, refuses: the message gives the reasons.
 [[nodiscard]] Result<const core::Kernel*> select(const core::Problem& problem,

@@ -13,7 +13,7 @@ template <typename Call>
 Status validate_and_run(const Call& call, const Options& options,
                         void (*run_call)(const Call&, Executor&)) {
   return engine::guarded([&]() -> Status {
-    if (Status s = engine::check_names(options); !s) return s;
+    if (Status s = engine::check_options(options); !s) return s;
     if (Status s = engine::validate(call, options); !s) return s;
     run_call(call, *engine::with_executor(options).executor);
     return {};
