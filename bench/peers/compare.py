@@ -23,6 +23,7 @@ import table
 from line_worker import LineWorker, WorkerError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PATH_OPTIONS = ("--pagoda", "--out", "--venv")
 SETTLE_SECONDS = 0.02  # spinning threads of the last contender go to sleep
 
 
@@ -31,11 +32,13 @@ def say(text):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     allow_abbrev=False)
     parser.add_argument("--pagoda", type=pathlib.Path, default=ROOT / "build/release/bin/pagoda",
                         help="the pagoda command (default: build/release/bin/pagoda)")
     parser.add_argument("--out", type=pathlib.Path,
-                        help="JSON file (default: bench/results/cpu/<device>.json)")
+                        help="JSON file (default: bench/results/cpu/<device>.json; of a part of the cases: "
+                             "build/bench/<device>.json)")
     parser.add_argument("--venv", type=pathlib.Path, default=ROOT / ".venv",
                         help="virtual environment of the peers (default: .venv)")
     parser.add_argument("--grid", default="all", help="a grid of `pagoda bench` (default: all)")
@@ -163,6 +166,17 @@ def device_name(machine, isa):
     return "-".join([*words, f"{machine['allowed_cpus']}cpu", isa])
 
 
+def recorded_command(arguments):
+    """The command as a report holds it: without the options that name files of this machine."""
+    kept, is_path = ["bench/peers/compare.py"], False
+    for word in arguments:
+        option = word.split("=")[0]
+        if not is_path and option not in PATH_OPTIONS:
+            kept.append(word)
+        is_path = word in PATH_OPTIONS
+    return " ".join(kept)
+
+
 def git_revision():
     """As `git describe` says it; empty outside a checkout."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
@@ -185,12 +199,12 @@ def main():
     rows, versions, ceilings = compare(arguments, python, peers, cases)
     print(table.render(rows, peers, versions))
 
-    out = arguments.out or (
-        ROOT / "bench/results/cpu" / f"{device_name(info['machine'], info['isa_in_use'])}.json"
-    )
+    is_part = arguments.quick or arguments.filter or arguments.grid != "all"
+    folder = ROOT / ("build/bench" if is_part else "bench/results/cpu")
+    out = arguments.out or folder / f"{device_name(info['machine'], info['isa_in_use'])}.json"
     report = {
         "tool": "bench/peers/compare.py",
-        "command": " ".join(["bench/peers/compare.py", *sys.argv[1:]]),
+        "command": recorded_command(sys.argv[1:]),
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "git_revision": git_revision(),
         "pagoda_version": info["version"],

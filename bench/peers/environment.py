@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 
 
 def requirement_versions(name):
@@ -23,49 +22,38 @@ def has_versions(python, versions):
     return subprocess.run([python, "-c", code], capture_output=True).returncode == 0
 
 
-def pip_install(python, *arguments):
-    command = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-compile", *arguments]
-    result = subprocess.run(command, capture_output=True, text=True)
-    return "" if result.returncode == 0 else (result.stderr or result.stdout).strip()
+def install(python, requirements, what, say):
+    """True once the modules of a requirements file are there in their pinned versions."""
+    versions = requirement_versions(requirements)
+    if has_versions(python, versions):
+        return True
+    say(f"installing {what}")
+    command = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-compile"]
+    result = subprocess.run([*command, "-r", str(HERE / requirements)], capture_output=True, text=True)
+    if result.returncode != 0:
+        say((result.stderr or result.stdout).strip())
+    return has_versions(python, versions)
 
 
 def prepare(venv, wants_torch, say):
     """Returns (python, peers that can be used, why the others can't)."""
     python = str(venv / "bin" / "python")
-    if not pathlib.Path(python).exists():
+    if not (venv / "bin" / "pip").exists():
         say(f"creating {venv.name}/ for the peers")
         made = subprocess.run([sys.executable, "-m", "venv", str(venv)], capture_output=True, text=True)
         if made.returncode != 0:
             why = "no virtual environment (on Debian: apt-get install python3-venv)"
             return None, [], {"onnxruntime": why, "torch": why}
     usable, missing = [], {}
-    if not has_versions(python, requirement_versions("requirements.txt")):
-        say("installing ONNX Runtime")
-        pip_install(python, "-r", str(HERE / "requirements.txt"))
-    if has_versions(python, requirement_versions("requirements.txt")):
+    if install(python, "requirements.txt", "ONNX Runtime", say):
         usable.append("onnxruntime")
     else:
         missing["onnxruntime"] = "could not be installed; see bench/peers/requirements.txt"
         return python, [], dict(missing, torch="needs numpy, which could not be installed")
     if not wants_torch:
         missing["torch"] = "left out by --no-torch"
-    elif install_torch(python, say):
+    elif install(python, "requirements_torch.txt", "PyTorch (3 GB; --no-torch leaves it out)", say):
         usable.append("torch")
     else:
         missing["torch"] = "could not be installed; see bench/peers/requirements_torch.txt"
     return python, usable, missing
-
-
-def install_torch(python, say):
-    versions = requirement_versions("requirements_torch.txt")
-    if has_versions(python, versions):
-        return True
-    say("installing PyTorch")
-    requirements = ["-r", str(HERE / "requirements_torch.txt")]
-    impatient = ["--retries", "0", "--timeout", "15"]
-    pip_install(python, *requirements, "--index-url", TORCH_CPU_INDEX, *impatient)
-    if has_versions(python, versions):
-        return True
-    say("PyTorch's CPU index is out of reach; installing from PyPI, which takes about 3 GB")
-    pip_install(python, *requirements)
-    return has_versions(python, versions)
