@@ -2,7 +2,7 @@
 //
 // Positions: query row i of a sequence stands at q = cache_length + i, keys at k = 0..seqlen_kv-1;
 // by default cache_length = seqlen_kv - seqlen_q (bottom-right alignment). Keys at or past
-// seqlen_kv are never visible, whatever the mask says.
+// seqlen_kv are never visible. K and V below it must be finite, hidden or not, for 0 * NaN is NaN.
 #pragma once
 
 #include <cstdint>
