@@ -18,7 +18,7 @@ def pagoda(*arguments, text_in=None, **environment):
         text=True,
         input=text_in,
         env=dict(os.environ, **environment),
-        timeout=120,
+        timeout=300,  # with a sanitizer on a busy machine
     )
 
 
@@ -111,8 +111,9 @@ class Command(unittest.TestCase):
         self.assertEqual(explained["plan"]["kernel"], selected[0]["name"])
         for kernel in explained["kernels"]:
             self.assertTrue(kernel["is_selected"] or kernel["reason"], kernel)
-        # No memory is touched: a cache of 4 TiB can be explained anywhere.
-        self.assertEqual(pagoda("explain", "--seqlen-kv", "1000000000", "--seqlen-q", "1").returncode, 0)
+        # No memory is touched: a cache of 763 GiB can be explained anywhere. (ThreadSanitizer leaves
+        # about 1 TiB of addresses for it.)
+        self.assertEqual(pagoda("explain", "--seqlen-kv", "100000000", "--seqlen-q", "1").returncode, 0)
 
     def test_check_counts_and_ends_with_the_line(self):
         result = pagoda("check", "--isa", "scalar", "--filter", "hd64")
