@@ -12,6 +12,7 @@ import datetime
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -178,7 +179,9 @@ def recorded_command(arguments):
 
 
 def git_revision():
-    """As `git describe` says it; empty outside a checkout."""
+    """As `git describe` says it; empty outside a checkout or without git."""
+    if not shutil.which("git"):
+        return ""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
