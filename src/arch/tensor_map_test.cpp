@@ -55,6 +55,8 @@ TEST(TensorMap, each_broken_rule_names_field_value_and_limit) {
   expect_fault([](Spec& s) { s.box[0] = 4; }, "inner box bytes", -1, 8, 16);
   expect_fault([](Spec& s) { s.box[0] = 72; }, "inner box bytes", -1, 144, 128);
   expect_fault([](Spec& s) { s.swizzle = Swizzle::k64B; }, "inner box bytes", -1, 128, 64);
+  expect_fault([](Spec& s) { s.box[0] = 8, s.box[1] = 255, s.box[2] = 8; }, "box bytes", -1,
+               uint64_t{128} * 255 * 8, 227 << 10);
   expect_fault([](Spec& s) { s.box[1] = s.box[2] = 256; }, "box bytes", -1, 8 << 20, 227 << 10);
   expect_fault(
       [](Spec& s) {
@@ -102,7 +104,45 @@ std::vector<int64_t> load(const TensorMapSpec& spec, const int32_t (&at)[kMaxTen
   return memory;
 }
 
-TEST(TensorMap, a_box_is_written_once_densely_and_completely) {
+TEST(TensorMap, a_load_starts_at_16_bytes_of_a_line_and_128_bytes_of_shared_memory) {
+  const TensorMapSpec spec = good_spec();  // eight elements are 16 bytes
+  EXPECT_FALSE(validate_load(spec, {8, 3, -1}, 128).exists());
+  EXPECT_FALSE(validate_load(spec, {-8, 3, -1}, 1024 + 128).exists());
+  const TensorMapFault odd = validate_load(spec, {3, 0, 0}, 0);
+  EXPECT_STREQ(odd.field, "coordinates");
+  EXPECT_EQ(odd.value, 3U);
+  EXPECT_EQ(odd.limit, 8U);
+  EXPECT_TRUE(validate_load(spec, {-1, 0, 0}, 0).exists());
+  EXPECT_STREQ(validate_load(spec, {0, 0, 0}, 64).field, "shared_address");
+}
+
+constexpr uint32_t kLine = 128;
+
+// Also where the pattern starts before the box: the address decides, not the distance from it.
+TEST(TensorMap, the_swizzle_counts_lines_of_the_address) {
+  const TensorMapSpec spec = good_spec();
+  const auto memory = load(spec, {0, 0, 0}, 3 * kLine, 3 * kLine + box_bytes(spec));
+  EXPECT_EQ(memory[3 * kLine], 3 * 16);  // line 3 of the pattern: chunk 0 holds chunk 0 ^ 3
+  EXPECT_EQ(memory[3 * kLine + 48], 0);
+  EXPECT_EQ(memory[8 * kLine + 16], 5 * 128 + 16);  // line 8 is line 0 again
+}
+
+TEST(TensorMap, lines_of_a_narrow_swizzled_box_are_a_pattern_width_apart) {
+  TensorMapSpec spec = good_spec();
+  spec.box[0] = 16;  // 32 bytes of 128
+  ASSERT_FALSE(validate(spec).exists());
+  EXPECT_EQ(box_bytes(spec), 8U * 32);
+  EXPECT_EQ(box_footprint_bytes(spec), 8U * 128);
+  const auto memory = load(spec, {0, 0, 0}, 0, 8 * kLine);
+  EXPECT_EQ(memory[0], 0);
+  EXPECT_EQ(memory[32], kUntouched);
+  EXPECT_EQ(memory[kLine + 16], 128);  // line 1: chunk 0 lies in chunk 1
+  EXPECT_EQ(memory[kLine], 128 + 16);
+  EXPECT_EQ(memory[7 * kLine], kUntouched);
+  EXPECT_EQ(memory[7 * kLine + 112], 7 * 128);
+}
+
+TEST(TensorMap, a_box_is_written_once_and_completely) {
   std::mt19937 random(11);
   const auto below = [&](uint32_t bound) { return static_cast<uint32_t>(random() % bound); };
   for (int round = 0; round < 300; ++round) {
@@ -110,9 +150,8 @@ TEST(TensorMap, a_box_is_written_once_densely_and_completely) {
                        .rank = static_cast<int32_t>(1 + below(5)),
                        .swizzle = static_cast<Swizzle>(below(5))};
     int32_t at[kMaxTensorRank] = {};
-    spec.box[0] =
-        (spec.swizzle == Swizzle::kNone ? 16 * (1 + below(4)) : swizzle_width_bytes(spec.swizzle)) /
-        element_bytes(spec.type);
+    const uint32_t width = spec.swizzle == Swizzle::kNone ? 64 : swizzle_width_bytes(spec.swizzle);
+    spec.box[0] = 16 * (1 + below(width / 16)) / element_bytes(spec.type);
     for (int32_t d = 0; d < spec.rank; ++d) {
       spec.dims[d] = 1 + below(40);
       if (d > 0) {
@@ -124,8 +163,10 @@ TEST(TensorMap, a_box_is_written_once_densely_and_completely) {
     }
     ASSERT_FALSE(validate(spec).exists()) << validate(spec).field;
     const uint32_t start = 128 * below(9);
-    const auto memory = load(spec, at, start, start + box_bytes(spec));
-    for (size_t i = start; i < memory.size(); ++i) EXPECT_NE(memory[i], kUntouched);
+    const auto memory = load(spec, at, start, start + box_footprint_bytes(spec));
+    size_t written = 0;
+    for (const int64_t byte : memory) written += byte == kUntouched ? 0 : 1;
+    EXPECT_EQ(written, box_bytes(spec));
   }
 }
 
