@@ -116,12 +116,12 @@ TEST(TensorMap, a_load_starts_at_16_bytes_of_a_line_and_128_bytes_of_shared_memo
   EXPECT_STREQ(validate_load(spec, {0, 0, 0}, 64).field, "shared_address");
 }
 
-constexpr uint32_t kLine = 128;
+constexpr size_t kLine = 128;
 
 // Also where the pattern starts before the box: the address decides, not the distance from it.
 TEST(TensorMap, the_swizzle_counts_lines_of_the_address) {
   const TensorMapSpec spec = good_spec();
-  const auto memory = load(spec, {0, 0, 0}, 3 * kLine, 3 * kLine + box_bytes(spec));
+  const auto memory = load(spec, {0, 0, 0}, 3 * 128, 3 * kLine + box_bytes(spec));
   EXPECT_EQ(memory[3 * kLine], 3 * 16);  // line 3 of the pattern: chunk 0 holds chunk 0 ^ 3
   EXPECT_EQ(memory[3 * kLine + 48], 0);
   EXPECT_EQ(memory[8 * kLine + 16], 5 * 128 + 16);  // line 8 is line 0 again
