@@ -10,6 +10,7 @@ void add_sm90_cases(Cases& cases);
 void add_wgmma_bf16_cases(Cases& cases);
 void add_wgmma_f16_cases(Cases& cases);
 void add_wgmma_e4m3_cases(Cases& cases);
+void add_tcgen05_cases(Cases& cases);
 
 inline Cases all_cases() {
   Cases cases;
@@ -18,6 +19,7 @@ inline Cases all_cases() {
   add_wgmma_bf16_cases(cases);
   add_wgmma_f16_cases(cases);
   add_wgmma_e4m3_cases(cases);
+  add_tcgen05_cases(cases);
   return cases;
 }
 
