@@ -28,10 +28,9 @@ class SharedPtr {
     using Void = std::conditional_t<std::is_const_v<T>, const void, void>;
     return SharedPtr<U>(static_cast<U*>(static_cast<Void*>(host_)));
   }
-  // As on the chip: the CTA's window starts after the 1 KiB that the system keeps (sm_90 and up).
   [[nodiscard]] uint32_t address() const {
     emulator::Cta& cta = *emulator::Machine::current_thread().cta;
-    return emulator::Machine::current().shared_offset(cta, host_) + 1024;
+    return emulator::Machine::current().shared_offset(cta, host_) + emulator::kSharedWindowStart;
   }
   [[nodiscard]] T* host() const { return host_; }
 

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "arch/emu/runtime/copies.hpp"
+#include "arch/emu/runtime/register_file.hpp"
 #include "arch/emu/runtime/trace.hpp"
+#include "arch/emu/runtime/wgmma.hpp"
 
 namespace pagoda::emulator {
 namespace {
@@ -18,7 +20,6 @@ thread_local Machine* current_machine = nullptr;
 // Slots of asynchronous operations, a CTA; more when more are in flight. A slot is used again after
 // at least so many other operations: a missing wait that old goes unseen.
 constexpr uint32_t kAsyncSlots = 256;
-constexpr int kRegisterFile = 65536;  // 32-bit registers of an SM (CUDA programming guide)
 constexpr size_t kSharedAlignment = 1024;
 
 // Ends the run from outside a thread.
@@ -139,7 +140,6 @@ void Machine::start_clusters() {
       cta->warps.resize(static_cast<size_t>(shape_.threads + 31) / 32);
       cta->warpgroups.resize(static_cast<size_t>(shape_.threads + 127) / 128);
       for (Warp& warp : cta->warps) warp.registers = shape_.registers;
-      cta->free_registers = kRegisterFile - shape_.registers * shape_.threads;
       cta->running = shape_.threads;
       for (int i = 0; i < shape_.threads; ++i) {
         Thread& thread = cta->threads[static_cast<size_t>(i)];
@@ -165,10 +165,12 @@ void Machine::end_thread(Thread& thread) {
     report(ReportKind::kProtocol, "exit", thread.waiting.where,
            std::string("the thread ended with ") + copies, &thread);
   }
+  wgmma_end_thread(thread);
   if (--thread.cta->running == 0) end_cta(*thread.cta);
 }
 
 void Machine::end_cta(Cta& cta) {
+  register_budget_end_cta(*this, cta);
   Cluster& cluster = *cta.cluster;
   if (--cluster.running > 0) return;
   // Shared memory goes to another CTA now: nothing may still be on its way there.
@@ -236,13 +238,23 @@ void Machine::complete(AsyncQueue& queue) {
   next_step();
   trace_async(*operation);
   progress();
+  const OnBehalfOf issuer(*this, operation->issuer);
   operation->run(*operation);
   --operation->cta->cluster->operations_in_flight;
-  operation->cta->free_slots.push_back(agent_index(operation->agent) - first_slot());
+  const uint32_t index = agent_index(operation->agent);
+  if (index >= first_slot()) operation->cta->free_slots.push_back(index - first_slot());
+}
+
+uint32_t Machine::first_engine() const {
+  return static_cast<uint32_t>(shape_.threads) * (shape_.has_tensor_memory ? 2U : 1U);
 }
 
 uint32_t Machine::first_slot() const {
-  return static_cast<uint32_t>(shape_.threads) * (shape_.has_tensor_memory ? 2U : 1U);
+  return first_engine() + static_cast<uint32_t>(shape_.threads + 127) / 128;
+}
+
+Agent Machine::warpgroup_agent(const Cta& cta, int warpgroup) const {
+  return make_agent(cta.index, first_engine() + static_cast<uint32_t>(warpgroup));
 }
 
 bool Machine::complete_one_async() {
@@ -369,7 +381,8 @@ void Machine::submit(std::unique_ptr<AsyncOperation> operation, AsyncQueue* queu
   ++statistics_.async_operations;
   Cta& cta = *operation->cta;
   ++cta.cluster->operations_in_flight;
-  cta.slots[agent_index(operation->agent) - first_slot()].is_detached = operation->is_detached;
+  const uint32_t index = agent_index(operation->agent);
+  if (index >= first_slot()) cta.slots[index - first_slot()].is_detached = operation->is_detached;
   if (queue == nullptr) {
     queue = own_queues_.emplace_back(std::make_unique<AsyncQueue>()).get();
   }
@@ -410,7 +423,7 @@ std::string Machine::describe(const Thread& thread) const {
 
 void Machine::report(ReportKind kind, const char* primitive, const Where& where,
                      std::string message, const Thread* who) {
-  if (who == nullptr) who = running_;
+  if (who == nullptr) who = acting_for_ != nullptr ? acting_for_ : running_;
   const std::string_view path = where.file_name();
   Report report{.kind = kind,
                 .kernel = shape_.kernel,

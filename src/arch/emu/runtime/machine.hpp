@@ -12,6 +12,7 @@
 #include <random>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "arch/emu/runtime/fiber.hpp"
@@ -26,6 +27,7 @@ namespace pagoda::emulator {
 class Machine;
 class TensorMemory;  // tensor_memory.hpp
 struct CopyState;    // copies.hpp
+class WgmmaEngine;   // wgmma.cpp
 struct Cta;
 struct Cluster;
 struct Thread;
@@ -133,12 +135,14 @@ struct Thread {
 
 struct Warp {
   Rendezvous rendezvous;
-  int registers = 0;  // a thread
+  int registers = 0;         // a thread
+  int register_changes = 0;  // setmaxnreg executed, and the last of them
+  Where register_change;
 };
 
 struct Warpgroup {
   Rendezvous rendezvous;
-  std::shared_ptr<void> wgmma;  // state of wgmma.cpp
+  std::shared_ptr<WgmmaEngine> wgmma;  // wgmma.cpp; nullptr until the first
 };
 
 struct Cta {
@@ -158,7 +162,7 @@ struct Cta {
   std::map<uint32_t, std::pair<uint32_t, std::string>> shared_names;  // offset -> bytes, name
   std::shared_ptr<TensorMemory> tensor_memory;
   int running = 0;         // threads that have not ended
-  int free_registers = 0;  // of the register file, for setmaxnreg
+  int free_registers = 0;  // given back by setmaxnreg
   std::vector<Thread*> register_waiters;
 
   // Agents of asynchronous operations are used again, the one that is free for longest first.
@@ -200,6 +204,10 @@ struct GlobalBuffer {
   bool is_written = true;  // by the host before the launch; otherwise reads of it are reported
   std::shared_ptr<ShadowMemory> shadow;
 };
+
+// SharedPtr::address() of a CTA's first byte. As on the chip (sm_90 and up), the window starts with
+// 1 KiB that the system keeps.
+inline constexpr uint32_t kSharedWindowStart = 1024;
 
 // --- the launch --------------------------------------------------------------------------------
 
@@ -290,6 +298,8 @@ class Machine {
   std::unique_ptr<AsyncOperation> make_operation(const char* primitive, const Where& where,
                                                  Thread& issuer,
                                                  std::function<void(AsyncOperation&)> run);
+  // One agent for all operations of a warpgroup's tensor core, which complete in order.
+  [[nodiscard]] Agent warpgroup_agent(const Cta& cta, int warpgroup) const;
 
   // --- reports ---
   // For the executing thread, or for the issuer of an operation.
@@ -297,6 +307,19 @@ class Machine {
               const Thread* who = nullptr);
   [[noreturn]] void fail(ReportKind kind, const char* primitive, const Where& where,
                          std::string message);  // reports and ends the run
+  // While it lives, reports name `who` in place of the executing thread.
+  class OnBehalfOf {
+   public:
+    OnBehalfOf(Machine& machine, const Thread* who)
+        : machine_(machine), outer_(std::exchange(machine.acting_for_, who)) {}
+    ~OnBehalfOf() { machine_.acting_for_ = outer_; }
+    OnBehalfOf(const OnBehalfOf&) = delete;
+    OnBehalfOf& operator=(const OnBehalfOf&) = delete;
+
+   private:
+    Machine& machine_;
+    const Thread* outer_;
+  };
   [[nodiscard]] std::string describe(const Thread& thread) const;
   [[nodiscard]] std::string describe_shared(const Cta& cta, uint32_t offset) const;
 
@@ -320,6 +343,8 @@ class Machine {
   [[nodiscard]] bool starves(const Thread& thread) const;
   bool complete_one_async();
   void complete(AsyncQueue& queue);
+  // Indices of agents: threads, their uses of tensor memory, warpgroups' engines, slots.
+  [[nodiscard]] uint32_t first_engine() const;
   [[nodiscard]] uint32_t first_slot() const;
   void report_deadlock();
   void report_race(const Conflict& conflict, const Access& access, bool is_write,
@@ -339,6 +364,7 @@ class Machine {
   std::vector<std::unique_ptr<AsyncQueue>> own_queues_;
   std::unordered_map<const void*, Clocks> released_;
   Thread* running_ = nullptr;
+  const Thread* acting_for_ = nullptr;
   uint64_t progress_ = 0;
   uint64_t step_ = 0;
   uint64_t next_flow_ = 0;

@@ -151,8 +151,10 @@ void Machine::report_race(const Conflict& conflict, const Access& access, bool i
   for (const auto& cluster : clusters_) {
     for (const auto& cta : cluster->ctas) {
       if (cta->index != agent_cta(earlier.agent)) continue;
-      if (index < first_slot()) {
+      if (index < first_engine()) {
         who = describe(cta->threads[index % threads]);
+      } else if (index < first_slot()) {
+        who = "issued by " + describe(cta->threads[(index - first_engine()) * 128]);
       } else if (const Cta::Issued& issued = cta->slots[index - first_slot()];
                  issued.issuer != nullptr) {
         who = "issued by " + describe(*issued.issuer);

@@ -32,6 +32,7 @@ class VectorClock {
   }
   void set(Agent agent, uint32_t time);
   void join(const VectorClock& other);  // the later of both, agent by agent
+  void meet(const VectorClock& other);  // the earlier of both
   void clear() { blocks_.clear(); }
 
  private:
@@ -53,6 +54,10 @@ struct Clocks {
   void join(const Clocks& other) {
     generic.join(other.generic);
     async.join(other.async);
+  }
+  void meet(const Clocks& other) {  // what both know
+    generic.meet(other.generic);
+    async.meet(other.async);
   }
 };
 

@@ -1,0 +1,27 @@
+// An operand of a matrix instruction in shared memory, read through its descriptor by the engine.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/emu/runtime/machine.hpp"
+#include "arch/emu/runtime/matrix_math.hpp"
+#include "arch/smem_descriptor.hpp"
+
+namespace pagoda::emulator {
+
+struct MatrixOperand {
+  const char* name;  // "A", for reports
+  arch::SmemDescriptor descriptor;
+  arch::DescriptorFormat format;
+  arch::Major major;
+  ElementType type;
+  int mn, k;                // elements; 16 bytes or a multiple in the contiguous direction
+  int mn_stride, k_stride;  // of the panel
+};
+
+// Reads for `operation` from the shared memory of `cta`; element (mn, k) goes to
+// panel[mn * mn_stride + k * k_stride]. Bytes that nothing wrote are poison (NaN).
+void read_operand(Machine& machine, const AsyncOperation& operation, const Cta& cta,
+                  const MatrixOperand& operand, float* panel);
+
+}  // namespace pagoda::emulator
