@@ -43,6 +43,12 @@ inline void name_shared(SharedPtr<const void> start, uint32_t bytes, const char*
   const uint32_t offset = emulator::Machine::current().shared_offset(cta, start.host());
   cta.shared_names[offset] = {bytes, name};
 }
+inline void expect(bool holds, const char* claim, Where where = Where::current()) {
+  if (!holds) {
+    emulator::Machine::current().fail(emulator::ReportKind::kProtocol, "expect", where,
+                                      std::string("this does not hold: ") + claim);
+  }
+}
 inline void trace_begin(const char* work) {
   emulator::Machine::current().trace_begin(emulator::Machine::current_thread(), work, "work");
 }

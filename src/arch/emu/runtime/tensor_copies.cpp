@@ -20,8 +20,15 @@ using Index = std::array<int64_t, arch::kMaxTensorRank>;
 // The first 1 KiB of the window belongs to the system: address() of memory.hpp.
 constexpr uint32_t kSharedBase = 1024;
 
-void check_map(const TensorMapSpec& map, int rank, const void* shared, const char* primitive,
-               const Where& where) {
+std::string text_of(const arch::TensorMapFault& fault) {
+  std::string field = fault.field;
+  if (fault.dimension >= 0) field += "[" + std::to_string(fault.dimension) + "]";
+  return field + " = " + std::to_string(fault.value) + ", " + fault.rule + " " +
+         std::to_string(fault.limit);
+}
+
+void check_map(const TensorMapSpec& map, const int32_t* coordinates, int rank, const void* shared,
+               const char* primitive, const Where& where) {
   Machine& machine = Machine::current();
   if (rank != map.rank) {
     machine.fail(
@@ -29,15 +36,13 @@ void check_map(const TensorMapSpec& map, int rank, const void* shared, const cha
         std::to_string(rank) + " coordinates for a tensor map of rank " + std::to_string(map.rank));
   }
   if (const arch::TensorMapFault fault = validate(map); fault.exists()) {
-    std::string field = fault.field;
-    if (fault.dimension >= 0) field += "[" + std::to_string(fault.dimension) + "]";
-    machine.fail(ReportKind::kProtocol, primitive, where,
-                 "tensor map: " + field + " = " + std::to_string(fault.value) + ", " + fault.rule +
-                     " " + std::to_string(fault.limit));
+    machine.fail(ReportKind::kProtocol, primitive, where, "tensor map: " + text_of(fault));
   }
-  if (reinterpret_cast<uintptr_t>(shared) % arch::kTensorDestinationAlignment != 0) {
-    machine.fail(ReportKind::kBounds, primitive, where,
-                 "the address in shared memory is not aligned to 128 bytes");
+  int32_t all[arch::kMaxTensorRank] = {};
+  std::copy(coordinates, coordinates + rank, all);
+  const auto address = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(shared));
+  if (const arch::TensorMapFault fault = validate_load(map, all, address); fault.exists()) {
+    machine.fail(ReportKind::kBounds, primitive, where, text_of(fault));
   }
 }
 
@@ -75,7 +80,7 @@ void for_each_line(const TensorMapSpec& map, const Index& at, OnLine on_line) {
         .global = is_inside ? reinterpret_cast<const std::byte*>(map.address) + offset : nullptr,
         .skipped = static_cast<size_t>(first * element),
         .inside = is_inside ? static_cast<size_t>((last - first) * element) : 0,
-        .dense = static_cast<uint32_t>(line * static_cast<uint32_t>(width * element))});
+        .dense = line * box_line_bytes(map)});
   }
 }
 
@@ -137,7 +142,7 @@ void tma_load(void* to, const TensorMapSpec& map, const int32_t* coordinates, in
   Machine& machine = Machine::current();
   Thread& thread = Machine::current_thread();
   machine.progress();
-  check_map(map, rank, to, primitive, where);
+  check_map(map, coordinates, rank, to, primitive, where);
   Cta& home = *thread.cta;
   struct Destination {
     std::byte* to;
@@ -188,15 +193,17 @@ void tma_store(const TensorMapSpec& map, const int32_t* coordinates, int rank, c
   Machine& machine = Machine::current();
   const char* const primitive = adds ? "tma_reduce_add" : "tma_store";
   machine.progress();
-  check_map(map, rank, from, primitive, where);
+  check_map(map, coordinates, rank, from, primitive, where);
   const auto* const begin = static_cast<const std::byte*>(from);
   const uint32_t base = machine.shared_offset(*Machine::current_thread().cta, from) + kSharedBase;
   const Index at = index_of(coordinates, rank);
   submit_bulk_store(
       primitive, where,
       [=, &machine](AsyncOperation& self) {
-        std::vector<std::byte> staged(box_bytes(map));
+        std::vector<std::byte> staged(box_footprint_bytes(map));
+        const uint32_t pitch = box_line_bytes(map), used = map.box[0] * element_bytes(map.type);
         for (uint32_t i = 0; i < staged.size(); i += 16) {
+          if (i % pitch >= used) continue;  // between the lines of a narrow box
           const std::byte* const chunk = begin + swizzled(map, base, i);
           // What falls outside of the tensor may be unwritten: it goes nowhere.
           machine.access_shared(chunk, 16, false, self.access(), true);

@@ -1,0 +1,118 @@
+// Where the keys of a sequence lie: dense, ragged, or in pages. Each operand answers the same two
+// questions: how many keys has a sequence, and in which physical rows does a tile of it start.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+
+#include "arch/memory.hpp"
+#include "core/target.hpp"
+#include "operand/paged_row_indices.hpp"
+
+namespace pagoda {
+
+// [batch, rows_per_batch] rows; sequence lengths at most rows_per_batch.
+struct DenseRows {
+  uint32_t rows_per_batch = 0;
+  const int32_t* lengths = nullptr;  // [batch]; nullptr: all rows
+
+  PAGODA_DEVICE uint32_t num_keys(int32_t batch) const {
+    return lengths != nullptr ? static_cast<uint32_t>(arch::load_read_only(lengths + batch))
+                              : rows_per_batch;
+  }
+  template <class Indices>
+  PAGODA_DEVICE Indices populate(int32_t batch, uint32_t base_row) const {
+    static_assert(Indices::num_pages == 1, "dense rows have no pages");
+    return {{static_cast<uint32_t>(batch) * rows_per_batch + base_row}};
+  }
+};
+
+// Sequences one after another: sequence b has rows offsets[b] .. offsets[b + 1].
+struct RaggedRows {
+  const int32_t* offsets = nullptr;  // [batch + 1]
+
+  PAGODA_DEVICE uint32_t num_keys(int32_t batch) const {
+    return static_cast<uint32_t>(arch::load_read_only(offsets + batch + 1) -
+                                 arch::load_read_only(offsets + batch));
+  }
+  template <class Indices>
+  PAGODA_DEVICE Indices populate(int32_t batch, uint32_t base_row) const {
+    static_assert(Indices::num_pages == 1, "ragged rows have no pages");
+    return {{static_cast<uint32_t>(arch::load_read_only(offsets + batch)) + base_row}};
+  }
+};
+
+// Pages by block table (first_page_of == nullptr: pages of sequence b start at b * table_stride) or
+// by CSR (they start at first_page_of[b]).
+struct PagedRows {
+  const int32_t* pages = nullptr;          // page ids
+  const int32_t* first_page_of = nullptr;  // [batch + 1]
+  int32_t table_stride = 0;
+  const int32_t* lengths = nullptr;  // [batch] keys
+  int32_t page_size = 1;
+  uint32_t row_stride = 1;  // physical rows from one page to the next
+
+  PAGODA_DEVICE uint32_t num_keys(int32_t batch) const {
+    return static_cast<uint32_t>(arch::load_read_only(lengths + batch));
+  }
+  PAGODA_DEVICE const int32_t* pages_of(int32_t batch) const {
+    return pages + (first_page_of != nullptr
+                        ? static_cast<int64_t>(arch::load_read_only(first_page_of + batch))
+                        : static_cast<int64_t>(batch) * table_stride);
+  }
+  // Physical row of one key.
+  PAGODA_DEVICE uint32_t row_of(int32_t batch, uint32_t key) const {
+    const auto size = static_cast<uint32_t>(page_size);
+    return static_cast<uint32_t>(arch::load_read_only(pages_of(batch) + key / size)) * row_stride +
+           key % size;
+  }
+  // Looks up the pages of the keys base_row .. base_row + BN that exist; base_row is a multiple of the
+  // page where pages are smaller than the tile. No entry past the sequence's last page is read.
+  template <class Indices>
+  PAGODA_DEVICE Indices populate(int32_t batch, uint32_t base_row) const {
+    Indices indices;
+    const uint32_t keys = num_keys(batch);
+    if constexpr (Indices::num_pages == 1) {
+      indices.rows[0] = base_row < keys ? row_of(batch, base_row) : kOutOfBoundsRow;
+    } else {
+      arch::expect(page_size == Indices::page_size, "the instance is for the cache's page size");
+      arch::expect(base_row % Indices::page_size == 0, "a tile starts at a page");
+      const int32_t* const table = pages_of(batch) + base_row / Indices::page_size;
+      PAGODA_UNROLL
+      for (int page = 0; page < Indices::num_pages; ++page) {
+        const bool exists = base_row + static_cast<uint32_t>(page * Indices::page_size) < keys;
+        indices.rows[page] =
+            exists ? static_cast<uint32_t>(arch::load_read_only(table + page)) * row_stride
+                   : kOutOfBoundsRow;
+      }
+    }
+    return indices;
+  }
+};
+
+// What kernels compile against.
+template <class Operand>
+concept KVOperand = requires(const Operand operand) {
+  { operand.num_keys(0) } -> std::same_as<uint32_t>;
+  {
+    operand.template populate<PagedRowIndices<64, 0>>(0, 0U)
+    } -> std::same_as<PagedRowIndices<64, 0>>;
+};
+static_assert(KVOperand<DenseRows> && KVOperand<RaggedRows> && KVOperand<PagedRows>);
+
+// Dequantisation factors of an fp8 cache: one for the tensor (stride 0) or one a KV head (stride 1).
+// K's goes into the softmax scale, V's into the output.
+struct KVScaleFactors {
+  const float* k = nullptr;  // nullptr: 1
+  const float* v = nullptr;
+  int32_t stride = 0;
+
+  PAGODA_DEVICE float k_scale(int32_t kv_head) const {
+    return k != nullptr ? arch::load_read_only(k + kv_head * stride) : 1.0F;
+  }
+  PAGODA_DEVICE float v_scale(int32_t kv_head) const {
+    return v != nullptr ? arch::load_read_only(v + kv_head * stride) : 1.0F;
+  }
+};
+
+}  // namespace pagoda

@@ -1,0 +1,223 @@
+// Operands against plain arithmetic, and the gather of rows that TMA can't serve against a plain copy.
+#include "operand/kv_operand.hpp"
+
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "arch/emu/runtime/launch.hpp"
+#include "arch/named_barrier.hpp"
+#include "arch/thread.hpp"
+#include "operand/kv_row_gather.hpp"
+
+namespace pagoda {
+namespace {
+
+using arch::Swizzle;
+using T = arch::BFloat16;
+
+TEST(PagedRowIndices, get_row_follows_the_pages) {
+  const PagedRowIndices<128, 32> paged{{1000, 32, 640, 7000}};
+  EXPECT_EQ(paged.get_row(0), 1000U);
+  EXPECT_EQ(paged.get_row(31), 1031U);
+  EXPECT_EQ(paged.get_row(32), 32U);
+  EXPECT_EQ(paged.get_row(127), 7031U);
+  const PagedRowIndices<128, 256> one{{512}};
+  EXPECT_EQ(one.get_row(127), 639U);
+  EXPECT_EQ((PagedRowIndices<128, 0>::num_pages), 1);
+  EXPECT_EQ((PagedRowIndices<128, 16, true>::num_pages), 8);  // all rows, for V
+  EXPECT_EQ((PagedRowIndices<128, 16, true>::k_pages), 4);
+}
+
+TEST(PagedRowIndices, valid_pages_count_what_exists) {
+  using Single = PagedRowIndices<128, 32>;
+  EXPECT_EQ(Single::k_num_valid_pages(128, 128), 0U);
+  EXPECT_EQ(Single::k_num_valid_pages(128, 129), 1U);
+  EXPECT_EQ(Single::k_num_valid_pages(128, 160), 1U);
+  EXPECT_EQ(Single::k_num_valid_pages(128, 161), 2U);
+  EXPECT_EQ(Single::k_num_valid_pages(128, 100000), 4U);
+  using Peer = PagedRowIndices<128, 32, true, false>;
+  EXPECT_EQ(Peer::k_num_valid_pages(0, 64), 0U);
+  EXPECT_EQ(Peer::k_num_valid_pages(0, 65), 1U);
+  EXPECT_EQ(Peer::k_num_valid_pages(0, 128), 2U);
+  EXPECT_EQ(Single::v_num_valid_pages<2>(0, 65, 1), 1U);
+  EXPECT_EQ(Single::v_num_valid_pages<2>(0, 64, 1), 0U);
+}
+
+TEST(PagedRowIndices, page_sizes_map_to_instances) {
+  const auto instance = [](int page_size) {
+    int found = -1;
+    dispatch_page_size<128>(page_size, [&]<int size>() { found = size; });
+    return found;
+  };
+  EXPECT_EQ(instance(0), 0);
+  EXPECT_EQ(instance(128), 0);
+  EXPECT_EQ(instance(512), 0);
+  for (const int size : {8, 16, 32, 64}) EXPECT_EQ(instance(size), size);
+  for (const int size : {1, 2, 4, 12, 17, 24, 48, 96, 192, 300})
+    EXPECT_EQ(instance(size), -1) << size;
+}
+
+// Reads the operands on the "device".
+struct Lookup {
+  struct Params {
+    DenseRows dense;
+    RaggedRows ragged;
+    PagedRows table, csr;
+    uint32_t* out;
+  };
+  struct Storage {};
+  static constexpr int kThreads = 32;
+  static void run(const Params& params) {
+    if (arch::thread_idx() != 0) return;
+    uint32_t* out = params.out;
+    const auto put = [&](uint32_t value) { arch::store(out++, value); };
+    put(params.dense.num_keys(1));
+    put(params.dense.populate<PagedRowIndices<64, 0>>(1, 64).rows[0]);
+    put(params.ragged.num_keys(1));
+    put(params.ragged.populate<PagedRowIndices<64, 0>>(1, 64).rows[0]);
+    for (const PagedRows* rows : {&params.table, &params.csr}) {
+      put(rows->num_keys(1));
+      const auto indices = rows->populate<PagedRowIndices<64, 16>>(1, 64);
+      for (const uint32_t row : indices.rows) put(row);
+      put(rows->row_of(1, 70));
+    }
+  }
+};
+
+TEST(KVOperand, every_layout_finds_its_rows) {
+  const std::vector<int32_t> lengths{3, 100}, offsets{0, 7, 107};
+  const std::vector<int32_t> table{9, 9, 9, 9, 9, 9, 9, 9, 5, 2, 8, 1, 30, 31, 32, -1};  // [2, 8]
+  const std::vector<int32_t> pages{4, 5, 2, 8, 1, 30, 31, 32}, first_page{0, 1, 8};
+  std::vector<uint32_t> out(16, 0xdead);
+  const auto bytes = [](const std::vector<int32_t>& v, const char* name) {
+    return emulator::input(name, v.data(), v.size());
+  };
+  const emulator::Result result = emulator::launch<Lookup>(
+      emulator::shape_of<Lookup>("lookup", {1}),
+      {.dense = {.rows_per_batch = 200, .lengths = lengths.data()},
+       .ragged = {.offsets = offsets.data()},
+       .table = {.pages = table.data(),
+                 .table_stride = 8,
+                 .lengths = lengths.data(),
+                 .page_size = 16,
+                 .row_stride = 32},
+       .csr = {.pages = pages.data(),
+               .first_page_of = first_page.data(),
+               .lengths = lengths.data(),
+               .page_size = 16,
+               .row_stride = 32},
+       .out = out.data()},
+      {bytes(lengths, "lengths"), bytes(offsets, "offsets"), bytes(table, "table"),
+       bytes(pages, "pages"), bytes(first_page, "first_page"),
+       emulator::output("out", out.data(), out.size())});
+  ASSERT_TRUE(result.is_clean()) << to_string(result.reports[0]);
+  // Keys 64..127 of 100: pages 4, 5, 6 of the sequence exist, the fourth does not and is not read.
+  const std::vector<uint32_t> expected{100,         264,     100,
+                                       71,          100,     30 * 32,
+                                       31 * 32,     32 * 32, kOutOfBoundsRow,
+                                       30 * 32 + 6, 100,     30 * 32,
+                                       31 * 32,     32 * 32, kOutOfBoundsRow,
+                                       30 * 32 + 6};
+  EXPECT_EQ(out, expected);
+}
+
+// A tile by cp.async from pages of any size.
+template <Swizzle swizzle>
+struct GatherTile {
+  static constexpr int kRows = 64, kColumns = 80;  // padded to whole chunks
+  using Gather = KVRowGather<T, kRows, 128, swizzle, 64>;
+  struct Params {
+    Gather gather;
+    PagedRows rows;
+    uint32_t first_key, num_keys;
+    uint16_t* out;  // [kRows, 128]
+  };
+  struct Storage {
+    arch::SharedArray<T, kRows * 128, 1024> stage;
+    arch::MBarrier mbar;
+  };
+  static constexpr int kThreads = 64;
+  static void run(const Params& params) {
+    auto& storage = arch::shared_storage<Storage>();
+    if (arch::thread_idx() == 0) storage.mbar.init(kThreads);
+    arch::syncthreads();
+    params.gather.copy(params.rows, 1, params.first_key, params.num_keys, 1, storage.stage.data(),
+                       storage.mbar, arch::thread_idx());
+    storage.mbar.wait(0);
+    const uint32_t base = storage.stage.data().address();
+    for (int i = arch::thread_idx(); i < kRows * 128; i += kThreads) {
+      const int row = i / 128, column = i % 128;
+      constexpr int gran = Gather::gran;
+      const auto dense =
+          static_cast<uint32_t>((column / gran * kRows + row) * gran + column % gran) * 2;
+      const auto place = static_cast<int32_t>(swizzle_address(base + dense, swizzle) - base);
+      arch::store(params.out + i, arch::load(storage.stage.at(place / 2)).bits);
+    }
+  }
+};
+
+template <Swizzle swizzle>
+void check_gather(int page_size, int num_keys) {
+  using Kernel = GatherTile<swizzle>;
+  constexpr int kHeads = 2, kFirst = 16;
+  const int pages = (num_keys + page_size - 1) / page_size;
+  std::vector<uint16_t> cache(
+      static_cast<size_t>(2 * pages * page_size * kHeads * Kernel::kColumns), 0x7fff);
+  std::vector<int32_t> table(static_cast<size_t>(pages), 0);
+  for (int i = 0; i < pages; ++i) table.push_back(2 * (pages - 1 - i) + 1);
+  const auto row_of = [&](int key) {
+    return table[static_cast<size_t>(pages + key / page_size)] * page_size + key % page_size;
+  };
+  const auto at = [&](int key, int column) -> uint16_t& {
+    return cache[static_cast<size_t>((row_of(key) * kHeads + 1) * Kernel::kColumns + column)];
+  };
+  for (int key = 0; key < num_keys; ++key) {
+    for (int c = 0; c < Kernel::kColumns; ++c) at(key, c) = static_cast<uint16_t>(key * 97 + c);
+  }
+  const std::vector<int32_t> lengths{0, num_keys};
+  std::vector<uint16_t> out(Kernel::kRows * 128, 0xabcd);
+  const emulator::Result result =
+      emulator::launch<Kernel>(emulator::shape_of<Kernel>("gather", {1}),
+                               {.gather = {.data = reinterpret_cast<const T*>(cache.data()),
+                                           .row_stride = kHeads * Kernel::kColumns,
+                                           .head_stride = Kernel::kColumns,
+                                           .depth = Kernel::kColumns},
+                                .rows = {.pages = table.data(),
+                                         .table_stride = pages,
+                                         .lengths = lengths.data(),
+                                         .page_size = page_size,
+                                         .row_stride = static_cast<uint32_t>(page_size)},
+                                .first_key = kFirst,
+                                .num_keys = static_cast<uint32_t>(num_keys),
+                                .out = out.data()},
+                               {emulator::input("cache", cache.data(), cache.size()),
+                                emulator::input("table", table.data(), table.size()),
+                                emulator::input("lengths", lengths.data(), lengths.size()),
+                                emulator::output("out", out.data(), out.size())});
+  ASSERT_TRUE(result.is_clean()) << to_string(result.reports[0]);
+  int wrong = 0;
+  for (int row = 0; row < Kernel::kRows; ++row) {
+    for (int c = 0; c < 128; ++c) {
+      const bool exists = kFirst + row < num_keys && c < Kernel::kColumns;
+      wrong +=
+          out[static_cast<size_t>(row * 128 + c)] != (exists ? at(kFirst + row, c) : 0) ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(wrong, 0) << "page " << page_size << ", keys " << num_keys;
+}
+
+TEST(KVRowGather, any_page_size_lands_where_tma_would_put_it) {
+  for (const int page_size : {1, 2, 3, 8, 16, 17, 24, 64, 100}) {
+    for (const int num_keys : {16, 17, 40, 79, 80, 95}) {
+      check_gather<Swizzle::k128B>(page_size, num_keys);
+      check_gather<Swizzle::k64B>(page_size, num_keys);
+      check_gather<Swizzle::k32B>(page_size, num_keys);
+      check_gather<Swizzle::kNone>(page_size, num_keys);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pagoda

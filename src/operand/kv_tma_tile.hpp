@@ -1,0 +1,97 @@
+// The tensor map of K or V and the shape of one copy through it: box_rows rows of BK columns of one
+// head, in chunks as wide as the swizzle. In shared memory a chunk is a panel [rows, gran]; the
+// panels of a tile follow each other.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/mbarrier.hpp"
+#include "arch/memory.hpp"
+#include "arch/tensor_map.hpp"
+#include "arch/tma.hpp"
+#include "core/target.hpp"
+
+namespace pagoda {
+
+// K or V in global memory as TMA sees it: rows of `num_heads` heads of `depth` elements. Physical
+// row r of head h starts at address + r * row_stride_bytes + h * head_stride_bytes. In a paged cache
+// the rows of page p start at row p * page_stride_bytes / row_stride_bytes (NHD and HND alike).
+struct KVRows {
+  uint64_t address = 0;
+  uint64_t num_rows = 0;
+  uint64_t num_heads = 1;
+  uint64_t depth = 0;
+  uint64_t row_stride_bytes = 0;
+  uint64_t head_stride_bytes = 0;
+  arch::TensorMapType type = arch::TensorMapType::kBF16;
+};
+
+// is_folded: one rank-4 copy moves all chunks. It needs a tile that is one box (no pages inside), and
+// a head dim that is a multiple of the chunk, for a chunk is a dimension of its own then.
+template <class T_, int box_rows_, int BK_, arch::Swizzle swizzle_, bool is_folded_ = false>
+struct KVTmaTile {
+  using T = T_;
+  static constexpr int box_rows = box_rows_;
+  static constexpr int BK = BK_;
+  static constexpr arch::Swizzle swizzle = swizzle_;
+  static constexpr bool is_folded = is_folded_;
+  static constexpr int gran = static_cast<int>(swizzle_width_bytes(swizzle) / sizeof(T));
+  static constexpr int chunks = (BK + gran - 1) / gran;
+  static constexpr int rank = is_folded ? 4 : 3;
+  static_assert(box_rows >= 1 && box_rows <= 256, "a box has at most 256 rows");
+
+  const arch::TensorMap* map;
+
+  static constexpr uint32_t bytes(int rows) {
+    return static_cast<uint32_t>(rows * chunks * gran) * sizeof(T);
+  }
+
+  // The map of `rows` for this shape. Host code; arch::validate says what is wrong with it.
+  static constexpr arch::TensorMapSpec tensor_map(const KVRows& rows) {
+    arch::TensorMapSpec spec{.type = rows.type,
+                             .rank = rank,
+                             .address = rows.address,
+                             .swizzle = swizzle,
+                             .l2_promotion = arch::L2Promotion::k128B};
+    if constexpr (is_folded) {
+      // [chunk][row][head][column in the chunk]
+      spec.dims[0] = gran;
+      spec.dims[3] = rows.depth / gran;
+      spec.strides_bytes[2] = gran * sizeof(T);
+      spec.box[3] = chunks;
+    } else {
+      spec.dims[0] = rows.depth;
+    }
+    spec.dims[1] = rows.num_heads;
+    spec.dims[2] = rows.num_rows;
+    spec.strides_bytes[0] = rows.head_stride_bytes;
+    spec.strides_bytes[1] = rows.row_stride_bytes;
+    spec.box[0] = gran;
+    spec.box[2] = box_rows;
+    return spec;
+  }
+
+  // Copies box_rows rows to a tile whose panels have `smem_rows` rows.
+  template <int smem_rows>
+  PAGODA_DEVICE void copy(arch::SharedPtr<T> to, arch::MBarrier& mbar, uint32_t row,
+                          uint32_t kv_head, uint32_t depth_offset, int32_t elect,
+                          arch::Eviction eviction, arch::Where where) const {
+    if constexpr (is_folded) {
+      static_assert(smem_rows == box_rows, "a folded copy fills whole panels");
+      arch::tma_load<4>(elect, to, *map,
+                        {{0, static_cast<int32_t>(kv_head), static_cast<int32_t>(row),
+                          static_cast<int32_t>(depth_offset / gran)}},
+                        mbar, eviction, where);
+    } else {
+      PAGODA_UNROLL
+      for (int chunk = 0; chunk < chunks; ++chunk) {
+        arch::tma_load<3>(elect, to + chunk * smem_rows * gran, *map,
+                          {{static_cast<int32_t>(depth_offset) + chunk * gran,
+                            static_cast<int32_t>(kv_head), static_cast<int32_t>(row)}},
+                          mbar, eviction, where);
+      }
+    }
+  }
+};
+
+}  // namespace pagoda

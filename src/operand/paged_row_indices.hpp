@@ -1,0 +1,213 @@
+// The physical rows of the pages of one tile of BN keys, looked up once and used for K and for V.
+//
+// A page smaller than the tile gives BN / page_size entries; otherwise (page_size >= BN, or 0: not
+// paged) there is one, and the rest of the tile follows it. With a pair of CTAs each loads half of
+// K's rows, the leader the first, and half of V's columns: the entries always cover all BN rows.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/debug.hpp"
+#include "arch/mbarrier.hpp"
+#include "arch/memory.hpp"
+#include "arch/types.hpp"
+#include "core/target.hpp"
+#include "operand/kv_tma_tile.hpp"
+
+namespace pagoda {
+
+// Rows of a tile that lie in one page.
+PAGODA_HOST_DEVICE constexpr int kv_sub_tile_rows(int tile_rows, int page_size) {
+  return page_size <= 0 || page_size >= tile_rows ? tile_rows : page_size;
+}
+
+// A row outside of every tensor: TMA fills with zeros. (Past 2^31 rows a map would not fit anyway.)
+inline constexpr uint32_t kOutOfBoundsRow = 1U << 30;
+
+// What a copy does for the pages of a tile past the sequence's last.
+enum class MissingPages : uint8_t {
+  kSkip,  // nothing: the barrier expects the bytes of the valid pages only
+  kZero,  // zeros: the barrier expects the bytes of the whole tile. For V, whose rows are multiplied
+          // with probabilities of zero: zero times stale NaN would be NaN
+};
+
+template <int BN_, int page_size_, bool pair_cta_ = false, bool is_leader_ = true>
+struct PagedRowIndices {
+  static constexpr int BN = BN_;
+  static constexpr int page_size = page_size_;
+  static constexpr bool pair_cta = pair_cta_;
+  static constexpr bool is_leader = is_leader_;
+  static constexpr int cta_group = pair_cta ? 2 : 1;
+  static constexpr int eff_page = kv_sub_tile_rows(BN, page_size);
+  static constexpr int num_pages = BN / eff_page;
+  static_assert(page_size >= 0 && (page_size == 0 || page_size % BN == 0 || BN % page_size == 0),
+                "page_size and BN must divide one another");
+  static_assert(eff_page % 8 == 0,
+                "a page of a tile has a multiple of 8 rows: one swizzle pattern");
+
+  static_assert(!pair_cta || num_pages == 1 || num_pages % 2 == 0,
+                "each CTA of a pair loads whole pages");
+
+  uint32_t rows[num_pages];
+
+  // Physical row of row `offset` of the tile.
+  [[nodiscard]] PAGODA_HOST_DEVICE uint32_t get_row(uint32_t offset) const {
+    if constexpr (num_pages == 1) return rows[0] + offset;
+    return rows[offset / eff_page] + offset % eff_page;
+  }
+
+  // --- how K is cut: this CTA's rows ---
+  static constexpr int k_tile_rows = BN / cta_group;
+  static constexpr int k_issue_rows =
+      kv_sub_tile_rows(k_tile_rows, page_size);               // the box of K's map
+  static constexpr int k_pages = k_tile_rows / k_issue_rows;  // copies a tile
+  static constexpr int k_first_page = pair_cta && !is_leader && num_pages >= 2 ? num_pages / 2 : 0;
+  static constexpr int k_row_in_page = pair_cta && !is_leader && num_pages == 1 ? BN / 2 : 0;
+
+  // --- how V is cut: num_v_sub_tiles slots of shared memory ---
+  template <int num_v_sub_tiles>
+  static constexpr int v_tile_rows = BN / num_v_sub_tiles;
+  template <int num_v_sub_tiles>
+  static constexpr int v_issue_rows = kv_sub_tile_rows(v_tile_rows<num_v_sub_tiles>, page_size);
+  template <int num_v_sub_tiles>
+  static constexpr int v_pages = v_tile_rows<num_v_sub_tiles> / v_issue_rows<num_v_sub_tiles>;
+
+  // Copies that hold keys when the tile starts at key `kv_row` of a sequence of `num_keys`.
+  [[nodiscard]] static PAGODA_HOST_DEVICE uint32_t k_num_valid_pages(uint32_t kv_row,
+                                                                     uint32_t num_keys) {
+    return valid_pages(kv_row + (pair_cta && !is_leader ? BN / 2 : 0), num_keys, k_issue_rows,
+                       k_pages);
+  }
+  template <int num_v_sub_tiles = 1>
+  [[nodiscard]] static PAGODA_HOST_DEVICE uint32_t v_num_valid_pages(uint32_t kv_row,
+                                                                     uint32_t num_keys,
+                                                                     int v_sub_tile_idx = 0) {
+    return valid_pages(
+        kv_row + static_cast<uint32_t>(v_sub_tile_idx * v_tile_rows<num_v_sub_tiles>), num_keys,
+        v_issue_rows<num_v_sub_tiles>, v_pages<num_v_sub_tiles>);
+  }
+
+  // Copies K: this CTA's rows of the tile, packed from the start of `stage_base`, in panels of
+  // smem_BN rows. needs_partial: only the first k_num_valid_pages in 0..k_pages are there.
+  template <bool needs_partial, int smem_BN = BN, MissingPages missing = MissingPages::kSkip,
+            class Tile>
+  PAGODA_DEVICE void tma_copy_k(const Tile& tma_op, arch::SharedPtr<typename Tile::T> stage_base,
+                                arch::MBarrier& mbar, uint32_t kv_head_idx, int32_t elect,
+                                uint32_t k_num_valid_pages = k_pages, uint32_t depth_offset = 0,
+                                arch::Eviction eviction = arch::Eviction::kNormal,
+                                arch::Where where = arch::Where::current()) const {
+    static_assert(Tile::box_rows == k_issue_rows, "K's tensor map has boxes of k_issue_rows rows");
+    const Issue issue{kv_head_idx, depth_offset, elect, eviction, where};
+    copy_pages<needs_partial, k_pages, k_first_page, smem_BN, missing>(
+        tma_op, stage_base, mbar, k_row_in_page, k_num_valid_pages, issue);
+  }
+
+  // Copies V, or one of num_v_sub_tiles parts of its rows, in panels of that many rows.
+  template <bool needs_partial, int num_v_sub_tiles = 1, int v_sub_tile_idx = 0,
+            MissingPages missing = MissingPages::kSkip, class Tile>
+  PAGODA_DEVICE void tma_copy_v(const Tile& tma_op, arch::SharedPtr<typename Tile::T> stage_base,
+                                arch::MBarrier& mbar, uint32_t kv_head_idx, int32_t elect,
+                                uint32_t num_valid_pages = v_pages<num_v_sub_tiles>,
+                                uint32_t depth_offset = 0,
+                                arch::Eviction eviction = arch::Eviction::kNormal,
+                                arch::Where where = arch::Where::current()) const {
+    static_assert(BN % num_v_sub_tiles == 0 && v_sub_tile_idx < num_v_sub_tiles,
+                  "no such part of V");
+    static_assert(Tile::box_rows == v_issue_rows<num_v_sub_tiles>,
+                  "V's tensor map has boxes of v_issue_rows rows");
+    // A page that covers several parts is one entry for all of them.
+    constexpr bool has_own_pages = num_pages >= num_v_sub_tiles;
+    constexpr int first = has_own_pages ? v_sub_tile_idx * v_pages<num_v_sub_tiles> : 0;
+    constexpr uint32_t row_in_page =
+        has_own_pages ? 0 : v_sub_tile_idx * v_tile_rows<num_v_sub_tiles>;
+    const Issue issue{kv_head_idx, depth_offset, elect, eviction, where};
+    copy_pages<needs_partial, v_pages<num_v_sub_tiles>, first, v_tile_rows<num_v_sub_tiles>,
+               missing>(tma_op, stage_base, mbar, row_in_page, num_valid_pages, issue);
+  }
+
+ private:
+  struct Issue {
+    uint32_t kv_head;
+    uint32_t depth_offset;
+    int32_t elect;
+    arch::Eviction eviction;
+    arch::Where where;
+  };
+
+  static PAGODA_HOST_DEVICE uint32_t valid_pages(uint32_t first_key, uint32_t num_keys,
+                                                 int rows_a_page, int pages) {
+    if (first_key >= num_keys) return 0;
+    const uint32_t count = (num_keys - first_key + static_cast<uint32_t>(rows_a_page) - 1) /
+                           static_cast<uint32_t>(rows_a_page);
+    return count < static_cast<uint32_t>(pages) ? count : static_cast<uint32_t>(pages);
+  }
+
+  // Exactly `count` copies, unrolled; the entries from `valid` on are out of bounds.
+  template <int count, int first_page, int smem_rows, class Tile>
+  PAGODA_DEVICE void issue_pages(const Tile& tma_op, arch::SharedPtr<typename Tile::T> stage_base,
+                                 arch::MBarrier& mbar, uint32_t row_in_page, uint32_t valid,
+                                 const Issue& issue) const {
+    PAGODA_UNROLL
+    for (int page = 0; page < count; ++page) {
+      const bool is_there = static_cast<uint32_t>(page) < valid;
+      const uint32_t row = is_there ? rows[first_page + page] + row_in_page : kOutOfBoundsRow;
+      tma_op.template copy<smem_rows>(stage_base + page * Tile::box_rows * Tile::gran, mbar, row,
+                                      issue.kv_head, issue.depth_offset, issue.elect,
+                                      issue.eviction, issue.where);
+    }
+  }
+
+  template <bool needs_partial, int pages, int first_page, int smem_rows, MissingPages missing,
+            class Tile>
+  PAGODA_DEVICE void copy_pages(const Tile& tma_op, arch::SharedPtr<typename Tile::T> stage_base,
+                                arch::MBarrier& mbar, uint32_t row_in_page, uint32_t valid,
+                                const Issue& issue) const {
+    if constexpr (!needs_partial) {
+      issue_pages<pages, first_page, smem_rows>(tma_op, stage_base, mbar, row_in_page, pages,
+                                                issue);
+    } else {
+      arch::expect(valid <= pages, "the number of valid pages is at most that of the tile",
+                   issue.where);
+      if constexpr (missing == MissingPages::kZero) {
+        issue_pages<pages, first_page, smem_rows>(tma_op, stage_base, mbar, row_in_page, valid,
+                                                  issue);
+      } else {
+        copy_exactly<pages, first_page, smem_rows>(tma_op, stage_base, mbar, row_in_page, valid,
+                                                   issue);
+      }
+    }
+  }
+
+  // Straight-line code for each number of pages: the run-time count only chooses.
+  template <int count, int first_page, int smem_rows, class Tile>
+  PAGODA_DEVICE void copy_exactly(const Tile& tma_op, arch::SharedPtr<typename Tile::T> stage_base,
+                                  arch::MBarrier& mbar, uint32_t row_in_page, uint32_t valid,
+                                  const Issue& issue) const {
+    if (valid == count) {
+      issue_pages<count, first_page, smem_rows>(tma_op, stage_base, mbar, row_in_page, count,
+                                                issue);
+    } else if constexpr (count > 1) {
+      copy_exactly<count - 1, first_page, smem_rows>(tma_op, stage_base, mbar, row_in_page, valid,
+                                                     issue);
+    }
+  }
+};
+
+// Calls f.operator()<page_size>() with the instance that serves a run-time page size: 0 where a tile
+// lies in one page (not paged, or whole tiles a page), else a divisor of BN. False: TMA can't serve
+// it, copy_rows (kv_row_gather.hpp) can.
+template <int BN, class F>
+PAGODA_HOST_DEVICE bool dispatch_page_size(int page_size, F&& f) {
+  if (page_size == 0 || page_size % BN == 0) return f.template operator()<0>(), true;
+  const auto try_size = [&]<int size>() {
+    if constexpr (size < BN && BN % size == 0) {
+      if (page_size == size) return f.template operator()<size>(), true;
+    }
+    return false;
+  };
+  return try_size.template operator()<8>() || try_size.template operator()<16>() ||
+         try_size.template operator()<32>() || try_size.template operator()<64>() ||
+         try_size.template operator()<128>();
+}
+
+}  // namespace pagoda
