@@ -9,6 +9,7 @@
 
 #include "arch/emu/runtime/copies.hpp"
 #include "arch/emu/runtime/register_file.hpp"
+#include "arch/emu/runtime/tensor_memory.hpp"
 #include "arch/emu/runtime/trace.hpp"
 #include "arch/emu/runtime/wgmma.hpp"
 
@@ -175,6 +176,7 @@ void Machine::end_cta(Cta& cta) {
   if (--cluster.running > 0) return;
   // Shared memory goes to another CTA now: nothing may still be on its way there.
   for (const auto& member : cluster.ctas) {
+    if (member->tensor_memory) member->tensor_memory->report_end(*this);
     for (const auto& [offset, barrier] : member->mbarriers) {
       if (barrier.pending_bytes == 0) continue;
       report(ReportKind::kProtocol, barrier.init.primitive, barrier.init.where,

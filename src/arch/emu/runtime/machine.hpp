@@ -307,6 +307,8 @@ class Machine {
               const Thread* who = nullptr);
   [[noreturn]] void fail(ReportKind kind, const char* primitive, const Where& where,
                          std::string message);  // reports and ends the run
+  void report_race(const Conflict& conflict, const Access& access, bool is_write,
+                   const std::string& place, size_t bytes);
   // While it lives, reports name `who` in place of the executing thread.
   class OnBehalfOf {
    public:
@@ -347,8 +349,6 @@ class Machine {
   [[nodiscard]] uint32_t first_engine() const;
   [[nodiscard]] uint32_t first_slot() const;
   void report_deadlock();
-  void report_race(const Conflict& conflict, const Access& access, bool is_write,
-                   const std::string& place, size_t bytes);
 
   LaunchShape shape_;
   Options options_;

@@ -120,6 +120,22 @@ void decode_elements(ElementType type, const void* from, int count, float* to, i
       decode<uint8_t>(from, count, to, stride, [&](uint8_t bits) { return values[bits]; });
       return;
     }
+    case ElementType::kTFloat32:
+      decode<uint32_t>(from, count, to, stride,
+                       [](uint32_t bits) { return std::bit_cast<float>(bits & 0xffffe000U); });
+      return;
+    case ElementType::kFloat8E5M2:  // the upper half of an fp16
+      decode<uint8_t>(from, count, to, stride,
+                      [](uint8_t bits) { return half_to_float(static_cast<uint16_t>(bits << 8)); });
+      return;
+    case ElementType::kUInt8:
+      decode<uint8_t>(from, count, to, stride,
+                      [](uint8_t bits) { return static_cast<float>(bits); });
+      return;
+    case ElementType::kInt8:
+      decode<int8_t>(from, count, to, stride,
+                     [](int8_t value) { return static_cast<float>(value); });
+      return;
   }
 }
 

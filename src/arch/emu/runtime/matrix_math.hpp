@@ -11,7 +11,16 @@
 
 namespace pagoda::emulator {
 
-enum class ElementType : uint8_t { kBFloat16, kHalf, kFloat8E4M3 };
+// kTFloat32: a float of which 10 bits of the mantissa count.
+enum class ElementType : uint8_t {
+  kBFloat16,
+  kHalf,
+  kTFloat32,
+  kFloat8E4M3,
+  kFloat8E5M2,
+  kUInt8,
+  kInt8
+};
 
 template <class T>
 [[nodiscard]] constexpr ElementType element_type() {
@@ -25,7 +34,12 @@ template <class T>
   }
 }
 [[nodiscard]] constexpr int element_bytes(ElementType type) {
-  return type == ElementType::kFloat8E4M3 ? 1 : 2;
+  switch (type) {
+    case ElementType::kTFloat32: return 4;
+    case ElementType::kBFloat16:
+    case ElementType::kHalf: return 2;
+    default: return 1;
+  }
 }
 
 // Elements that lie one after the other, to every `stride`-th float.

@@ -33,7 +33,8 @@ void read_operand(Machine& machine, const AsyncOperation& operation, const Cta& 
   const int elements = static_cast<int>(kChunkBytes) / bytes;
   const bool is_k_major = operand.major == arch::Major::kK;
   const int lines = is_k_major ? operand.mn : operand.k;
-  const int chunks_a_line = (is_k_major ? operand.k : operand.mn) / elements;
+  const int line_elements = is_k_major ? operand.k : operand.mn;
+  const int chunks_a_line = (line_elements + elements - 1) / elements;
 
   std::vector<uint32_t> chunks;  // offsets in the CTA's shared memory
   chunks.reserve(static_cast<size_t>(lines) * static_cast<size_t>(chunks_a_line));
@@ -64,9 +65,9 @@ void read_operand(Machine& machine, const AsyncOperation& operation, const Cta& 
   const uint32_t* next = chunks.data();
   for (int line = 0; line < lines; ++line) {
     for (int chunk = 0; chunk < chunks_a_line; ++chunk) {
-      decode_elements(operand.type, cta.shared + *next++, elements,
-                      panel + line * line_stride + chunk * elements * element_stride,
-                      element_stride);
+      decode_elements(
+          operand.type, cta.shared + *next++, std::min(elements, line_elements - chunk * elements),
+          panel + line * line_stride + chunk * elements * element_stride, element_stride);
     }
   }
 }

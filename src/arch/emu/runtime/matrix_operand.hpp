@@ -15,7 +15,7 @@ struct MatrixOperand {
   arch::DescriptorFormat format;
   arch::Major major;
   ElementType type;
-  int mn, k;                // elements; 16 bytes or a multiple in the contiguous direction
+  int mn, k;                // elements; the hardware reads whole chunks of 16 bytes
   int mn_stride, k_stride;  // of the panel
 };
 

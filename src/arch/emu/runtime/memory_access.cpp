@@ -4,6 +4,7 @@
 #include <string>
 
 #include "arch/emu/runtime/machine.hpp"
+#include "arch/emu/runtime/tensor_memory.hpp"
 
 namespace pagoda::emulator {
 namespace {
@@ -151,8 +152,10 @@ void Machine::report_race(const Conflict& conflict, const Access& access, bool i
   for (const auto& cluster : clusters_) {
     for (const auto& cta : cluster->ctas) {
       if (cta->index != agent_cta(earlier.agent)) continue;
-      if (index < first_engine()) {
-        who = describe(cta->threads[index % threads]);
+      if (index < threads) {
+        who = describe(cta->threads[index]);
+      } else if (index < first_engine()) {
+        who = cta->tensor_memory->describe(*this, earlier.agent);
       } else if (index < first_slot()) {
         who = "issued by " + describe(cta->threads[(index - first_engine()) * 128]);
       } else if (const Cta::Issued& issued = cta->slots[index - first_slot()];
@@ -166,12 +169,18 @@ void Machine::report_race(const Conflict& conflict, const Access& access, bool i
       " is not ordered after the " + (conflict.earlier_is_write ? "write" : "read") + " by " +
       earlier.primitive + " at " + file + ":" + std::to_string(earlier.where.line()) + ", " + who;
   const bool is_ordered_in_time = access.clocks->generic.get(earlier.agent) >= earlier.time;
-  if (is_ordered_in_time && earlier.proxy == Proxy::kGeneric) {
+  const bool is_complete = access.clocks->async.get(earlier.agent) >= earlier.time;
+  if (earlier.proxy == Proxy::kTensor && is_ordered_in_time) {
+    message +=
+        "\n  barriers order the two, but tcgen05_fence_after_thread_sync is missing after the wait";
+  } else if (earlier.proxy == Proxy::kTensor && is_complete) {
+    message +=
+        "\n  barriers order the two, but tcgen05_fence_before_thread_sync is missing before the "
+        "arrival";
+  } else if (is_ordered_in_time && earlier.proxy == Proxy::kGeneric) {
     message +=
         "\n  barriers order the two, but the second comes from the asynchronous proxy: "
         "fence_proxy_async is missing between them";
-  } else if (is_ordered_in_time) {
-    message += "\n  barriers order the two, but a tcgen05 fence is missing between them";
   } else if (earlier.proxy != Proxy::kGeneric) {
     message += "\n  no wait for the completion of the earlier operation comes before";
   } else {
