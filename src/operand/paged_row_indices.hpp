@@ -21,6 +21,12 @@ PAGODA_HOST_DEVICE constexpr int kv_sub_tile_rows(int tile_rows, int page_size) 
   return page_size <= 0 || page_size >= tile_rows ? tile_rows : page_size;
 }
 
+// No page straddles two tiles, no tile starts inside a page smaller than itself. 0: not paged.
+PAGODA_HOST_DEVICE constexpr bool divide_one_another(int page_size, int BN) {
+  if (page_size <= 0) return page_size == 0;
+  return page_size % BN == 0 || BN % page_size == 0;
+}
+
 // A row outside of every tensor: TMA fills with zeros. (Past 2^31 rows a map would not fit anyway.)
 inline constexpr uint32_t kOutOfBoundsRow = 1U << 30;
 
@@ -40,8 +46,7 @@ struct PagedRowIndices {
   static constexpr int cta_group = pair_cta ? 2 : 1;
   static constexpr int eff_page = kv_sub_tile_rows(BN, page_size);
   static constexpr int num_pages = BN / eff_page;
-  static_assert(page_size >= 0 && (page_size == 0 || page_size % BN == 0 || BN % page_size == 0),
-                "page_size and BN must divide one another");
+  static_assert(divide_one_another(page_size, BN), "page_size and BN must divide one another");
   static_assert(eff_page % 8 == 0,
                 "a page of a tile has a multiple of 8 rows: one swizzle pattern");
 

@@ -1,16 +1,18 @@
 // The sweep of paged_row_indices_sweep.hpp for BN = 128.
+#include <gtest/gtest.h>
+#include <iostream>
+
 #include "operand/paged_row_indices_sweep.hpp"
 
 namespace pagoda::sweep {
 namespace {
 
 TEST(PagedRowIndices, copies_of_tiles_of_128_keys_equal_a_plain_gather) {
-  const int cases = check_page_size<128, 0>() + check_page_size<128, 8>() +
-                    check_page_size<128, 16>() + check_page_size<128, 32>() +
-                    check_page_size<128, 64>() + check_page_size<128, 128>() +
-                    check_page_size<128, 256>() + check_page_size<128, 512>();
-  std::cout << "PagedRowIndices, BN 128: " << cases << " cases\n";
-  EXPECT_GT(cases, 1000);
+  const Findings findings = check_page_sizes<128, 0, 8, 16, 32, 64, 128, 256, 512>();
+  std::cout << "PagedRowIndices, BN 128: " << findings.cases << " cases\n";
+  EXPECT_GT(findings.cases, 1000);
+  EXPECT_TRUE(findings.wrong.empty()) << findings.wrong.size() << " wrong, first:\n"
+                                      << findings.wrong[0];
 }
 
 }  // namespace

@@ -1,17 +1,19 @@
 // The sweep of paged_row_indices_sweep.hpp for BN = 192.
 // Three pages of 64 have no halves.
+#include <gtest/gtest.h>
+#include <iostream>
+
 #include "operand/paged_row_indices_sweep.hpp"
 
 namespace pagoda::sweep {
 namespace {
 
 TEST(PagedRowIndices, copies_of_tiles_of_192_keys_equal_a_plain_gather) {
-  const int cases = check_page_size<192, 0>() + check_page_size<192, 8>() +
-                    check_page_size<192, 16>() + check_page_size<192, 32>() +
-                    check_page_size<192, 128>() + check_page_size<192, 256>() +
-                    check_page_size<192, 512>();
-  std::cout << "PagedRowIndices, BN 192: " << cases << " cases\n";
-  EXPECT_GT(cases, 1000);
+  const Findings findings = check_page_sizes<192, 0, 8, 16, 32, 128, 256, 512>();
+  std::cout << "PagedRowIndices, BN 192: " << findings.cases << " cases\n";
+  EXPECT_GT(findings.cases, 1000);
+  EXPECT_TRUE(findings.wrong.empty()) << findings.wrong.size() << " wrong, first:\n"
+                                      << findings.wrong[0];
 }
 
 }  // namespace

@@ -1,16 +1,18 @@
 // The sweep of paged_row_indices_sweep.hpp for BN = 256.
+#include <gtest/gtest.h>
+#include <iostream>
+
 #include "operand/paged_row_indices_sweep.hpp"
 
 namespace pagoda::sweep {
 namespace {
 
 TEST(PagedRowIndices, copies_of_tiles_of_256_keys_equal_a_plain_gather) {
-  const int cases = check_page_size<256, 0>() + check_page_size<256, 8>() +
-                    check_page_size<256, 16>() + check_page_size<256, 32>() +
-                    check_page_size<256, 64>() + check_page_size<256, 128>() +
-                    check_page_size<256, 256>() + check_page_size<256, 512>();
-  std::cout << "PagedRowIndices, BN 256: " << cases << " cases\n";
-  EXPECT_GT(cases, 1000);
+  const Findings findings = check_page_sizes<256, 0, 8, 16, 32, 64, 128, 256, 512>();
+  std::cout << "PagedRowIndices, BN 256: " << findings.cases << " cases\n";
+  EXPECT_GT(findings.cases, 1000);
+  EXPECT_TRUE(findings.wrong.empty()) << findings.wrong.size() << " wrong, first:\n"
+                                      << findings.wrong[0];
 }
 
 }  // namespace

@@ -1,16 +1,18 @@
 // The sweep of paged_row_indices_sweep.hpp for BN = 64.
+#include <gtest/gtest.h>
+#include <iostream>
+
 #include "operand/paged_row_indices_sweep.hpp"
 
 namespace pagoda::sweep {
 namespace {
 
 TEST(PagedRowIndices, copies_of_tiles_of_64_keys_equal_a_plain_gather) {
-  const int cases = check_page_size<64, 0>() + check_page_size<64, 8>() +
-                    check_page_size<64, 16>() + check_page_size<64, 32>() +
-                    check_page_size<64, 64>() + check_page_size<64, 128>() +
-                    check_page_size<64, 256>() + check_page_size<64, 512>();
-  std::cout << "PagedRowIndices, BN 64: " << cases << " cases\n";
-  EXPECT_GT(cases, 1000);
+  const Findings findings = check_page_sizes<64, 0, 8, 16, 32, 64, 128, 256, 512>();
+  std::cout << "PagedRowIndices, BN 64: " << findings.cases << " cases\n";
+  EXPECT_GT(findings.cases, 1000);
+  EXPECT_TRUE(findings.wrong.empty()) << findings.wrong.size() << " wrong, first:\n"
+                                      << findings.wrong[0];
 }
 
 }  // namespace

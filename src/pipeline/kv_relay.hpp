@@ -106,7 +106,7 @@ struct SharedRingRelay {
   static constexpr KVTiling tiling = Config::kv;
   using Producer = TMAProducerPipeline<T, Config>;
   using Consumer = KVConsumerPipeline<T, Config>;
-  static constexpr int kThreads = kv_relay::kThreads;
+  static constexpr int kThreads = kv_relay::kThreads, kClusterSize = 1, kMinArch = 90;
 
   struct Storage {
     static constexpr int kv_elements = tiling.num_kv_stages * Producer::elements_full;
@@ -204,7 +204,7 @@ struct SplitRingRelay {
   static constexpr KVTiling tiling = Config::kv;
   using KProducer = TMAProducerPipeline<T, Config, true>;
   using VProducer = TMAProducerPipeline<T, Config, false>;
-  static constexpr int kThreads = kv_relay::kThreads;
+  static constexpr int kThreads = kv_relay::kThreads, kClusterSize = 1, kMinArch = 90;
 
   struct Storage {
     static constexpr int k_elements = tiling.num_kv_stages * KProducer::elements_full;

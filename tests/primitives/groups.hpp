@@ -11,6 +11,7 @@ void add_wgmma_bf16_cases(Cases& cases);
 void add_wgmma_f16_cases(Cases& cases);
 void add_wgmma_e4m3_cases(Cases& cases);
 void add_tcgen05_cases(Cases& cases);
+void add_part_cases(Cases& cases);
 
 inline Cases all_cases() {
   Cases cases;
@@ -20,6 +21,7 @@ inline Cases all_cases() {
   add_wgmma_f16_cases(cases);
   add_wgmma_e4m3_cases(cases);
   add_tcgen05_cases(cases);
+  add_part_cases(cases);
   return cases;
 }
 

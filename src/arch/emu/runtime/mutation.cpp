@@ -1,3 +1,4 @@
+// Counting the synchronisation that a kernel executes.
 #include "arch/emu/runtime/mutation.hpp"
 
 #include <string_view>

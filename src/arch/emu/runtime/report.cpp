@@ -1,3 +1,4 @@
+// Reports and modes as text.
 #include "arch/emu/runtime/report.hpp"
 
 #include "arch/emu/runtime/options.hpp"

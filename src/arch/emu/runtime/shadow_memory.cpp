@@ -1,3 +1,4 @@
+// Checks against what is remembered of each byte, and what an access leaves behind.
 #include "arch/emu/runtime/shadow_memory.hpp"
 
 #include <algorithm>

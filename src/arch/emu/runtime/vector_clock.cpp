@@ -1,3 +1,4 @@
+// The joins of vector clocks.
 #include "arch/emu/runtime/vector_clock.hpp"
 
 #include <algorithm>

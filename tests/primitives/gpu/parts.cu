@@ -1,0 +1,9 @@
+// The parts that kernels are made of: pipelines and operands.
+#include "../groups.hpp"
+#include "../parts.hpp"
+
+namespace pagoda::primitives {
+
+void add_part_cases(Cases& cases) { add_part_cases_here(cases); }
+
+}  // namespace pagoda::primitives
