@@ -15,8 +15,13 @@ class Role {
   explicit Role(const char* name)
       : thread_(emulator::Machine::current_thread()), outer_(thread_.role) {
     thread_.role = name;
+    thread_.last_role = name;
+    emulator::Machine::current().trace_begin(thread_, name, "role");
   }
-  ~Role() { thread_.role = outer_; }
+  ~Role() {
+    emulator::Machine::current().trace_end(thread_, "role");
+    thread_.role = outer_;
+  }
   Role(const Role&) = delete;
   Role& operator=(const Role&) = delete;
 
@@ -53,7 +58,7 @@ inline void trace_begin(const char* work) {
   emulator::Machine::current().trace_begin(emulator::Machine::current_thread(), work, "work");
 }
 inline void trace_end() {
-  emulator::Machine::current().trace_end(emulator::Machine::current_thread());
+  emulator::Machine::current().trace_end(emulator::Machine::current_thread(), "work");
 }
 
 }  // namespace emu

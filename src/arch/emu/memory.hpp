@@ -223,6 +223,14 @@ T atomic(T* at, bool is_shared, Order order, const char* primitive, const Where&
   const T before = read(at);
   const T after = change(before);
   std::memcpy(at, &after, sizeof(T));
+  if (std::memcmp(&before, &after, sizeof(T)) != 0) {
+    machine.progress();
+  } else {  // perhaps in a loop until another thread changes the word
+    machine.poll({.what = is_shared ? "a word of shared memory to change"
+                                    : "a word of global memory to change",
+                  .primitive = primitive,
+                  .where = where});
+  }
   return before;
 }
 

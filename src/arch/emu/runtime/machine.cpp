@@ -10,7 +10,6 @@
 #include "arch/emu/runtime/copies.hpp"
 #include "arch/emu/runtime/register_file.hpp"
 #include "arch/emu/runtime/tensor_memory.hpp"
-#include "arch/emu/runtime/trace.hpp"
 #include "arch/emu/runtime/wgmma.hpp"
 
 namespace pagoda::emulator {
@@ -235,13 +234,15 @@ Thread* Machine::next_ready() {
 }
 
 void Machine::complete(AsyncQueue& queue) {
-  std::unique_ptr<AsyncOperation> operation = std::move(queue.operations.front());
+  const std::unique_ptr<AsyncOperation> operation = std::move(queue.operations.front());
   queue.operations.pop_front();
   next_step();
-  trace_async(*operation);
   progress();
   const OnBehalfOf issuer(*this, operation->issuer);
+  AsyncOperation* const outer = std::exchange(completing_, operation.get());
   operation->run(*operation);
+  completing_ = outer;
+  trace_async(*operation);
   --operation->cta->cluster->operations_in_flight;
   const uint32_t index = agent_index(operation->agent);
   if (index >= first_slot()) operation->cta->free_slots.push_back(index - first_slot());
@@ -266,10 +267,17 @@ bool Machine::complete_one_async() {
   complete(*queue);
   if (queue->operations.empty()) {
     queue->is_listed = false;
-    async_ready_.erase(std::find(async_ready_.begin(), async_ready_.end(), queue));
-    std::erase_if(own_queues_, [&](const auto& own) { return own.get() == queue; });
+    async_ready_.erase(async_ready_.begin() + static_cast<std::ptrdiff_t>(chosen));
+    own_queues_.erase(queue);
   }
   return true;
+}
+
+Thread* Machine::next_polling() {
+  Thread* const thread = polling_.front();
+  polling_.pop_front();
+  thread->state = ThreadState::kReady;
+  return thread;
 }
 
 void Machine::loop() {
@@ -289,13 +297,13 @@ void Machine::loop() {
       switches_since_async_ = 0;
       if (complete_one_async()) continue;
     }
-    Thread* thread = next_ready();
+    // Threads that poll come when nothing else can, and by chance before.
+    const bool polls = options_.mode == Mode::kRandom && !polling_.empty() && random_() % 8 == 0;
+    Thread* thread = polls ? next_polling() : next_ready();
     if (thread == nullptr && complete_one_async()) continue;
     if (thread == nullptr && !polling_.empty() &&
         rounds_without_progress_ < kMaxIdlePolls * polling_.size()) {
-      thread = polling_.front();
-      polling_.pop_front();
-      thread->state = ThreadState::kReady;
+      thread = next_polling();
       ++rounds_without_progress_;
     }
     if (thread == nullptr) {
@@ -304,6 +312,7 @@ void Machine::loop() {
     }
     const uint64_t before = progress_;
     ++statistics_.switches;
+    accesses_since_switch_ = 0;
     running_ = thread;
     thread->fiber->resume();
     running_ = nullptr;
@@ -385,14 +394,14 @@ void Machine::submit(std::unique_ptr<AsyncOperation> operation, AsyncQueue* queu
   ++cta.cluster->operations_in_flight;
   const uint32_t index = agent_index(operation->agent);
   if (index >= first_slot()) cta.slots[index - first_slot()].is_detached = operation->is_detached;
-  if (queue == nullptr) {
-    queue = own_queues_.emplace_back(std::make_unique<AsyncQueue>()).get();
-  }
+  progress();
+  operation->issued_step = next_step();
+  if (queue == nullptr) queue = &make_queue();
   queue->operations.push_back(std::move(operation));
   if (options_.mode == Mode::kEager) {
     complete(*queue);
     if (!queue->is_listed && queue->operations.empty()) {
-      std::erase_if(own_queues_, [&](const auto& own) { return own.get() == queue; });
+      own_queues_.erase(queue);
     }
     return;
   }
@@ -409,9 +418,16 @@ void Machine::submit_in_order(std::unique_ptr<AsyncOperation> first,
     submit(std::move(second));
     return;
   }
-  AsyncQueue* const queue = own_queues_.emplace_back(std::make_unique<AsyncQueue>()).get();
-  submit(std::move(first), queue);
-  submit(std::move(second), queue);
+  AsyncQueue& queue = make_queue();
+  submit(std::move(first), &queue);
+  submit(std::move(second), &queue);
+}
+
+AsyncQueue& Machine::make_queue() {
+  auto queue = std::make_unique<AsyncQueue>();
+  AsyncQueue& made = *queue;
+  own_queues_.emplace(&made, std::move(queue));
+  return made;
 }
 
 // --- reports -----------------------------------------------------------------------------------
@@ -435,6 +451,7 @@ void Machine::report(ReportKind kind, const char* primitive, const Where& where,
                 .line = where.line(),
                 .message = std::move(message),
                 .other_file = {},
+                .mode = options_.mode,
                 .seed = options_.seed};
   // One finding a place: the other lanes and iterations say the same.
   const bool is_known = std::any_of(reports_.begin(), reports_.end(), [&](const Report& earlier) {
@@ -451,139 +468,8 @@ void Machine::fail(ReportKind kind, const char* primitive, const Where& where,
   report(kind, primitive, where, std::move(message));
   is_over_ = true;
   if (running_ == nullptr) throw RunOver{};
+  completing_ = nullptr;
   for (;;) Fiber::suspend();
-}
-
-void Machine::report_deadlock() {
-  // The table: every barrier that somebody waits for, and every wait.
-  std::string table = "nothing can run any more\n";
-  size_t waiting_threads = 0;
-  for (const auto& cluster : clusters_) {
-    for (const auto& cta : cluster->ctas) {
-      for (const auto& [offset, barrier] : cta->mbarriers) {
-        if (barrier.waiters.empty()) continue;
-        table += "  CTA " + std::to_string(cta->index) + " mbarrier " + barrier.name + ": phase " +
-                 std::to_string(barrier.phase) + ", still wants " +
-                 std::to_string(barrier.pending) + " of " + std::to_string(barrier.expected) +
-                 " arrivals and " + std::to_string(barrier.pending_bytes) + " bytes\n";
-      }
-      for (size_t id = 0; id < cta->named_barriers.size(); ++id) {
-        const NamedBarrierState& barrier = cta->named_barriers[id];
-        if (barrier.waiters.empty()) continue;
-        table += "  CTA " + std::to_string(cta->index) + " named barrier " + std::to_string(id) +
-                 (barrier.name != nullptr ? std::string(" ") + barrier.name : "") + ": " +
-                 std::to_string(barrier.arrived) + " of " + std::to_string(barrier.expected) +
-                 " threads have arrived\n";
-      }
-    }
-    if (!cluster->waiters.empty()) {
-      table += "  cluster barrier: " + std::to_string(cluster->arrived) + " threads have arrived\n";
-    }
-  }
-  // Waits, neighbouring threads in one line.
-  const Thread* first_waiting = nullptr;
-  const auto flush = [&](const Thread& from, const Thread& to) {
-    const std::string_view path = from.waiting.where.file_name();
-    table += "  CTA " + std::to_string(from.cta->index) + " threads " + std::to_string(from.index) +
-             ".." + std::to_string(to.index) +
-             (*from.role != '\0' ? std::string(" (") + from.role + ")" : "") + " wait for " +
-             from.waiting.what + " in " + from.waiting.primitive + " at " +
-             std::string(path.substr(path.find_last_of('/') + 1)) + ":" +
-             std::to_string(from.waiting.where.line()) + "\n";
-  };
-  for (const auto& cluster : clusters_) {
-    for (const auto& cta : cluster->ctas) {
-      const Thread* run_start = nullptr;
-      const Thread* run_end = nullptr;
-      for (const Thread& thread : cta->threads) {
-        const bool is_waiting =
-            thread.state == ThreadState::kBlocked || thread.state == ThreadState::kPolling;
-        if (is_waiting) {
-          ++waiting_threads;
-          if (first_waiting == nullptr) first_waiting = &thread;
-        }
-        const bool continues = is_waiting && run_start != nullptr &&
-                               thread.waiting.what == run_start->waiting.what &&
-                               thread.waiting.where.line() == run_start->waiting.where.line();
-        if (run_start != nullptr && !continues) {
-          flush(*run_start, *run_end);
-          run_start = nullptr;
-        }
-        if (is_waiting) {
-          if (run_start == nullptr) run_start = &thread;
-          run_end = &thread;
-        }
-      }
-      if (run_start != nullptr) flush(*run_start, *run_end);
-    }
-  }
-  if (first_waiting == nullptr) return;
-  table += "  " + std::to_string(waiting_threads) + " threads wait; the others have ended";
-  report(ReportKind::kDeadlock, first_waiting->waiting.primitive, first_waiting->waiting.where,
-         std::move(table), first_waiting);
-  is_over_ = true;
-}
-
-// --- traces ------------------------------------------------------------------------------------
-
-void Machine::trace_begin(const Thread& thread, std::string name, const char* category) {
-  if (options_.tracer == nullptr || thread.lane() != 0) return;  // one track a warp
-  options_.tracer->record({.kind = TraceEvent::Kind::kBegin,
-                           .step = next_step(),
-                           .cta = thread.cta->index,
-                           .warp = static_cast<uint32_t>(thread.warp()),
-                           .name = std::move(name),
-                           .category = category,
-                           .role = thread.role});
-}
-
-void Machine::trace_end(const Thread& thread) {
-  if (options_.tracer == nullptr || thread.lane() != 0) return;
-  options_.tracer->record({.kind = TraceEvent::Kind::kEnd,
-                           .step = next_step(),
-                           .cta = thread.cta->index,
-                           .warp = static_cast<uint32_t>(thread.warp()),
-                           .name = {},
-                           .category = {},
-                           .role = thread.role});
-}
-
-uint64_t Machine::trace_flow_start(const Thread* thread, const Cta& cta, std::string name,
-                                   const char* category) {
-  if (options_.tracer == nullptr) return 0;
-  options_.tracer->record(
-      {.kind = TraceEvent::Kind::kFlowStart,
-       .step = next_step(),
-       .cta = cta.index,
-       .warp = thread != nullptr ? static_cast<uint32_t>(thread->warp()) : TraceEvent::kEngine,
-       .name = std::move(name),
-       .category = category,
-       .role = thread != nullptr ? thread->role : "engine",
-       .flow = ++next_flow_});
-  return next_flow_;
-}
-
-void Machine::trace_flow_end(const Thread& thread, uint64_t flow) {
-  if (options_.tracer == nullptr || flow == 0 || thread.lane() != 0) return;
-  options_.tracer->record({.kind = TraceEvent::Kind::kFlowEnd,
-                           .step = next_step(),
-                           .cta = thread.cta->index,
-                           .warp = static_cast<uint32_t>(thread.warp()),
-                           .name = {},
-                           .category = {},
-                           .role = thread.role,
-                           .flow = flow});
-}
-
-void Machine::trace_async(const AsyncOperation& operation) {
-  if (options_.tracer == nullptr) return;
-  options_.tracer->record({.kind = TraceEvent::Kind::kInstant,
-                           .step = step_,
-                           .cta = operation.cta->index,
-                           .warp = TraceEvent::kEngine,
-                           .name = operation.primitive,
-                           .category = "async",
-                           .role = "engine"});
 }
 
 }  // namespace pagoda::emulator

@@ -11,6 +11,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -34,11 +35,25 @@ struct Thread;
 
 // --- synchronisation objects -------------------------------------------------------------------
 
+struct MBarrierState;
+
 // What a thread waits for, for the table of a deadlock.
 struct Waiting {
-  std::string what;  // "mbarrier k_full[1], phase 3"
+  std::string what;  // "the cluster barrier"; for an mbarrier the two last fields say it
   const char* primitive = "";
   Where where;
+  const MBarrierState* barrier = nullptr;
+  uint32_t phase = 0;
+};
+
+// Arrivals at an mbarrier from one line of one role.
+struct Arrivals {
+  const char* role = "";
+  const char* primitive = "";
+  Where where;
+  bool is_engine = false;       // bytes of a copy, or a commit; `where` is its issue
+  uint32_t last_phase = 0;      // that they counted for
+  uint64_t count_in_phase = 0;  // of it
 };
 
 struct MBarrierState {
@@ -50,9 +65,10 @@ struct MBarrierState {
   Clocks completed;    // what those of the last phase knew
   std::vector<Thread*> waiters;
   Stamp init;
-  bool is_fenced = false;  // fence_mbarrier_init (or a proxy fence) since init
-  std::string name;        // "k_full[1]", or its offset in shared memory
-  uint64_t last_flow = 0;  // of the arrival that ended the last phase, for traces
+  bool is_fenced = false;          // fence_mbarrier_init (or a proxy fence) since init
+  std::string name;                // "k_full[1]", or its offset in shared memory
+  uint64_t last_flow = 0;          // of the arrival that ended the last phase, for traces
+  std::vector<Arrivals> arrivals;  // by line and role, for the table of a deadlock
 };
 
 struct NamedBarrierState {
@@ -86,6 +102,7 @@ struct AsyncOperation {
   Cta* cta = nullptr;     // whose agent slot it uses
   Agent agent = kNobody;  // its accesses are this agent's
   uint32_t time = 0;
+  uint64_t issued_step = 0;             // for traces
   std::shared_ptr<const Clocks> known;  // what the issuer knew
   bool is_detached = false;             // nobody need wait for it before the CTA ends
   // Carries it out: accesses memory through Machine::async_read / async_write, signals barriers.
@@ -113,6 +130,7 @@ struct Thread {
   std::shared_ptr<Clocks> clocks;
   ThreadState state = ThreadState::kReady;
   const char* role = "";
+  const char* last_role = "";  // that it had, also after the role's end
   Waiting waiting;
   std::unique_ptr<Fiber> fiber;
 
@@ -287,7 +305,7 @@ class Machine {
   void wake(Thread& thread);
   void poll(const Waiting& waiting);  // lets others run; a deadlock when nobody makes progress
   void maybe_yield();                 // a place where another thread may come first (kRandom)
-  void progress() { ++progress_; }
+  void progress() { ++progress_; }    // something changed that another thread could wait for
 
   // --- asynchronous operations ---
   // Issues for the executing thread, or for `issuer`. `queue` == nullptr: unordered.
@@ -325,11 +343,15 @@ class Machine {
   [[nodiscard]] std::string describe(const Thread& thread) const;
   [[nodiscard]] std::string describe_shared(const Cta& cta, uint32_t offset) const;
 
+  // --- traces: trace.cpp; nothing happens without a tracer ---
   uint64_t next_step() { return ++step_; }
-  void trace_begin(const Thread& thread, std::string name, const char* category);
-  void trace_end(const Thread& thread);
-  uint64_t trace_flow_start(const Thread* thread, const Cta& cta, std::string name,
-                            const char* category);
+  [[nodiscard]] bool is_tracing(const Thread& thread) const {  // one track a warp
+    return options_.tracer != nullptr && thread.lane() == 0;
+  }
+  void trace_begin(const Thread& thread, std::string_view name, const char* category);
+  void trace_end(const Thread& thread, const char* category);
+  // The executing thread or operation ends a phase. Returns the flow that waits of it end.
+  uint64_t trace_arrival(const std::string& barrier);
   void trace_flow_end(const Thread& thread, uint64_t flow);
   void trace_async(const AsyncOperation& operation);
 
@@ -343,12 +365,17 @@ class Machine {
   void loop();
   Thread* next_ready();
   [[nodiscard]] bool starves(const Thread& thread) const;
+  Thread* next_polling();
   bool complete_one_async();
   void complete(AsyncQueue& queue);
+  AsyncQueue& make_queue();
   // Indices of agents: threads, their uses of tensor memory, warpgroups' engines, slots.
   [[nodiscard]] uint32_t first_engine() const;
   [[nodiscard]] uint32_t first_slot() const;
-  void report_deadlock();
+  void report_deadlock();  // deadlock.cpp
+  void count_arrival(MBarrierState& barrier, uint64_t count, const char* primitive,
+                     const Where& where, bool is_engine);
+  void end_time_slice(const char* primitive, const Where& where);
 
   LaunchShape shape_;
   Options options_;
@@ -361,15 +388,17 @@ class Machine {
   std::deque<Thread*> ready_;
   std::deque<Thread*> polling_;
   std::vector<AsyncQueue*> async_ready_;
-  std::vector<std::unique_ptr<AsyncQueue>> own_queues_;
+  std::unordered_map<AsyncQueue*, std::unique_ptr<AsyncQueue>> own_queues_;
   std::unordered_map<const void*, Clocks> released_;
   Thread* running_ = nullptr;
   const Thread* acting_for_ = nullptr;
+  AsyncOperation* completing_ = nullptr;
   uint64_t progress_ = 0;
   uint64_t step_ = 0;
   uint64_t next_flow_ = 0;
   uint64_t rounds_without_progress_ = 0;
   int switches_since_async_ = 0;
+  uint32_t accesses_since_switch_ = 0;
   bool is_over_ = false;
   std::vector<Report> reports_;
   Statistics statistics_;

@@ -9,6 +9,10 @@
 namespace pagoda::emulator {
 namespace {
 
+// A thread that makes so many accesses without waiting for anybody gives way: it may be in a loop
+// that another thread ends.
+constexpr uint32_t kTimeSlice = 1U << 16;
+
 std::string bytes_text(size_t bytes) { return std::to_string(bytes) + "-byte "; }
 
 bool is_inside(const void* address, size_t bytes, const std::byte* begin, size_t size) {
@@ -126,7 +130,8 @@ void Machine::thread_shared(const void* address, size_t bytes, bool is_write, co
     fail(ReportKind::kBounds, primitive, where,
          bytes_text(bytes) + "access that is not aligned to " + std::to_string(bytes) + " bytes");
   }
-  progress();
+  if (is_write && !is_atomic) progress();
+  if (++accesses_since_switch_ == kTimeSlice) end_time_slice(primitive, where);
   access_shared(address, bytes, is_write, running_->access(primitive, where, is_atomic));
 }
 
@@ -136,8 +141,15 @@ void Machine::thread_global(const void* address, size_t bytes, bool is_write, co
     fail(ReportKind::kBounds, primitive, where,
          bytes_text(bytes) + "access that is not aligned to " + std::to_string(bytes) + " bytes");
   }
-  progress();
+  if (is_write && !is_atomic) progress();
+  if (++accesses_since_switch_ == kTimeSlice) end_time_slice(primitive, where);
   access_global(address, bytes, is_write, running_->access(primitive, where, is_atomic));
+}
+
+void Machine::end_time_slice(const char* primitive, const Where& where) {
+  poll({.what = "memory: " + std::to_string(kTimeSlice) + " accesses without waiting for anybody",
+        .primitive = primitive,
+        .where = where});
 }
 
 void Machine::report_race(const Conflict& conflict, const Access& access, bool is_write,

@@ -39,7 +39,21 @@ class MutationSites {
   void drop_none() { dropped_ = -1; }
 
  private:
+  // A call as its executions see it: cheap to compare. Equal texts may have several addresses.
+  struct Call {
+    const void* primitive;
+    const void* file;
+    const void* role;
+    uint32_t line, column;
+    bool operator==(const Call&) const = default;
+  };
+  struct HashOfCall {
+    size_t operator()(const Call& call) const;
+  };
+  int site_of(const char* primitive, const Where& where, const char* role);
+
   std::vector<MutationSite> sites_;
+  std::unordered_map<Call, int, HashOfCall> known_calls_;
   std::unordered_map<std::string, int> index_;
   int dropped_ = -1;
 };

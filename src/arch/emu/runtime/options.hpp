@@ -24,8 +24,9 @@ class MutationSites;
 struct Options {
   Mode mode = Mode::kRandom;
   uint64_t seed = 1;
-  int resident_clusters = 4;  // more of the grid starts as these end
-  int max_reports = 8;        // the run ends at this many
+  int resident_clusters = 4;           // more of the grid starts as these end
+  int max_reports = 8;                 // the run ends at this many
+  uint64_t max_steps = 1'000'000'000;  // calls of synchronising primitives; then the run ends
   // Operands of matrix products that nothing wrote give poison (NaN), which the result shows unless
   // a mask drops it. Set to have every such read reported.
   bool report_unwritten_operands = false;

@@ -1,8 +1,6 @@
 // Reports and modes as text.
 #include "arch/emu/runtime/report.hpp"
 
-#include "arch/emu/runtime/options.hpp"
-
 namespace pagoda::emulator {
 
 std::string_view name(ReportKind kind) {
@@ -19,8 +17,8 @@ std::string_view name(ReportKind kind) {
 std::string to_string(const Report& report) {
   std::string text = std::string(name(report.kind)) + ": " + report.message;
   text += "\n  by " + report.primitive + " at " + report.file + ":" + std::to_string(report.line);
-  text +=
-      ", " + report.who + "\n  kernel " + report.kernel + ", seed " + std::to_string(report.seed);
+  text += ", " + report.who + "\n  kernel " + report.kernel + ", mode " +
+          std::string(name(report.mode)) + ", seed " + std::to_string(report.seed);
   return text;
 }
 

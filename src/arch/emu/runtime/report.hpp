@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "arch/emu/runtime/options.hpp"
+
 namespace pagoda::emulator {
 
 enum class ReportKind : uint8_t {
@@ -27,6 +29,7 @@ struct Report {
   std::string message;     // one line, then what helps, indented
   std::string other_file;  // of the earlier access of a race
   uint32_t other_line = 0;
+  Mode mode = Mode::kRandom;  // mode and seed replay the run
   uint64_t seed = 0;
 };
 

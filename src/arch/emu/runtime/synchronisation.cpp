@@ -14,8 +14,11 @@ namespace pagoda::emulator {
 
 bool Machine::is_dropped(const char* primitive, const Where& where) {
   maybe_yield();
-  progress();
-  next_step();
+  if (next_step() > options_.max_steps) {
+    fail(ReportKind::kDeadlock, primitive, where,
+         "the kernel has not ended after " + std::to_string(options_.max_steps) +
+             " synchronising calls (Options::max_steps)");
+  }
   return options_.mutation != nullptr &&
          options_.mutation->is_dropped(primitive, where, running_->role);
 }
@@ -63,12 +66,12 @@ MBarrierState& Machine::mbarrier(const void* address, const char* primitive, con
 
 namespace {
 
-void end_phase_if_complete(Machine& machine, MBarrierState& barrier, uint64_t flow) {
+void end_phase_if_complete(Machine& machine, MBarrierState& barrier) {
   if (barrier.pending != 0 || barrier.pending_bytes != 0) return;
   ++barrier.phase;
   barrier.pending = barrier.expected;
   barrier.completed = std::exchange(barrier.gathering, Clocks{});
-  barrier.last_flow = flow;
+  barrier.last_flow = machine.trace_arrival(barrier.name);
   for (Thread* waiter : std::exchange(barrier.waiters, {})) machine.wake(*waiter);
 }
 
@@ -82,23 +85,22 @@ void Machine::mbarrier_arrive(MBarrierState& barrier, uint32_t count, const Cloc
              " arrivals where its phase " + std::to_string(barrier.phase) + " wants only " +
              std::to_string(barrier.pending) + " more of " + std::to_string(barrier.expected));
   }
+  progress();
+  count_arrival(barrier, count, primitive, where, false);
   barrier.gathering.join(known);
   barrier.pending -= count;
-  const bool ends = barrier.pending == 0 && barrier.pending_bytes == 0;
-  const uint64_t flow = ends && running_ != nullptr
-                            ? trace_flow_start(running_, *running_->cta, barrier.name, "arrive")
-                            : 0;
-  end_phase_if_complete(*this, barrier, flow);
+  end_phase_if_complete(*this, barrier);
 }
 
 void Machine::mbarrier_complete_bytes(MBarrierState& barrier, int64_t bytes, const Clocks& known) {
+  progress();
+  if (completing_ != nullptr) {
+    count_arrival(barrier, static_cast<uint64_t>(bytes), completing_->primitive, completing_->where,
+                  true);
+  }
   barrier.gathering.join(known);
   barrier.pending_bytes -= bytes;
-  const bool ends = barrier.pending == 0 && barrier.pending_bytes == 0;
-  const uint64_t flow =
-      ends ? trace_flow_start(nullptr, *clusters_.front()->ctas.front(), barrier.name, "arrive")
-           : 0;
-  end_phase_if_complete(*this, barrier, flow);
+  end_phase_if_complete(*this, barrier);
 }
 
 void mbarrier_init(void* address, uint32_t arrivals, const Where& where) {
@@ -149,7 +151,13 @@ void mbarrier_arrive(void* address, int cta_rank, uint32_t arrivals, uint32_t ex
   if (arrivals == 0 && expected_bytes == 0) return;
   void* const target = cta_rank < 0 ? address : map_shared(address, cta_rank, where);
   MBarrierState& barrier = machine.mbarrier(target, primitive, where);
+  const Cta* const owner = machine.find_cta(target);
   const auto perform = [=, &machine, &barrier](const Clocks& known) {
+    if (owner->running == 0) {
+      machine.fail(ReportKind::kProtocol, primitive, where,
+                   "arrival at mbarrier " + barrier.name + " of CTA " +
+                       std::to_string(owner->index) + ", which has ended");
+    }
     constexpr int64_t kMaxBytes = (1 << 20) - 1;  // PTX ISA, range of the transaction count
     barrier.pending_bytes += expected_bytes;
     if (barrier.pending_bytes > kMaxBytes) {
@@ -161,9 +169,8 @@ void mbarrier_arrive(void* address, int cta_rank, uint32_t arrivals, uint32_t ex
     if (arrivals != 0) machine.mbarrier_arrive(barrier, arrivals, known, primitive, where);
   };
   if (target == address) {
-    const std::shared_ptr<const Clocks> known = thread.clocks;
+    perform(*thread.clocks);
     machine.tick(thread);
-    perform(*known);
     return;
   }
   auto operation = machine.make_operation(
@@ -177,11 +184,14 @@ bool mbarrier_test(void* address, uint32_t parity, const Where& where) {
   if (machine.is_dropped("mbarrier_test_wait", where)) return true;
   MBarrierState& barrier = machine.mbarrier(address, "mbarrier_test_wait", where);
   if ((barrier.phase & 1U) == parity) {
-    machine.poll({.what = "mbarrier " + barrier.name + ", phase " + std::to_string(barrier.phase),
+    machine.poll({.what = {},
                   .primitive = "mbarrier_test_wait",
-                  .where = where});
+                  .where = where,
+                  .barrier = &barrier,
+                  .phase = barrier.phase});
     if ((barrier.phase & 1U) == parity) return false;
   }
+  machine.progress();
   machine.acquire_from(Machine::current_thread(), barrier.completed);
   return true;
 }
@@ -197,12 +207,14 @@ void mbarrier_wait(void* address, uint32_t parity, const char* primitive, const 
     machine.trace_begin(thread, barrier.name, "wait");
     while (barrier.phase == awaited) {
       barrier.waiters.push_back(&thread);
-      machine.block({.what = "mbarrier " + barrier.name + ", phase " + std::to_string(awaited),
+      machine.block({.what = {},
                      .primitive = primitive,
-                     .where = where});
+                     .where = where,
+                     .barrier = &barrier,
+                     .phase = awaited});
     }
-    machine.trace_end(thread);
     machine.trace_flow_end(thread, barrier.last_flow);
+    machine.trace_end(thread, "wait");
     if (barrier.phase > awaited + 1) {
       machine.report(
           ReportKind::kProtocol, primitive, where,
@@ -282,6 +294,7 @@ void named_barrier(int id, int threads, bool waits, const char* primitive, const
                      std::to_string(threads) + " threads, in the same phase as with " +
                      std::to_string(barrier.expected));
   }
+  machine.progress();
   machine.release_into(thread, barrier.gathering);
   const uint32_t awaited = barrier.phase;
   if (++barrier.arrived == barrier.expected) {
@@ -292,14 +305,16 @@ void named_barrier(int id, int threads, bool waits, const char* primitive, const
   }
   if (!waits) return;
   if (barrier.phase == awaited) {
-    machine.trace_begin(
-        thread, barrier.name != nullptr ? barrier.name : "barrier " + std::to_string(id), "wait");
+    if (machine.is_tracing(thread)) {
+      machine.trace_begin(
+          thread, barrier.name != nullptr ? barrier.name : "barrier " + std::to_string(id), "wait");
+    }
     while (barrier.phase == awaited) {
       barrier.waiters.push_back(&thread);
       machine.block(
           {.what = "named barrier " + std::to_string(id), .primitive = primitive, .where = where});
     }
-    machine.trace_end(thread);
+    machine.trace_end(thread, "wait");
   }
   machine.acquire_from(thread, barrier.completed);
 }
@@ -316,6 +331,7 @@ void cluster_arrive(bool releases, const Where& where) {
                  "the thread arrives at the cluster barrier twice without a wait between");
   }
   ++thread.cluster_arrivals;
+  machine.progress();
   if (releases) machine.release_into(thread, cluster.gathering);
   const int all = static_cast<int>(cluster.ctas.size()) * machine.shape().threads;
   if (++cluster.arrived == all) {
@@ -335,9 +351,13 @@ void cluster_wait(const Where& where) {
     machine.fail(ReportKind::kProtocol, "cluster_wait", where,
                  "the thread waits for a phase of the cluster barrier at which it did not arrive");
   }
-  while (cluster.phase == thread.cluster_waits) {
-    cluster.waiters.push_back(&thread);
-    machine.block({.what = "the cluster barrier", .primitive = "cluster_wait", .where = where});
+  if (cluster.phase == thread.cluster_waits) {
+    machine.trace_begin(thread, "cluster barrier", "wait");
+    while (cluster.phase == thread.cluster_waits) {
+      cluster.waiters.push_back(&thread);
+      machine.block({.what = "the cluster barrier", .primitive = "cluster_wait", .where = where});
+    }
+    machine.trace_end(thread, "wait");
   }
   ++thread.cluster_waits;
   machine.acquire_from(thread, cluster.completed);
@@ -414,7 +434,6 @@ void leave(Machine& machine, Rendezvous& meeting, int members) {
 void Machine::collective_warp(uint32_t lane_mask, const char* primitive, const Where& where,
                               void* arguments, const Execute& execute) {
   Thread& thread = *running_;
-  progress();
   if ((lane_mask >> thread.lane() & 1U) == 0) {
     fail(ReportKind::kProtocol, primitive, where,
          "the mask does not name the lane that executes it");
@@ -437,7 +456,6 @@ void Machine::collective_warp(uint32_t lane_mask, const char* primitive, const W
 void Machine::collective_warpgroup(const char* primitive, const Where& where, void* arguments,
                                    const Execute& execute) {
   Thread& thread = *running_;
-  progress();
   Rendezvous& meeting = thread.cta->warpgroups[static_cast<size_t>(thread.warpgroup())].rendezvous;
   const uint64_t generation = meeting.generation;
   if (meet(*this, meeting, thread.index % 128, 128, ~0U, primitive, where, arguments)) {
