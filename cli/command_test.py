@@ -56,6 +56,15 @@ class Command(unittest.TestCase):
             (["bench", "--filter", "nonsense"], "--filter"),
             (["bench", "--seconds", "0"], "--seconds"),
             (["info", "--threads", "-1"], "--threads"),
+            (["emulate", "no/such"], "no/such"),
+            (["emulate", "demo/relay", "--mode", "fast"], "--mode"),
+            (["emulate", "demo/relay", "--seed", "-1"], "--seed"),
+            (["emulate", "demo/relay", "--seeds", "0"], "--seeds"),
+            (["emulate", "demo/relay", "--trace", "/nonexistent/t.json"], "--trace"),
+            (["emulate", "demo/relay", "--trace", "t.json", "--mode", "all"], "--trace"),
+            (["emulate", "all", "--trace", "t.json"], "--trace"),
+            (["emulate", "--mutate"], "--mutate"),
+            (["emulate", "planted/race", "--mutate"], "--mutate"),
         ]:
             self.assert_fails(arguments, flag)
 
@@ -65,7 +74,7 @@ class Command(unittest.TestCase):
         self.assertIn("num_q_heads", result.stderr)
 
     def test_every_command_has_help(self):
-        for command in ["info", "check", "run", "explain", "bench"]:
+        for command in ["info", "check", "run", "explain", "bench", "emulate"]:
             result = pagoda(command, "--help")
             self.assertEqual(result.returncode, 0)
             self.assertIn("--json", result.stdout)
@@ -134,6 +143,68 @@ class Command(unittest.TestCase):
         for case in report["cases"]:
             self.assertIn(case["rows"][0]["bound_by"], ["compute", "exp", "L2", "L3", "DRAM"])
             self.assertTrue(case["passed"])
+
+    def test_emulate_lists_and_runs_its_kernels(self):
+        listed = json.loads(pagoda("emulate", "--json").stdout)["kernels"]
+        clean = [kernel["name"] for kernel in listed if not kernel["planted"]]
+        self.assertIn("demo/relay", clean)
+        report = json.loads(pagoda("emulate", "demo/", "--seeds", "2", "--json").stdout)
+        self.assertEqual(report["failed"], 0)
+        self.assertEqual(report["runs"], 2 * 4 * len(report["kernels"]))
+        text = pagoda("emulate", "demo/relay", "--mode", "lazy", "--seed", "9", "--seeds", "3")
+        self.assertEqual(text.returncode, 0, text.stderr)
+        self.assertEqual(text.stdout.splitlines()[-1], "3 runs, 0 failed")
+
+    def test_emulate_reports_each_planted_bug_and_how_to_see_it_again(self):
+        listed = json.loads(pagoda("emulate", "--json").stdout)["kernels"]
+        planted = [kernel for kernel in listed if kernel["planted"]]
+        self.assertEqual(len(planted), 5)
+        for kernel in planted:
+            result = pagoda("emulate", kernel["name"], "--seeds", "1")
+            self.assertEqual(result.returncode, 1, kernel)
+            self.assertIn("\n" + kernel["planted"] + ": ", result.stdout)
+            again = next(line for line in result.stdout.splitlines() if "  again: pagoda " in line)
+            replayed = [pagoda(*again.split("pagoda ")[1].split()) for _ in range(2)]
+            self.assertEqual(replayed[0].returncode, 1)
+            # All but the table of speeds.
+            reports = [run.stdout.split("\n\n", 1)[1] for run in replayed]
+            self.assertEqual(reports[0], reports[1])
+            self.assertIn(kernel["planted"], reports[0])
+
+    def test_emulate_writes_a_trace_that_is_chrome_json(self):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [pathlib.Path(folder) / name for name in ("a.json", "b.json")]
+            for path in paths:
+                result = pagoda("emulate", "demo/copy_ring", "--mode", "lazy", "--trace", str(path))
+                self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(paths[0].read_text(), paths[1].read_text())
+            events = json.loads(paths[0].read_text())["traceEvents"]
+        self.assertEqual({event["ph"] for event in events}, {"M", "X", "s", "f"})
+        names = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
+        self.assertLessEqual({"warp 4: load", "warp 0: work", "bulk_load"}, names)
+        starts = {event["id"]: event["ts"] for event in events if event["ph"] == "s"}
+        ends = {event["id"]: event["ts"] for event in events if event["ph"] == "f"}
+        self.assertEqual(starts.keys(), ends.keys())
+        self.assertTrue(all(starts[flow] < ends[flow] for flow in starts))
+        # Spans of a track nest.
+        tracks = {}
+        for event in events:
+            if event["ph"] == "X":
+                stack = tracks.setdefault((event["pid"], event["tid"]), [])
+                while stack and stack[-1] <= event["ts"]:
+                    stack.pop()
+                end = event["ts"] + event["dur"]
+                self.assertTrue(not stack or end <= stack[-1], event)
+                stack.append(end)
+
+    def test_emulate_scores_mutants(self):
+        score = json.loads(pagoda("emulate", "demo/relay", "--mutate", "--json").stdout)
+        self.assertEqual(score["killed"], score["mutants"])
+        sites = score["kernels"][0]["sites"]
+        self.assertIn("mbarrier_wait", {site["primitive"] for site in sites})
+        self.assertEqual({site["file"] for site in sites}, {"relay.hpp"})
+        text = pagoda("emulate", "demo/relay", "--mutate").stdout
+        self.assertRegex(text.splitlines()[-1], r"^mutation score: \d+ of \d+, 100.0 %$")
 
     def test_worker_answers_every_line(self):
         problem = {"seqlen-q": 4, "q-heads": 2, "kv-heads": 1, "head-dim": 64}

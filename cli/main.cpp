@@ -7,6 +7,7 @@
 
 #include "cli/bench.hpp"
 #include "cli/check.hpp"
+#include "cli/emulate.hpp"
 #include "cli/explain.hpp"
 #include "cli/info.hpp"
 #include "cli/replay/replay_command.hpp"
@@ -25,6 +26,7 @@ int main(int argc, char** argv) {
   pagoda::cli::add_run_command(app);
   pagoda::cli::add_explain_command(app);
   pagoda::cli::add_replay_command(app);
+  pagoda::cli::add_emulate_command(app);
   pagoda::cli::add_bench_command(app);
   try {
     const auto is_named = [&](CLI::App* command) { return command->check_name(argv[1]); };

@@ -105,7 +105,7 @@ std::string describe_waits(const Cta& cta) {
       },
       [](const Thread& thread) -> std::string {
         if (!is_waiting(thread)) return {};
-        return (thread.state == ThreadState::kPolling ? " poll " : " wait for ") +
+        return (thread.state == ThreadState::kPolling ? ": polls " : ": waits for ") +
                describe(thread.waiting) + " in " +
                place(thread.waiting.primitive, thread.waiting.where);
       });
@@ -118,7 +118,7 @@ std::string describe_ended(const Cta& cta) {
         return a.state == b.state && std::string_view(a.last_role) == b.last_role;
       },
       [](const Thread& thread) -> std::string {
-        return thread.state == ThreadState::kDone ? " ended" : "";
+        return thread.state == ThreadState::kDone ? ": ended" : "";
       });
 }
 

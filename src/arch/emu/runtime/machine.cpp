@@ -104,6 +104,7 @@ Result Machine::run() {
     } catch (const RunOver&) {
     }
   }
+  statistics_.steps = step_;
   statistics_.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   current_machine = previous;
@@ -435,7 +436,8 @@ AsyncQueue& Machine::make_queue() {
 std::string Machine::describe(const Thread& thread) const {
   std::string text = "CTA " + std::to_string(thread.cta->index) + ", warp " +
                      std::to_string(thread.warp()) + ", lane " + std::to_string(thread.lane());
-  if (*thread.role != '\0') text += std::string(", role ") + thread.role;
+  const char* const role = thread.state == ThreadState::kDone ? thread.last_role : thread.role;
+  if (*role != '\0') text += std::string(", role ") + role;
   return text;
 }
 

@@ -240,6 +240,7 @@ struct LaunchShape {
 };
 
 struct Statistics {
+  uint64_t steps = 0;     // calls of synchronising primitives, issues and completions
   uint64_t switches = 0;  // of fibers
   uint64_t accesses = 0;  // by primitives, not bytes
   uint64_t async_operations = 0;
@@ -375,6 +376,7 @@ class Machine {
   void report_deadlock();  // deadlock.cpp
   void count_arrival(MBarrierState& barrier, uint64_t count, const char* primitive,
                      const Where& where, bool is_engine);
+  [[nodiscard]] std::string nearest_end(const void* address) const;
   void end_time_slice(const char* primitive, const Where& where);
 
   LaunchShape shape_;

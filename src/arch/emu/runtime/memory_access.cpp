@@ -22,6 +22,20 @@ bool is_inside(const void* address, size_t bytes, const std::byte* begin, size_t
 
 }  // namespace
 
+// ", 128 bytes after the end of buffer in", where a buffer ends within a page before the address.
+std::string Machine::nearest_end(const void* address) const {
+  constexpr size_t kNear = 4096;
+  size_t nearest = kNear;
+  std::string text;
+  for (const GlobalBuffer& buffer : buffers_) {
+    const std::byte* const end = buffer.begin + buffer.bytes;
+    if (!is_inside(address, 1, end, nearest)) continue;
+    nearest = static_cast<size_t>(static_cast<const std::byte*>(address) - end);
+    text = ", " + std::to_string(nearest) + " bytes after the end of buffer " + buffer.name;
+  }
+  return text;
+}
+
 Cta* Machine::find_cta(const void* shared_address) {
   if (running_ != nullptr && running_->cta->owns(shared_address)) return running_->cta;
   for (const auto& cluster : clusters_) {
@@ -94,7 +108,7 @@ void Machine::access_global(const void* address, size_t bytes, bool is_write,
   if (buffer == nullptr || !is_inside(address, bytes, buffer->begin, buffer->bytes)) {
     std::string what = bytes_text(bytes) + (is_write ? "write" : "read");
     if (buffer == nullptr) {
-      what += " of global memory outside of every buffer of the launch";
+      what += " of global memory outside of every buffer of the launch" + nearest_end(address);
     } else {
       what += " past the end of buffer " + buffer->name + ", at +" +
               std::to_string(static_cast<const std::byte*>(address) - buffer->begin) + " of " +

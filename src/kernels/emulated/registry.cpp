@@ -1,0 +1,36 @@
+#include "kernels/emulated/registry.hpp"
+
+#include <algorithm>
+
+#include "kernels/emulated/demo.hpp"
+
+namespace pagoda::emulated {
+namespace {
+
+using emulator::ReportKind;
+
+// clang-format off
+constexpr EmulatedKernel kKernels[] = {
+    {"demo/relay", "sm_80", "A warp fills a ring of four stages, another drains it", run_relay},
+    {"demo/copy_ring", "sm_90", "The copy engine fills a ring and writes results back", run_copy_ring},
+    {"demo/last_block_sum", "sm_80", "The CTA that ends last adds the sums of all", run_last_block_sum},
+    {"planted/race", "sm_90", "No proxy fence before the copy engine reads", run_planted_race, ReportKind::kRace},
+    {"planted/deadlock", "sm_90", "One lane releases what counts 32 arrivals", run_planted_deadlock, ReportKind::kDeadlock},
+    {"planted/uninitialised", "sm_90", "A lane skips its store", run_planted_uninitialised, ReportKind::kUninitialised},
+    {"planted/bounds", "sm_90", "One row too many", run_planted_bounds, ReportKind::kBounds},
+    {"planted/protocol", "sm_90", "The CTA ends while the copy engine still reads", run_planted_protocol, ReportKind::kProtocol},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const EmulatedKernel> all_kernels() { return kKernels; }
+
+const EmulatedKernel* find_kernel(std::string_view name) {
+  const auto* const found =
+      std::find_if(std::begin(kKernels), std::end(kKernels),
+                   [&](const EmulatedKernel& kernel) { return kernel.name == name; });
+  return found != std::end(kKernels) ? found : nullptr;
+}
+
+}  // namespace pagoda::emulated
