@@ -18,9 +18,8 @@ constexpr uint64_t kStepFactor = 20;
 void hunt(const EmulatedKernel& kernel, MutationSites& sites, uint64_t max_steps, int max_runs,
           Mutant& mutant) {
   while (!mutant.is_killed() && mutant.runs < max_runs) {
-    mutant.mode = kModes[static_cast<size_t>(mutant.runs) % std::size(kModes)];
-    mutant.seed = 1 + static_cast<uint64_t>(mutant.runs) / std::size(kModes);
-    ++mutant.runs;
+    mutant.seed = static_cast<uint64_t>(++mutant.runs);
+    mutant.mode = emulator::mutation_mode(mutant.seed);
     const Outcome outcome = kernel.run({.mode = mutant.mode,
                                         .seed = mutant.seed,
                                         .max_reports = 1,

@@ -26,9 +26,9 @@ struct MutationScore {
   [[nodiscard]] size_t killed() const;
 };
 
-// Runs the kernel as it is in every mode for its sites, then each mutant up to `max_runs` times:
-// the modes in turn, from seed 1 on. The kernel must be right as it is. `on_mutant(done, total)`
-// is called before each.
+// Runs the kernel as it is in every mode for its sites, then each mutant with the seeds 1, 2, ...
+// up to `max_runs`, in the modes that mutation_mode() gives. The kernel must be right as it is.
+// `on_mutant(done, total)` is called before each.
 MutationScore score_mutants(const EmulatedKernel& kernel, int max_runs = 20,
                             const std::function<void(size_t, size_t)>& on_mutant = {});
 
