@@ -350,7 +350,7 @@ class Machine {
     return options_.tracer != nullptr && thread.lane() == 0;
   }
   void trace_begin(const Thread& thread, std::string_view name, const char* category);
-  void trace_end(const Thread& thread, const char* category);
+  void trace_end(const Thread& thread, const char* category = "wait");
   // The executing thread or operation ends a phase. Returns the flow that waits of it end.
   uint64_t trace_arrival(const std::string& barrier);
   void trace_flow_end(const Thread& thread, uint64_t flow);

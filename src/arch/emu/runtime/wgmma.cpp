@@ -292,7 +292,7 @@ void WgmmaEngine::wait(Thread& thread, size_t groups_in_flight, const Where& whe
       waiters_.push_back(&thread);
       machine_.block({.what = what, .primitive = "wgmma_wait_group", .where = where});
     }
-    machine_.trace_end(thread, "wait");
+    machine_.trace_end(thread);
   }
   Clocks& clocks = thread.own_clocks();
   clocks.generic.set(agent_, std::max(clocks.generic.get(agent_), awaited));
