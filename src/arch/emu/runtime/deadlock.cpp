@@ -29,7 +29,8 @@ std::string describe(const Waiting& waiting) {
 std::string describe(const MBarrierState& barrier) {
   std::string text =
       "mbarrier " + barrier.name + ": phase " + std::to_string(barrier.phase) + ", still wants " +
-      std::to_string(barrier.pending) + " of " + count_of(barrier.expected, "arrival") + " and " +
+      std::to_string(barrier.pending) + " of " + std::to_string(barrier.expected) +
+      " arrivals and " +
       count_of(static_cast<uint64_t>(std::max<int64_t>(barrier.pending_bytes, 0)), "byte") + "\n";
   if (barrier.arrivals.empty()) text += "      nobody has ever arrived there\n";
   for (const Arrivals& from : barrier.arrivals) {
@@ -105,7 +106,7 @@ std::string describe_waits(const Cta& cta) {
       },
       [](const Thread& thread) -> std::string {
         if (!is_waiting(thread)) return {};
-        return (thread.state == ThreadState::kPolling ? ": polls " : ": waits for ") +
+        return (thread.state == ThreadState::kPolling ? " poll " : " wait for ") +
                describe(thread.waiting) + " in " +
                place(thread.waiting.primitive, thread.waiting.where);
       });
@@ -118,7 +119,7 @@ std::string describe_ended(const Cta& cta) {
         return a.state == b.state && std::string_view(a.last_role) == b.last_role;
       },
       [](const Thread& thread) -> std::string {
-        return thread.state == ThreadState::kDone ? ": ended" : "";
+        return thread.state == ThreadState::kDone ? " ended" : "";
       });
 }
 

@@ -280,7 +280,7 @@ TEST(Mbarrier, bytes_left_pending_at_the_end) {
 }
 
 TEST(Mbarrier, bytes_that_never_come_are_in_the_table_of_the_deadlock) {
-  expect_always(ReportKind::kDeadlock, "still wants 0 of 1 arrival and 32 bytes", {},
+  expect_always(ReportKind::kDeadlock, "still wants 0 of 1 arrivals and 32 bytes", {},
                 [](Storage& storage, Data& data) {
                   init_barriers(storage, 1);
                   if (thread_idx() != 0) return;
@@ -419,7 +419,7 @@ TEST(Warp, lanes_at_different_instructions) {
 }
 
 TEST(Warp, lanes_that_never_come) {
-  expect_always(ReportKind::kDeadlock, "waits for the other lanes of its warp", {},
+  expect_always(ReportKind::kDeadlock, "wait for the other lanes of its warp", {},
                 [](Storage&, Data&) {
                   if (lane_idx() == 7) return;
                   bug_line = __LINE__ + 1;
@@ -487,7 +487,7 @@ TEST(Atomics, plain_accesses_race_with_atomics) {
 // --- loops that never end ----------------------------------------------------------------------
 
 TEST(Polling, a_flag_that_nobody_sets) {
-  expect_always(ReportKind::kDeadlock, "polls a word of global memory", {},
+  expect_always(ReportKind::kDeadlock, "poll a word of global memory", {},
                 [](Storage&, Data& data) {
                   if (thread_idx() != 0) return;
                   while (true) {
@@ -498,7 +498,7 @@ TEST(Polling, a_flag_that_nobody_sets) {
 }
 
 TEST(Polling, a_phase_that_nobody_ends) {
-  expect_always(ReportKind::kDeadlock, "thread 5: polls mbarrier barrier[1], phase 0", {},
+  expect_always(ReportKind::kDeadlock, "thread 5 poll mbarrier barrier[1], phase 0", {},
                 [](Storage& storage, Data&) {
                   init_barriers(storage, 3);
                   if (thread_idx() != 5) return;
