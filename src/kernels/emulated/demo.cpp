@@ -1,3 +1,4 @@
+// Launches of the demonstration kernels, with their data and checks.
 #include "kernels/emulated/demo.hpp"
 
 #include <numeric>

@@ -1,3 +1,4 @@
+// Mutants: which there are, and the hunt for a run that shows each.
 #include "kernels/emulated/mutation_score.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The table of emulated kernels: a line each.
 #include "kernels/emulated/registry.hpp"
 
 #include <algorithm>
