@@ -1,11 +1,10 @@
-// Copies of contiguous bytes by the copy engine (cp.async.bulk, sm_90). 16-byte aligned, multiple
-// of 16.
+// Copies of contiguous bytes by the copy engine (cp.async.bulk, sm_90): aligned to 16 bytes, a multiple
+// of 16 long. The lane with predicate != 0 issues.
 //
-//   void bulk_load(predicate, SharedPtr<void> dst, const void* src, uint32_t bytes, MBarrier&,
-//   Eviction = kNormal) void bulk_store(predicate, void* dst, SharedPtr<const void> src, uint32_t
-//   bytes)        bulk groups: tma.hpp void bulk_copy_to_cta(predicate, RemotePtr<void> dst,
-//   SharedPtr<const void> src, uint32_t bytes, MBarrier& mine, int rank)
-//                              completes on the barrier at the place of `mine` in CTA `rank`
+//   bulk_load(predicate, SharedPtr to, const void* from, uint32_t bytes, mbarrier, Eviction = kNormal)
+//   bulk_store(predicate, void* to, SharedPtr from, uint32_t bytes)        groups: tma.hpp
+//   bulk_copy_to_cta(predicate, RemotePtr to, SharedPtr from, uint32_t bytes, MBarrier& mine, int rank)
+//                                 completes on the barrier at the place of `mine` in CTA `rank`
 #pragma once
 
 #include "core/target.hpp"

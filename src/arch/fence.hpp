@@ -1,10 +1,12 @@
-// Fences between proxies and engines.
+// Fences between the ordinary accesses of a thread and the asynchronous engines: TMA, bulk copies,
+// wgmma, tcgen05 (fence.proxy.async).
 //
-//   void fence_proxy_async_shared()     generic accesses to shared memory <-> TMA, bulk copies,
-//   wgmma, tcgen05 (fence.proxy.async.shared::cta) void fence_proxy_async_global()     the same for
-//   global memory void fence_proxy_async()            both
-// fence_mbarrier_init: mbarrier.hpp; thread_fence: memory.hpp; wgmma and tcgen05 fences: with their
-// instructions.
+//   fence_proxy_async_shared()    shared memory
+//   fence_proxy_async_global()    global memory
+//   fence_proxy_async()           both
+//
+// Elsewhere: fence_mbarrier_init (mbarrier.hpp), thread_fence (memory.hpp), wgmma_fence (wgmma.hpp),
+// tcgen05_fence_* (tcgen05.hpp).
 #pragma once
 
 #include "core/target.hpp"

@@ -1,7 +1,7 @@
 // Order between dependent launches (griddepcontrol, sm_90).
 //
-//   void grid_dependency_wait()       the launches that this one depends on have completed and
-//   their writes are visible void grid_launch_dependents()     dependents may start
+//   grid_dependency_wait()        the launches before have completed, their writes are visible
+//   grid_launch_dependents()      those that depend on this one may start
 #pragma once
 
 #include "core/target.hpp"

@@ -1,9 +1,10 @@
 // Arithmetic that the hardware has as one instruction.
 //
-//   float exp2_approx(float)     2^x, ex2.approx.ftz: two ulp; -inf gives 0; subnormal results are
-//   0 float rcp_approx(float), log2_approx(float), tanh_approx(float) float max3(float, float,
-//   float) uint32_t pack_bf16(float low, float high), pack_f16(float low, float high)     round to
-//   nearest even uint16_t pack_e4m3(float low, float high) saturating
+//   float exp2_approx(float)      2^x within 2 ulp (ex2.approx.ftz); 0 for -inf and below 2^-126
+//   float rcp_approx(float), log2_approx(float), tanh_approx(float)
+//   float max3(float, float, float)
+//   uint32_t pack_bf16(float low, float high), pack_f16(float low, float high)     nearest even
+//   uint16_t pack_e4m3(float low, float high)                                      saturating
 #pragma once
 
 #include "core/target.hpp"

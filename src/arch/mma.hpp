@@ -1,10 +1,9 @@
-// Matrix products of one warp, operands in registers (mma.sync, sm_80; e4m3 sm_89), fp32
-// accumulators. Register maps: fragment_layout.hpp. D = A B + C with D and C the same registers.
+// Matrix products of one warp, operands in registers (mma.sync, sm_80; e4m3 sm_89), fp32 sums: D += A B.
+// Register maps: fragment_layout.hpp.
 //
-//   void mma_m16n8k16<T>(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])    T =
-//   BFloat16, Half void mma_m16n8k8<T>(float (&d)[4], const uint32_t (&a)[2], const uint32_t
-//   (&b)[1])     T = BFloat16, Half void mma_m16n8k32<Float8E4M3>(float (&d)[4], const uint32_t
-//   (&a)[4], const uint32_t (&b)[2])
+//   mma_m16n8k16<T>(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])     BFloat16, Half
+//   mma_m16n8k8<T>(float (&d)[4], const uint32_t (&a)[2], const uint32_t (&b)[1])      BFloat16, Half
+//   mma_m16n8k32<T>(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])     Float8E4M3
 #pragma once
 
 #include "core/target.hpp"

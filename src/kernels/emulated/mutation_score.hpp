@@ -13,8 +13,8 @@ namespace pagoda::emulated {
 
 struct Mutant {
   emulator::MutationSite site;
-  int runs = 0;           // up to the one that showed it
-  std::string killed_by;  // "race", "wrong result"; empty: survived
+  int runs = 0;                                   // up to the one that showed it
+  std::string killed_by;                          // "race", "wrong result"; empty: survived
   emulator::Mode mode = emulator::Mode::kRandom;  // of that run
   uint64_t seed = 0;
   [[nodiscard]] bool is_killed() const { return !killed_by.empty(); }

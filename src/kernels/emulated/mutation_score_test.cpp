@@ -58,16 +58,15 @@ struct SpareBarrier {
 };
 
 TEST(MutationScore, a_redundant_barrier_survives_and_a_needed_one_does_not) {
-  const EmulatedKernel spare = {
-      "test/spare", "sm_80", "", [](const emulator::Options& options) {
-        uint32_t out = 0;
-        Outcome outcome;
-        outcome.result = emulator::launch<SpareBarrier>(
-            emulator::shape_of<SpareBarrier>("spare", {1}), {&out},
-            {emulator::output("out", &out, 1)}, options);
-        outcome.check("out", 0, out, 7U);
-        return outcome;
-      }};
+  const EmulatedKernel spare = {"test/spare", "sm_80", "", [](const emulator::Options& options) {
+                                  uint32_t out = 0;
+                                  Outcome outcome;
+                                  outcome.result = emulator::launch<SpareBarrier>(
+                                      emulator::shape_of<SpareBarrier>("spare", {1}), {&out},
+                                      {emulator::output("out", &out, 1)}, options);
+                                  outcome.check("out", 0, out, 7U);
+                                  return outcome;
+                                }};
   const MutationScore score = score_mutants(spare);
   ASSERT_EQ(score.mutants.size(), 2U);
   EXPECT_EQ(score.killed(), 0U) << "either of the two is enough";
