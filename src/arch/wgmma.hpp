@@ -5,6 +5,8 @@
 //   wgmma_fence()                 each group starts with it: registers written so far are seen
 //   wgmma_commit_group()
 //   wgmma_wait_group<N>()         at most N groups are in flight; the others' sums may be touched
+//   wgmma_pin(registers)          no instruction: the compiler must have the registers' final values
+//                                 here and takes them as changed (before a fence, after a wait)
 //   struct Wgmma<T, N, Major a = kK, Major b = kK>
 //                                 T = BFloat16, Half, Float8E4M3 (K-major only); N = 8 .. 256 step 8
 //     static ss(float (&d)[N / 2], SmemDescriptor a, SmemDescriptor b, bool accumulate)

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/emulated/demo.hpp"
+#include "kernels/emulated/parts.hpp"
 
 namespace pagoda::emulated {
 namespace {
@@ -15,6 +16,10 @@ constexpr EmulatedKernel kKernels[] = {
     {"demo/relay", "sm_80", "A warp fills a ring of four stages, another drains it", run_relay},
     {"demo/copy_ring", "sm_90", "The copy engine fills a ring and writes results back", run_copy_ring},
     {"demo/last_block_sum", "sm_80", "The CTA that ends last adds the sums of all", run_last_block_sum},
+    {"demo/tile_product", "sm_90a", "TMA into a ring, wgmma with one group in flight", run_tile_product},
+    {"pipeline/shared_ring", "sm_90", "TMAProducerPipeline, KVConsumerPipeline, MBarPipeline: K and V in one ring", run_shared_ring},
+    {"pipeline/split_rings", "sm_90", "TMAProducerPipeline, StagedPipeline, MBarPipeline: rings of their own, K in parts", run_split_rings},
+    {"operand/paged_tile", "sm_90", "PagedRowIndices: K and V of a tile of 16-key pages in every way", run_paged_tile},
     {"planted/race", "sm_90", "No proxy fence before the copy engine reads", run_planted_race, ReportKind::kRace},
     {"planted/deadlock", "sm_90", "One lane releases what counts 32 arrivals", run_planted_deadlock, ReportKind::kDeadlock},
     {"planted/uninitialised", "sm_90", "A lane skips its store", run_planted_uninitialised, ReportKind::kUninitialised},
