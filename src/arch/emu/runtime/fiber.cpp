@@ -44,12 +44,33 @@ struct Fiber::State {
   boost::context::stack_context stack;
   boost::context::fiber inside;   // the body, while it is suspended
   boost::context::fiber outside;  // the caller of resume(), while the body runs
+  bool has_started = false;
   bool is_done = false;
 #ifdef PAGODA_FIBER_ASAN
   void* outside_fake = nullptr;
   void* inside_fake = nullptr;
   const void* outside_bottom = nullptr;
   size_t outside_size = 0;
+
+  void start_entering() {
+    __sanitizer_start_switch_fiber(&outside_fake, static_cast<const char*>(stack.sp) - stack.size,
+                                   stack.size);
+  }
+  // Leaves the fiber for good, returning or unwinding.
+  struct LastLeave {
+    State* self;
+    ~LastLeave() {
+      __sanitizer_start_switch_fiber(nullptr, self->outside_bottom, self->outside_size);
+    }
+  };
+  // Back inside after a suspension, to go on or to unwind.
+  struct Reentry {
+    State* self;
+    ~Reentry() {
+      __sanitizer_finish_switch_fiber(self->inside_fake, &self->outside_bottom,
+                                      &self->outside_size);
+    }
+  };
 #endif
 };
 
@@ -63,17 +84,29 @@ Fiber::Fiber(std::function<void()> body) : state_(std::make_unique<State>()) {
         state->outside = std::move(caller);
 #ifdef PAGODA_FIBER_ASAN
         __sanitizer_finish_switch_fiber(nullptr, &state->outside_bottom, &state->outside_size);
+        const State::LastLeave leave{state};
 #endif
+        state->has_started = true;
         state->body();
         state->is_done = true;
-#ifdef PAGODA_FIBER_ASAN
-        __sanitizer_start_switch_fiber(nullptr, state->outside_bottom, state->outside_size);
-#endif
         return std::move(state->outside);
       });
 }
 
-Fiber::~Fiber() = default;
+// A fiber that is suspended unwinds: that, too, runs on its stack.
+Fiber::~Fiber() {
+#ifdef PAGODA_FIBER_ASAN
+  if (state_ == nullptr || state_->is_done) return;
+  if (!state_->has_started) {  // nothing to unwind: it returns at once
+    state_->body = [] {};
+    resume();
+    return;
+  }
+  state_->start_entering();
+  state_->inside = {};
+  __sanitizer_finish_switch_fiber(state_->outside_fake, nullptr, nullptr);
+#endif
+}
 Fiber::Fiber(Fiber&&) noexcept = default;
 Fiber& Fiber::operator=(Fiber&&) noexcept = default;
 
@@ -82,9 +115,7 @@ bool Fiber::is_done() const { return state_->is_done; }
 void Fiber::resume() {
   State* const previous = std::exchange(running_, state_.get());
 #ifdef PAGODA_FIBER_ASAN
-  __sanitizer_start_switch_fiber(&state_->outside_fake,
-                                 static_cast<char*>(state_->stack.sp) - state_->stack.size,
-                                 state_->stack.size);
+  state_->start_entering();
 #endif
   state_->inside = std::move(state_->inside).resume();
 #ifdef PAGODA_FIBER_ASAN
@@ -97,11 +128,9 @@ void Fiber::suspend() {
   State* const self = running_;
 #ifdef PAGODA_FIBER_ASAN
   __sanitizer_start_switch_fiber(&self->inside_fake, self->outside_bottom, self->outside_size);
+  const State::Reentry reentry{self};
 #endif
   self->outside = std::move(self->outside).resume();
-#ifdef PAGODA_FIBER_ASAN
-  __sanitizer_finish_switch_fiber(self->inside_fake, &self->outside_bottom, &self->outside_size);
-#endif
 }
 
 }  // namespace pagoda::emulator
