@@ -26,11 +26,11 @@ struct Buffers {
 struct Case {
   std::string name;  // primitive/variant
   int min_arch = 80, max_arch = 1000;
-  Bytes input;
-  Bytes output;  // before the launch
-  Bytes expected;
+  Bytes input{};
+  Bytes output{};  // before the launch
+  Bytes expected{};
   int32_t tolerance_ulp = 0;  // > 0: the output is float32, and may be off by so many ulp
-  std::function<void(const Buffers&)> run;
+  std::function<void(const Buffers&)> run{};
 };
 
 using Cases = std::vector<Case>;

@@ -66,6 +66,7 @@ struct CpAsyncGroups {
       store(p.out + tile * kThreads + i,
             load(s.ring.at(tile % kStages * kThreads + kThreads - 1 - i)));
     }
+    cp_async_wait<0>();
   }
 };
 
@@ -99,6 +100,7 @@ struct CpAsyncMBarrier {
         s.full.wait(static_cast<uint32_t>(round % 2));
         store(p.out + at, load(s.values.at(at ^ 31)));
       }
+      syncthreads();  // nobody is a whole phase behind
     }
   }
 };

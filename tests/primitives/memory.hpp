@@ -200,7 +200,7 @@ struct AtomicCas {
     store(s.slots.at(i), value);
     const int32_t kept = atomic_cas<Order::kRelaxed, Scope::kCta>(s.slots.at(i), value + 1, 0);
     const int32_t old = atomic_cas<Order::kRelaxed, Scope::kCta>(s.slots.at(i), value, 9);
-    store(p.out + 1 + i, kept + old + load(s.slots.at(i)));
+    if (block_idx().x == 0) store(p.out + 1 + i, kept + old + load(s.slots.at(i)));
   }
 };
 
