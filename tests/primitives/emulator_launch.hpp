@@ -24,11 +24,11 @@ template <class Kernel>
 void launch(arch::Dim3 grid, const typename Kernel::Params& params, const Buffers& buffers,
             bool /*is_dependent*/ = false) {
   EmulatorRun& run = emulator_run();
-  const emulator::Result result = emulator::launch<Kernel>(
-      emulator::shape_of<Kernel>("primitive test", grid), params,
-      {emulator::input("in", buffers.in, buffers.in_bytes),
-       emulator::inout("out", buffers.out, buffers.out_bytes)},
-      run.options);
+  const emulator::Result result =
+      emulator::launch<Kernel>(emulator::shape_of<Kernel>("primitive test", grid), params,
+                               {emulator::input("in", buffers.in, buffers.in_bytes),
+                                emulator::inout("out", buffers.out, buffers.out_bytes)},
+                               run.options);
   run.reports.insert(run.reports.end(), result.reports.begin(), result.reports.end());
 }
 

@@ -91,7 +91,7 @@ inline void add_launch_control_cases(Cases& cases) {
       }
       expected[i] = sum;
     }
-    cases.push_back(make_case<RegisterBudgets>("register_budget/1 gives, 2 take", {.x = 3},
+    cases.push_back(make_case<RegisterBudgets>("register_budget/1 gives, 2 take", {},
                                                to_bytes(input), poison(expected.size() * 4),
                                                to_bytes(expected), in_and_out<RegisterBudgets>()));
   }

@@ -239,8 +239,10 @@ TmaCoordinates<kRank> coordinates(const TensorMapSpec& spec, const Place& place)
       case Edge::kInside: at.value[d] = (dim - box) / 2; break;
       case Edge::kFar: at.value[d] = dim - (box + 1) / 2; break;
       case Edge::kNear: at.value[d] = -(box / 2); break;
-      case Edge::kBeyond: at.value[d] = dim + 3; break;
+      case Edge::kBeyond: at.value[d] = dim + 16; break;
     }
+    // A line must start on 16 bytes: an H200 calls anything else an illegal instruction.
+    if (d == 0) at.value[0] &= ~static_cast<int32_t>(15 / element_bytes(spec.type));
   }
   return at;
 }

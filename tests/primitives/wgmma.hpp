@@ -160,7 +160,8 @@ inline Case make_wgmma_case(const WgmmaInstance& instance, Swizzle swizzle, bool
     }
   }
   const Bytes a_rows = instance.encode(a), b_rows = instance.encode(b);
-  WgmmaParams params{.accumulates = accumulates};
+  WgmmaParams params{};
+  params.accumulates = accumulates;
   Bytes input = lay_out(a_rows, 64, instance.element_bytes, instance.a_major, swizzle, params.a);
   Bytes b_image = lay_out(b_rows, n, instance.element_bytes, instance.b_major, swizzle, params.b);
   input.resize(64 * kWgmmaRowBytes);
@@ -169,7 +170,8 @@ inline Case make_wgmma_case(const WgmmaInstance& instance, Swizzle swizzle, bool
     input.insert(input.end(), part.begin(), part.end());
   }
   const auto major_name = [](Major major) { return major == Major::kK ? "K" : "MN"; };
-  Case result{.min_arch = 90, .max_arch = 90};
+  Case result;
+  result.min_arch = result.max_arch = 90;
   result.name = std::string("wgmma ") + (instance.source == ASource::kShared ? "ss/" : "rs/") +
                 instance.type + "/N " + std::to_string(n) + "/A " + major_name(instance.a_major) +
                 ", B " + major_name(instance.b_major) + "/" + swizzle_name(swizzle) +
