@@ -153,7 +153,7 @@ struct StoreAsync {
       s.full.wait_cluster(parity);
       store(p.out + at, load(s.inbox.at(31 - lane)));
       syncwarp();
-      if (lane == 0) s.empty.arrive_remote(peer, 2);
+      if (lane == 0 && round + 1 < kRounds) s.empty.arrive_remote(peer, 2);
     }
     cluster_sync();
   }

@@ -64,20 +64,19 @@ void add_relay_case(Cases& cases, const std::string& name, int num_tiles) {
     }
     add_part_sums(tiling, k + tensor, 0, tiling.padded_depth, k_sums + kv_relay::kConsumers);
   }
-  Bytes expected = to_bytes(sums);
   cases.push_back(make_case<Kernel>(
-      "pipeline/" + name, {1}, std::move(input), poison(expected.size()), std::move(expected),
+      "pipeline/" + name, {1}, std::move(input), poison(sums.size() * 4), to_bytes(sums),
       [num_tiles, rows, tensor](const Buffers& buffers) {
-        constexpr KVTiling tiling = Kernel::tiling;
+        constexpr KVTiling shape = Kernel::tiling;
         const auto map = [&](size_t first) {
-          const auto depth = static_cast<uint64_t>(tiling.padded_depth);
+          const auto depth = static_cast<uint64_t>(shape.padded_depth);
           return tensor_map({.rank = 2,
                              .address = reinterpret_cast<uint64_t>(buffers.in) + first * 2,
                              .dims = {depth, static_cast<uint64_t>(rows)},
                              .strides_bytes = {depth * 2},
-                             .box = {static_cast<uint32_t>(tiling.swizzle_elements(2)),
-                                     static_cast<uint32_t>(tiling.BN)},
-                             .swizzle = tiling.swizzle});
+                             .box = {static_cast<uint32_t>(shape.swizzle_elements(2)),
+                                     static_cast<uint32_t>(shape.BN)},
+                             .swizzle = shape.swizzle});
         };
         return KVRelayParams{map(0), map(tensor), reinterpret_cast<uint32_t*>(buffers.out),
                              num_tiles};
@@ -143,9 +142,8 @@ void add_copy_tile_case(Cases& cases, int page_size, int missing) {
   if (Indices::pair_cta) name += Indices::is_leader ? " leader" : " peer";
   name += " swizzle" + std::to_string(swizzle_width_bytes(swizzle)) + " missing" +
           std::to_string(missing);
-  Bytes expected = to_bytes(out);
   cases.push_back(make_case<Kernel>(
-      name, {1}, std::move(input), poison(expected.size()), std::move(expected),
+      name, {1}, std::move(input), poison(out.size() * 2), to_bytes(out),
       [=](const Buffers& buffers) {
         const KVRows kv{.address = reinterpret_cast<uint64_t>(buffers.in),
                         .num_rows = static_cast<uint64_t>(rows),
