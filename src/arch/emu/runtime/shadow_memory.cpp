@@ -2,6 +2,7 @@
 #include "arch/emu/runtime/shadow_memory.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace pagoda::emulator {
 
@@ -65,29 +66,35 @@ ShadowMemory::Granule& ShadowMemory::granule_at(size_t offset) {
   return (*chunk)[offset % kChunkBytes / kGranuleBytes];
 }
 
+void ShadowMemory::Granule::split(size_t into) {
+  if (into >= unit) return;
+  auto smaller = std::make_unique<Cell[]>(kGranuleBytes / into);
+  for (size_t i = 0; i < kGranuleBytes / into; ++i) smaller[i] = at(i * into);
+  parts = std::move(smaller);
+  whole = Cell{};
+  unit = into;
+}
+
+void ShadowMemory::Granule::join() {
+  if (!parts) return;
+  whole = parts[0];
+  parts.reset();
+  unit = kGranuleBytes;
+}
+
 template <class OnCell>
 void ShadowMemory::visit(size_t offset, size_t bytes, bool is_write, OnCell on_cell) {
   const size_t end = offset + bytes;
   while (offset < end) {
     Granule& granule = granule_at(offset);
     const size_t granule_end = std::min(end, (offset / kGranuleBytes + 1) * kGranuleBytes);
-    const bool is_whole = offset % kGranuleBytes == 0 && granule_end - offset == kGranuleBytes;
-    if (!granule.bytes && !is_whole) {
-      granule.bytes = std::make_unique<std::array<Cell, kGranuleBytes>>();
-      granule.bytes->fill(granule.whole);
-      granule.whole = Cell{};
+    const bool is_whole = granule_end - offset == kGranuleBytes;
+    const bool is_words = offset % 4 == 0 && granule_end % 4 == 0;
+    if (!is_whole) granule.split(is_words ? 4 : 1);
+    for (size_t at = offset; at < granule_end; at += granule.unit) {
+      on_cell(granule.at(at % kGranuleBytes), at);
     }
-    if (granule.bytes) {
-      for (size_t byte = offset; byte < granule_end; ++byte) {
-        on_cell((*granule.bytes)[byte % kGranuleBytes], byte);
-      }
-      if (is_write && is_whole) {  // sixteen equal cells again
-        granule.whole = (*granule.bytes)[0];
-        granule.bytes.reset();
-      }
-    } else {
-      on_cell(granule.whole, offset);
-    }
+    if (is_write && is_whole) granule.join();
     offset = granule_end;
   }
 }
@@ -117,12 +124,8 @@ std::optional<size_t> ShadowMemory::first_unwritten(size_t offset, size_t bytes)
     if (!chunk) return offset;
     const Granule& granule = (*chunk)[offset % kChunkBytes / kGranuleBytes];
     const size_t granule_end = std::min(end, (offset / kGranuleBytes + 1) * kGranuleBytes);
-    if (!granule.bytes) {
-      if (granule.whole.write.agent == kNobody) return offset;
-    } else {
-      for (size_t byte = offset; byte < granule_end; ++byte) {
-        if ((*granule.bytes)[byte % kGranuleBytes].write.agent == kNobody) return byte;
-      }
+    for (size_t byte = offset; byte < granule_end; byte += granule.unit) {
+      if (granule.at(byte % kGranuleBytes).write.agent == kNobody) return byte;
     }
     offset = granule_end;
   }

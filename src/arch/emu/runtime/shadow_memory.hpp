@@ -86,11 +86,18 @@ class ShadowMemory {
     [[nodiscard]] std::optional<Conflict> check_read(const Access& access, size_t offset) const;
     void set_write(const Stamp& stamp);
   };
-  // 16 bytes, the width of a vector access, kept as one cell until a narrower access splits it.
+  // 16 bytes, the width of a vector access: one cell until a narrower access splits it into words
+  // or bytes.
   static constexpr size_t kGranuleBytes = 16;
   struct Granule {
+    size_t unit = kGranuleBytes;  // bytes a cell: 16, 4 or 1
     Cell whole;
-    std::unique_ptr<std::array<Cell, kGranuleBytes>> bytes;
+    std::unique_ptr<Cell[]> parts;  // [16 / unit], where that is smaller
+
+    void split(size_t into);
+    void join();  // all cells are equal
+    [[nodiscard]] const Cell& at(size_t byte) const { return parts ? parts[byte / unit] : whole; }
+    Cell& at(size_t byte) { return parts ? parts[byte / unit] : whole; }
   };
   static constexpr size_t kChunkBytes = 4096;
   using Chunk = std::array<Granule, kChunkBytes / kGranuleBytes>;
