@@ -22,6 +22,7 @@ enum class Bug {
   kNone,
   kNoDecrease,
   kTooMuch,
+  kKeepsTooMuch,
   kSmallerIncrease,
   kLargerDecrease,
   kOneWarpOnly,
@@ -46,8 +47,12 @@ struct RolesKernel {
         wrong_line = __LINE__ + 1;
         register_budget_decrease<176>();
       }
-      decrease_line = __LINE__ + 1;
-      if (params.bug != Bug::kNoDecrease) register_budget_decrease<24>();
+      if (params.bug == Bug::kKeepsTooMuch) {
+        register_budget_decrease<32>();
+      } else if (params.bug != Bug::kNoDecrease) {
+        decrease_line = __LINE__ + 1;
+        register_budget_decrease<24>();
+      }
     } else if (params.bug != Bug::kOneWarpOnly) {
       const Role role("consumer");
       if (params.bug == Bug::kSmallerIncrease) {
@@ -90,14 +95,16 @@ TEST(RegisterBudget, each_wrong_use_is_reported_with_its_line_in_every_mode) {
         EXPECT_EQ(missing_report(result, kind, line, text), "");
       };
       expect(Bug::kNoDecrease, ReportKind::kDeadlock, Kernel::increase_line,
-             "(consumer) wait for 2304 registers to raise the warp from 168 to 240 a thread; 0 are "
-             "free");
+             "(consumer) wait for 2304 registers to raise the warp from 168 to 240 a thread");
       expect(Bug::kSmallerIncrease, ReportKind::kProtocol, Kernel::wrong_line,
              "an increase to 160 registers, where the warp has 168");
       expect(Bug::kLargerDecrease, ReportKind::kProtocol, Kernel::wrong_line,
              "a decrease to 176 registers, where the warp has 168");
       expect(Bug::kOneWarpOnly, ReportKind::kProtocol, Kernel::decrease_line,
              "did not execute this; all four warps of a warpgroup must");
+      // 32 + 2 x 240 would fit the register file, not what the CTA has.
+      expect(Bug::kKeepsTooMuch, ReportKind::kDeadlock, Kernel::increase_line,
+             "CTA 0 registers: 1280 are free");
       // Who takes the last registers depends on the schedule.
       const Result too_much = run_roles(Bug::kTooMuch, {.mode = mode, .seed = seed});
       const std::string_view text = "(consumer) wait for ";

@@ -68,6 +68,9 @@ std::string describe_barriers(const Cta& cta) {
              std::to_string(barrier.arrived) + " of " + std::to_string(barrier.expected) +
              " threads have arrived\n";
   }
+  if (!cta.register_waiters.empty()) {
+    table += who + "registers: " + std::to_string(cta.free_registers) + " are free\n";
+  }
   return table;
 }
 
