@@ -1,14 +1,22 @@
-// Runs the table of primitive tests on the GPU of this machine. Prints a table, writes a JSON log,
+// Runs the table of primitive tests on the GPU of this machine. A fault takes the CUDA context with
+// it and a deadlock never returns, so a child process runs the tests: when it dies or stays silent,
+// that test has failed and another child goes on behind it. Prints a table, writes a JSON log,
 // and exits with 1 if a test fails, 2 if something else goes wrong, 77 without a GPU.
 //   runner [--json FILE] [--filter TEXT] [--list]
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cuda_runtime.h>
 #include <fstream>
 #include <map>
+#include <poll.h>
+#include <signal.h>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 
 #include "../groups.hpp"
@@ -24,9 +32,11 @@ struct Device {
   int driver = 0, runtime = 0;  // 13000 for 13.0
 };
 
+enum Status { kPassed, kFailed, kSkipped };
+
 struct Outcome {
   const Case* test = nullptr;
-  enum { kPassed, kFailed, kSkipped } status = kSkipped;
+  Status status = kSkipped;
   int64_t first_difference = -1;
   std::string message;
 };
@@ -94,7 +104,7 @@ Outcome run_case(const Case& test, int arch) {
     outcome.message = "not an instruction of sm_" + std::to_string(arch);
     return outcome;
   }
-  outcome.status = Outcome::kFailed;
+  outcome.status = kFailed;
   try {
     const DeviceBuffer in(test.input), out(test.output);
     test.run({in.data(), out.data(), test.input.size(), test.output.size()});
@@ -102,7 +112,7 @@ Outcome run_case(const Case& test, int arch) {
     const Bytes actual = out.read();
     outcome.first_difference = first_difference(test, actual);
     if (outcome.first_difference < 0) {
-      outcome.status = Outcome::kPassed;
+      outcome.status = kPassed;
     } else {
       outcome.message = show_difference(test, actual, outcome.first_difference);
     }
@@ -111,6 +121,119 @@ Outcome run_case(const Case& test, int arch) {
   }
   return outcome;
 }
+
+// --- the child process: one line of text per event ---------------------------------------------
+
+constexpr int kSecondsPerTest = 30;  // then it hangs
+
+// "device ARCH MULTIPROCESSORS DRIVER RUNTIME NAME", then for each test "begin INDEX" and
+// "end INDEX STATUS FIRST_DIFFERENCE MESSAGE".
+[[noreturn]] void run_child(const Cases& cases, size_t first, const std::string& filter, int pipe) {
+  FILE* const to_parent = fdopen(pipe, "w");
+  setvbuf(to_parent, nullptr, _IOLBF, 4096);
+  if (!has_device()) _exit(kExitNoDevice);
+  try {
+    const Device device = describe_device();
+    std::fprintf(to_parent, "device %d %d %d %d %s\n", device.arch, device.multiprocessors,
+                 device.driver, device.runtime, device.name.c_str());
+    for (size_t i = first; i < cases.size(); ++i) {
+      if (cases[i].name.find(filter) == std::string::npos) continue;
+      std::fprintf(to_parent, "begin %zu\n", i);
+      const Outcome outcome = run_case(cases[i], device.arch);
+      std::fprintf(to_parent, "end %zu %d %lld %s\n", i, static_cast<int>(outcome.status),
+                   static_cast<long long>(outcome.first_difference), outcome.message.c_str());
+      if (cudaDeviceSynchronize() != cudaSuccess) break;  // the context is lost
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "runner: %s\n", error.what());
+    _exit(2);
+  }
+  std::fclose(to_parent);
+  _exit(0);
+}
+
+struct Run {
+  Device device;
+  std::vector<Outcome> outcomes;
+  size_t next = 0;       // the first case that no child has begun
+  bool is_open = false;  // a case has begun and not ended
+  int exit_status = 0;   // of the last child
+};
+
+void take_line(const Cases& cases, const std::string& line, Run& run) {
+  std::istringstream words(line);
+  std::string event;
+  words >> event;
+  if (event == "device") {
+    words >> run.device.arch >> run.device.multiprocessors >> run.device.driver >>
+        run.device.runtime >> std::ws;
+    std::getline(words, run.device.name);
+    return;
+  }
+  size_t index = 0;
+  words >> index;
+  if (event == "begin") {
+    run.outcomes.push_back({.test = &cases[index], .status = kFailed, .message = "it hangs"});
+    run.next = index + 1;
+  } else {
+    int status = kFailed;
+    Outcome& outcome = run.outcomes.back();
+    words >> status >> outcome.first_difference >> std::ws;
+    outcome.status = static_cast<Status>(status);
+    outcome.message.clear();
+    std::getline(words, outcome.message);
+  }
+  run.is_open = event == "begin";
+}
+
+// Reads the child's lines until it ends or is silent for too long.
+void follow_child(const Cases& cases, pid_t child, int pipe, Run& run) {
+  std::string text;
+  char buffer[4096];
+  while (true) {
+    pollfd waiting{.fd = pipe, .events = POLLIN, .revents = 0};
+    if (poll(&waiting, 1, kSecondsPerTest * 1000) == 0) {
+      kill(child, SIGKILL);
+      break;
+    }
+    const ssize_t count = read(pipe, buffer, sizeof buffer);
+    if (count <= 0) break;
+    text.append(buffer, static_cast<size_t>(count));
+    for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
+      take_line(cases, text.substr(0, end), run);
+      text.erase(0, end + 1);
+    }
+  }
+  close(pipe);
+  int status = 0;
+  waitpid(child, &status, 0);
+  run.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 2;
+  if (run.is_open && run.exit_status != 0 && WIFEXITED(status)) {
+    run.outcomes.back().message = "the process ended";
+  }
+}
+
+Run run_all(const Cases& cases, const std::string& filter) {
+  Run run;
+  while (true) {
+    const size_t first = run.next;
+    int ends[2];
+    if (pipe(ends) != 0) throw std::runtime_error("pipe failed");
+    const pid_t child = fork();
+    if (child < 0) throw std::runtime_error("fork failed");
+    if (child == 0) {
+      close(ends[0]);
+      run_child(cases, first, filter, ends[1]);
+    }
+    close(ends[1]);
+    follow_child(cases, child, ends[0], run);
+    if (run.exit_status == kExitNoDevice || run.next == first) return run;  // none began
+    const bool is_done = run.exit_status == 0 && run.outcomes.back().status != kFailed;
+    if (is_done) return run;
+  }
+}
+
+// --- output -----------------------------------------------------------------------------------
 
 std::string version(int number) {
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
@@ -173,7 +296,7 @@ void print(const std::vector<Outcome>& outcomes) {
     std::printf("%-44s %6d %6d %6d\n", primitive.c_str(), pass, fail, skip);
   }
   for (const Outcome& o : outcomes) {
-    if (o.status == Outcome::kFailed) {
+    if (o.status == kFailed) {
       std::printf("FAIL %s\n     %s\n", o.test->name.c_str(), o.message.c_str());
     }
   }
@@ -200,32 +323,25 @@ int run(int argc, char** argv) {
     for (const Case& test : cases) std::printf("%s\n", test.name.c_str());
     return 0;
   }
-  if (!has_device()) {
+  const Run run = run_all(cases, filter);
+  if (run.exit_status == kExitNoDevice) {
     std::fprintf(stderr, "runner: no CUDA device on this machine; none of %zu tests ran\n",
                  cases.size());
     return kExitNoDevice;
   }
-  const Device device = describe_device();
+  const Device& device = run.device;
+  const std::vector<Outcome>& outcomes = run.outcomes;
   std::printf("%s (sm_%d), driver %s, runtime %s, nvcc %s\n", device.name.c_str(), device.arch,
               version(device.driver).c_str(), version(device.runtime).c_str(), compiler().c_str());
-  std::vector<Outcome> outcomes;
-  int failures = 0, runs = 0;
-  for (const Case& test : cases) {
-    if (test.name.find(filter) == std::string::npos) continue;
-    outcomes.push_back(run_case(test, device.arch));
-    failures += outcomes.back().status == Outcome::kFailed ? 1 : 0;
-    runs += outcomes.back().status == Outcome::kSkipped ? 0 : 1;
-    // After a fault the context is lost: every later test would fail with the same message.
-    if (const cudaError_t error = cudaGetLastError();
-        error != cudaSuccess && cudaDeviceSynchronize() != cudaSuccess) {
-      std::printf("the device is lost after %s; the other tests did not run\n", test.name.c_str());
-      break;
-    }
-  }
+  const auto count = [&](Status status) {
+    return std::count_if(outcomes.begin(), outcomes.end(),
+                         [=](const Outcome& o) { return o.status == status; });
+  };
   print(outcomes);
-  std::printf("%d of %d tests passed\n", runs - failures, runs);
+  std::printf("%td passed, %td failed, %td skipped\n", count(kPassed), count(kFailed),
+              count(kSkipped));
   if (!json.empty()) write_json(json, device, outcomes);
-  return failures == 0 && runs > 0 ? 0 : 1;
+  return count(kFailed) == 0 && count(kPassed) > 0 ? 0 : 1;
 }
 
 }  // namespace
