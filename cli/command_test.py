@@ -171,6 +171,15 @@ class Command(unittest.TestCase):
             self.assertEqual(reports[0], reports[1])
             self.assertIn(kernel["planted"], reports[0])
 
+    def test_the_emulator_page_shows_what_the_command_prints(self):
+        page = pathlib.Path(__file__).resolve().parent.parent / "docs" / "emulator.md"
+        blocks = [block.splitlines() for block in page.read_text().split("```")[1::2]]
+        shown = [block[1:] for block in blocks if block[1].startswith("$ pagoda emulate planted/")]
+        self.assertEqual(len(shown), 5)
+        for command, *lines in shown:
+            printed = pagoda(*command.split()[2:]).stdout
+            self.assertIn("\n".join(lines), printed, command)
+
     def test_emulate_writes_a_trace_that_is_chrome_json(self):
         with tempfile.TemporaryDirectory() as folder:
             paths = [pathlib.Path(folder) / name for name in ("a.json", "b.json")]

@@ -13,6 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "arch/emu/runtime/trace.hpp"
+#include "bench/machine.hpp"
+#include "cli/json_io.hpp"
 #include "cli/progress.hpp"
 #include "cli/terminal.hpp"
 #include "kernels/emulated/mutation_score.hpp"
@@ -273,7 +275,12 @@ void run_kernels(const std::vector<const EmulatedKernel*>& kernels, const Emulat
   }
   progress.finish();
   if (options.is_json) {
-    fmt::print("{}\n", Json{{"kernels", list}, {"runs", done}, {"failed", failed}}.dump(2));
+    fmt::print("{}\n", Json{{"date", utc_timestamp()},
+                            {"machine", cli::to_json(bench::describe_machine())},
+                            {"runs", done},
+                            {"failed", failed},
+                            {"kernels", list}}
+                           .dump(2));
   } else {
     print_speeds(all);
     for (const auto& [kernel, modes] : all) print_findings(*kernel, modes);
