@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/demo/tile_product.hpp"
 #include "operand/copy_tile.hpp"
 #include "pipeline/kv_relay.hpp"
 #include "target.hpp"
@@ -185,7 +186,47 @@ void add_copy_tile_cases(Cases& cases) {
   }
 }
 
+// --- a small product ---------------------------------------------------------------------------
+
+inline void add_tile_product_case(Cases& cases, int num_tiles) {
+  using Kernel = demo::TileProduct;
+  constexpr size_t kSize = Kernel::kSize;
+  const size_t depth = static_cast<size_t>(num_tiles) * kSize;
+  // Small integers as bf16, A then B: every sum is exact.
+  Random random(79);
+  std::vector<float> numbers(2 * kSize * depth);
+  std::vector<uint16_t> input;
+  for (float& number : numbers) {
+    number = static_cast<float>(random.integer(-4, 4));
+    uint32_t bits = 0;
+    std::memcpy(&bits, &number, 4);
+    input.push_back(static_cast<uint16_t>(bits >> 16));
+  }
+  std::vector<float> out(kSize * kSize, 0.0F);
+  for (size_t i = 0; i < out.size(); ++i) {
+    for (size_t k = 0; k < depth; ++k) {
+      out[i] += numbers[i / kSize * depth + k] * numbers[(kSize + i % kSize) * depth + k];
+    }
+  }
+  Bytes expected = to_bytes(out);
+  cases.push_back(make_case<Kernel>(
+      "tile_product/tiles" + std::to_string(num_tiles), {1}, to_bytes(input),
+      poison(expected.size()), expected, [=](const Buffers& buffers) {
+        const auto map = [&](size_t first) {
+          return tensor_map({.rank = 2,
+                             .address = reinterpret_cast<uint64_t>(buffers.in) + first * 2,
+                             .dims = {depth, kSize},
+                             .strides_bytes = {depth * 2},
+                             .box = {Kernel::kSize, Kernel::kSize},
+                             .swizzle = arch::Swizzle::k128B});
+        };
+        return Kernel::Params{map(0), map(kSize * depth), reinterpret_cast<float*>(buffers.out),
+                              num_tiles};
+      }));
+}
+
 inline void add_part_cases_here(Cases& cases) {
+  for (const int num_tiles : {1, 2, 3, 16}) add_tile_product_case(cases, num_tiles);
   for (const int num_tiles : {1, 2, 9}) {
     const std::string tiles = " tiles" + std::to_string(num_tiles);
     add_relay_case<SharedRingRelay<SharedRing>>(cases, "shared ring, 3 stages" + tiles, num_tiles);

@@ -163,19 +163,22 @@ struct TmaStoreRing {
 
 // --- expected bytes ---------------------------------------------------------------------------
 
-// Calls visit(byte in the tensor or -1, byte in shared memory) for every element of the box.
+// Calls visit(byte in the tensor or -1, byte in shared memory) for every element of the box. A store
+// writes whole pieces of 16 bytes, also over the end of a line of the tensor (an H200 does).
 template <class Visit>
-void visit_box(const TensorMapSpec& spec, const int32_t* at, Visit visit) {
+void visit_box(const TensorMapSpec& spec, const int32_t* at, bool is_store, Visit visit) {
   size_t count = 1;
   for (int d = 0; d < spec.rank; ++d) count *= spec.box[d];
   const size_t size = element_bytes(spec.type);
+  const size_t piece = is_store ? 16 / size : 1;  // elements
   for (size_t linear = 0; linear < count; ++linear) {
     int64_t source = 0;
     size_t rest = linear;
     for (int d = 0; d < spec.rank; ++d) {
       const int64_t position = at[d] + static_cast<int64_t>(rest % spec.box[d]);
       rest /= spec.box[d];
-      if (position < 0 || position >= static_cast<int64_t>(spec.dims[d])) source = -1;
+      const size_t dim = d == 0 ? (spec.dims[0] + piece - 1) / piece * piece : spec.dims[d];
+      if (position < 0 || position >= static_cast<int64_t>(dim)) source = -1;
       if (source < 0) continue;
       source += position * static_cast<int64_t>(d == 0 ? size : spec.strides_bytes[d - 1]);
     }
@@ -256,7 +259,7 @@ void add_tma_load_case(Cases& cases, TensorMapSpec spec, const Place& place, Evi
   Bytes expected(dense_bytes(spec), std::byte{0});
   const size_t size = element_bytes(spec.type);
   const TmaCoordinates<kRank> at = coordinates<kRank>(spec, place);
-  visit_box(spec, at.value, [&](int64_t source, size_t destination) {
+  visit_box(spec, at.value, false, [&](int64_t source, size_t destination) {
     if (source >= 0) std::memcpy(&expected[destination], &input[static_cast<size_t>(source)], size);
   });
   using Kernel = TmaLoad<kRank>;
@@ -318,8 +321,10 @@ void add_tma_store_case(Cases& cases, TensorMapType type, Swizzle swizzle, const
   };
   const Bytes input = fill(dense_bytes(spec)), output = fill(tensor_bytes(spec));
   Bytes expected = output;
-  const TmaCoordinates<kRank> at = coordinates<kRank>(spec, place);
-  visit_box(spec, at.value, [&](int64_t target, size_t source) {
+  TmaCoordinates<kRank> at = coordinates<kRank>(spec, place);
+  // An H200 calls a store at a negative coordinate an illegal instruction.
+  for (int32_t& coordinate : at.value) coordinate = std::max(coordinate, 0);
+  visit_box(spec, at.value, true, [&](int64_t target, size_t source) {
     if (target < 0) return;
     std::byte* to = &expected[static_cast<size_t>(target)];
     if (kWrite == TmaWrite::kStore) {

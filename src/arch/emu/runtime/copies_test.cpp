@@ -143,6 +143,55 @@ TEST(Copies, a_missing_proxy_fence_is_named) {
   FAIL() << "the kernel has no proxy fence";
 }
 
+// One box stored at given coordinates.
+struct StoreBox {
+  struct Params {
+    TensorMap out;
+    TmaCoordinates<2> at;
+  };
+  struct Storage {
+    SharedArray<uint16_t, kRows * kColumns, 1024> tile;
+  };
+  static constexpr int kThreads = 32;
+  static PAGODA_DEVICE void run(const Params& params) {
+    auto& storage = shared_storage<Storage>();
+    for (int i = thread_idx(); i < kRows * kColumns; i += kThreads) store(storage.tile.at(i), 7);
+    fence_proxy_async_shared();
+    syncwarp();
+    if (thread_idx() != 0) return;
+    tma_store<2>(1, params.out, params.at, storage.tile.data());
+    bulk_commit_group();
+    bulk_wait_group<0>();
+  }
+};
+
+TEST(Copies, a_store_at_a_negative_coordinate_is_an_error_as_on_the_chip) {
+  std::vector<uint16_t> out(kRows * kColumns, 0);
+  for (const TmaCoordinates<2> at : {TmaCoordinates<2>{-8, 0}, TmaCoordinates<2>{0, -1}}) {
+    const Result result = launch<StoreBox>(shape_of<StoreBox>("store_box", {1}),
+                                           {map_of(out.data(), kRows, Swizzle::k128B), at},
+                                           {output("out", out.data(), out.size())});
+    ASSERT_EQ(result.reports.size(), 1U);
+    EXPECT_EQ(result.reports[0].kind, ReportKind::kBounds);
+    EXPECT_NE(result.reports[0].message.find("must be at least 0"), std::string::npos)
+        << result.reports[0].message;
+  }
+}
+
+TEST(Copies, a_store_over_the_end_of_a_line_writes_whole_pieces_of_16_bytes) {
+  constexpr int kPitch = 2 * kColumns, kDim = 69;  // elements; 5 behind the first box
+  std::vector<uint16_t> out(kRows * kPitch, 0);
+  TensorMap map = map_of(out.data(), kRows, Swizzle::k128B);
+  map.dims[0] = kDim;
+  map.strides_bytes[0] = kPitch * 2;
+  const Result result = launch<StoreBox>(shape_of<StoreBox>("store_box", {1}), {map, {{64, 0}}},
+                                         {output("out", out.data(), out.size())});
+  ASSERT_TRUE(result.is_clean()) << to_string(result.reports[0]);
+  for (int column = 0; column < kPitch; ++column) {
+    EXPECT_EQ(out[static_cast<size_t>(column)], column >= 64 && column < 72 ? 7 : 0) << column;
+  }
+}
+
 // cp.async by all threads, with a group in flight while the other is read.
 struct Gather {
   struct Params {

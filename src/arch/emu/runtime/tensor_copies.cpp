@@ -28,7 +28,7 @@ std::string text_of(const arch::TensorMapFault& fault) {
 }
 
 void check_map(const TensorMapSpec& map, const int32_t* coordinates, int rank, const void* shared,
-               const char* primitive, const Where& where) {
+               bool is_store, const char* primitive, const Where& where) {
   Machine& machine = Machine::current();
   if (rank != map.rank) {
     machine.fail(
@@ -41,7 +41,9 @@ void check_map(const TensorMapSpec& map, const int32_t* coordinates, int rank, c
   int32_t all[arch::kMaxTensorRank] = {};
   std::copy(coordinates, coordinates + rank, all);
   const auto address = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(shared));
-  if (const arch::TensorMapFault fault = validate_load(map, all, address); fault.exists()) {
+  const arch::TensorMapFault fault =
+      is_store ? validate_store(map, all, address) : validate_load(map, all, address);
+  if (fault.exists()) {
     machine.fail(ReportKind::kBounds, primitive, where, text_of(fault));
   }
 }
@@ -142,7 +144,7 @@ void tma_load(void* to, const TensorMapSpec& map, const int32_t* coordinates, in
   Machine& machine = Machine::current();
   Thread& thread = Machine::current_thread();
   machine.progress();
-  check_map(map, coordinates, rank, to, primitive, where);
+  check_map(map, coordinates, rank, to, false, primitive, where);
   Cta& home = *thread.cta;
   struct Destination {
     std::byte* to;
@@ -193,7 +195,7 @@ void tma_store(const TensorMapSpec& map, const int32_t* coordinates, int rank, c
   Machine& machine = Machine::current();
   const char* const primitive = adds ? "tma_reduce_add" : "tma_store";
   machine.progress();
-  check_map(map, coordinates, rank, from, primitive, where);
+  check_map(map, coordinates, rank, from, true, primitive, where);
   const auto* const begin = static_cast<const std::byte*>(from);
   const uint32_t base = machine.shared_offset(*Machine::current_thread().cta, from) + kSharedBase;
   const Index at = index_of(coordinates, rank);
@@ -212,17 +214,18 @@ void tma_store(const TensorMapSpec& map, const int32_t* coordinates, int rank, c
         return staged;
       },
       [=, &machine](AsyncOperation& self, const std::vector<std::byte>& staged) {
+        const size_t count = stored_line_bytes(map, static_cast<int32_t>(at[0]));
         for_each_line(map, at, [&](const Line& line) {
           if (line.global == nullptr) return;
           auto* const to = const_cast<std::byte*>(line.global);
           Access access = self.access();
           access.stamp.is_atomic = adds;
-          machine.access_global(to, line.inside, true, access);
+          machine.access_global(to, count, true, access);
           const std::byte* const bytes = staged.data() + line.dense + line.skipped;
           if (adds) {
-            add_elements(to, bytes, line.inside, map.type);
+            add_elements(to, bytes, count, map.type);
           } else {
-            std::memcpy(to, bytes, line.inside);
+            std::memcpy(to, bytes, count);
           }
         });
       });
