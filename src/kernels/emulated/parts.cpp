@@ -5,6 +5,7 @@
 
 #include "arch/emu/runtime/launch.hpp"
 #include "core/element.hpp"
+#include "kernels/demo/product_chain.hpp"
 #include "kernels/demo/tile_product.hpp"
 #include "operand/copy_tile.hpp"
 #include "pipeline/kv_relay.hpp"
@@ -50,6 +51,56 @@ Outcome run_tile_product(const Options& options) {
     }
     outcome.check("out", i, out[i], expected);
   }
+  return outcome;
+}
+
+Outcome run_product_chain(const Options& options) {
+  using Kernel = demo::ProductChain;
+  constexpr int kTiles = 3, kKeys = kTiles * Kernel::kKeys;
+  // Integers so small that every sum, and its bf16, is exact.
+  std::mt19937 random(static_cast<uint32_t>(options.seed));
+  const auto make = [&](int rows, int columns) {
+    std::vector<float> matrix(static_cast<size_t>(rows * columns));
+    for (float& x : matrix) x = static_cast<float>(static_cast<int>(random() % 3) - 1);
+    return matrix;
+  };
+  const std::vector<float> q = make(Kernel::kRows, Kernel::kDepth);
+  const std::vector<float> k = make(kKeys, Kernel::kDepth), v = make(kKeys, Kernel::kColumns);
+  // Tiles of `rows` rows, each in chunks of 8 columns.
+  const auto image = [](const std::vector<float>& matrix, int rows, int columns) {
+    std::vector<uint16_t> chunks(matrix.size());
+    for (int i = 0; i < static_cast<int>(matrix.size()); ++i) {
+      const int row = i / columns, column = i % columns;
+      const int at =
+          row / rows * rows * columns + (column / 8 * rows + row % rows) * 8 + column % 8;
+      chunks[static_cast<size_t>(at)] = core::float_to_bf16(matrix[static_cast<size_t>(i)]);
+    }
+    return chunks;
+  };
+  const auto q_image = image(q, Kernel::kRows, Kernel::kDepth);
+  const auto k_image = image(k, Kernel::kKeys, Kernel::kDepth);
+  const auto v_image = image(v, Kernel::kKeys, Kernel::kColumns);
+  std::vector<float> out(Kernel::kRows * Kernel::kColumns);
+  Outcome outcome;
+  outcome.result = launch<Kernel>(
+      shape_of<Kernel>("demo/product_chain", {1}),
+      {q_image.data(), k_image.data(), v_image.data(), out.data(), kTiles},
+      {input("q", q_image.data(), q_image.size()), input("k", k_image.data(), k_image.size()),
+       input("v", v_image.data(), v_image.size()), output("out", out.data(), out.size())},
+      options);
+  std::vector<float> expected(out.size());
+  for (size_t row = 0; row < Kernel::kRows; ++row) {
+    for (size_t key = 0; key < kKeys; ++key) {
+      float s = 0;
+      for (size_t i = 0; i < Kernel::kDepth; ++i) {
+        s += q[row * Kernel::kDepth + i] * k[key * Kernel::kDepth + i];
+      }
+      for (size_t i = 0; i < Kernel::kColumns; ++i) {
+        expected[row * Kernel::kColumns + i] += s * v[key * Kernel::kColumns + i];
+      }
+    }
+  }
+  for (size_t i = 0; i < out.size(); ++i) outcome.check("out", i, out[i], expected[i]);
   return outcome;
 }
 

@@ -6,6 +6,7 @@
 namespace pagoda::emulated {
 
 Outcome run_tile_product(const emulator::Options& options);
+Outcome run_product_chain(const emulator::Options& options);
 Outcome run_shared_ring(const emulator::Options& options);
 Outcome run_split_rings(const emulator::Options& options);
 Outcome run_paged_tile(const emulator::Options& options);

@@ -17,6 +17,7 @@ constexpr EmulatedKernel kKernels[] = {
     {"demo/copy_ring", "sm_90", "The copy engine fills a ring and writes results back", run_copy_ring},
     {"demo/last_block_sum", "sm_80", "The CTA that ends last adds the sums of all", run_last_block_sum},
     {"demo/tile_product", "sm_90a", "TMA into a ring, wgmma with one group in flight", run_tile_product},
+    {"demo/product_chain", "sm_100a", "tcgen05: two products a tile, the second from tensor memory", run_product_chain},
     {"pipeline/shared_ring", "sm_90", "TMAProducerPipeline, KVConsumerPipeline, MBarPipeline: K and V in one ring", run_shared_ring},
     {"pipeline/split_rings", "sm_90", "TMAProducerPipeline, StagedPipeline, MBarPipeline: rings of their own, K in parts", run_split_rings},
     {"operand/paged_tile", "sm_90", "PagedRowIndices: K and V of a tile of 16-key pages in every way", run_paged_tile},
