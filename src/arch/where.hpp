@@ -14,10 +14,34 @@ struct Where {
 }  // namespace ptx
 }  // namespace pagoda::arch
 #else
+#include <cstdint>
 #include <source_location>
 namespace pagoda::arch {
 inline namespace emu {
+#if defined(__cpp_lib_source_location)
 using Where = std::source_location;
+#else  // clang 14 with libstdc++ 12: the library asks for a builtin that this clang lacks
+class Where {
+ public:
+  static constexpr Where current(const char* file = __builtin_FILE(),
+                                 uint_least32_t line = __builtin_LINE(),
+                                 uint_least32_t column = __builtin_COLUMN()) noexcept {
+    Where where;
+    where.file_ = file;
+    where.line_ = line;
+    where.column_ = column;
+    return where;
+  }
+  [[nodiscard]] constexpr const char* file_name() const noexcept { return file_; }
+  [[nodiscard]] constexpr uint_least32_t line() const noexcept { return line_; }
+  [[nodiscard]] constexpr uint_least32_t column() const noexcept { return column_; }
+
+ private:
+  const char* file_ = "";
+  uint_least32_t line_ = 0;
+  uint_least32_t column_ = 0;
+};
+#endif
 }  // namespace emu
 }  // namespace pagoda::arch
 #endif

@@ -7,14 +7,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <source_location>
 #include <vector>
 
 #include "arch/emu/runtime/vector_clock.hpp"
+#include "arch/where.hpp"
 
 namespace pagoda::emulator {
 
-using Where = std::source_location;
+using arch::Where;
 
 // The path by which an access reaches memory. Order between two paths needs a fence.
 enum class Proxy : uint8_t { kGeneric, kAsync, kTensor };

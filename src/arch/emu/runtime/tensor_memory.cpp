@@ -237,8 +237,8 @@ void TensorMemory::report_end(Machine& machine) const {
     previous = column.allocation;
   }
   for (const auto& [thread, issuer] : issuers_) {
-    const auto has_waited = [&](const Thread& other) {
-      return other.clocks->generic.get(issuer.agent) >= issuer.time;
+    const auto has_waited = [&issued = issuer](const Thread& other) {
+      return other.clocks->generic.get(issued.agent) >= issued.time;
     };
     const auto& members = cta_.cluster->ctas;
     if (std::any_of(members.begin(), members.end(), [&](const auto& member) {
