@@ -30,11 +30,11 @@ struct RegisterBudgets {
     if (warpgroup_idx() == 0) {
       register_budget_decrease<40>();
       for (int j = i; j < kThreads + kValues; j += 128) store(s.values.at(j), load(p.in + j));
-      syncthreads();
+      sync_all();
       store(p.out + i, load(s.values.at(i)));
     } else {
       register_budget_increase<232>();
-      syncthreads();
+      sync_all();
       float values[kValues], sum = 0;
       PAGODA_UNROLL
       for (int j = 0; j < kValues; ++j) values[j] = load(s.values.at(i + j));
@@ -44,6 +44,8 @@ struct RegisterBudgets {
       store(p.out + i, sum);
     }
   }
+  // Not syncthreads: the two branches are two places.
+  PAGODA_DEVICE static void sync_all() { named_barrier_sync(2, kThreads); }
   PAGODA_DEVICE static void syncthreads_of_consumers() { named_barrier_sync(1, 256); }
 };
 

@@ -10,13 +10,23 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #define PAGODA_FIBER_ASAN 1
-#elif defined(__has_feature)
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define PAGODA_FIBER_TSAN 1
+#endif
+#if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define PAGODA_FIBER_ASAN 1
+#endif
+#if __has_feature(thread_sanitizer)
+#define PAGODA_FIBER_TSAN 1
 #endif
 #endif
 #ifdef PAGODA_FIBER_ASAN
 #include <sanitizer/common_interface_defs.h>
+#endif
+#ifdef PAGODA_FIBER_TSAN
+#include <sanitizer/tsan_interface.h>
 #endif
 
 namespace pagoda::emulator {
@@ -51,28 +61,72 @@ struct Fiber::State {
   void* inside_fake = nullptr;
   const void* outside_bottom = nullptr;
   size_t outside_size = 0;
+#endif
+#ifdef PAGODA_FIBER_TSAN
+  void* inside_fiber = nullptr;
+  void* outside_fiber = nullptr;
+#endif
 
-  void start_entering() {
+  // --- what the sanitizers are told, around each change of stack ---
+  void before_entering() {
+#ifdef PAGODA_FIBER_ASAN
     __sanitizer_start_switch_fiber(&outside_fake, static_cast<const char*>(stack.sp) - stack.size,
                                    stack.size);
-  }
-  // Leaves the fiber for good, returning or unwinding.
-  struct LastLeave {
-    State* self;
-    ~LastLeave() {
-      __sanitizer_start_switch_fiber(nullptr, self->outside_bottom, self->outside_size);
-    }
-  };
-  // Back inside after a suspension, to go on or to unwind.
-  struct Reentry {
-    State* self;
-    ~Reentry() {
-      __sanitizer_finish_switch_fiber(self->inside_fake, &self->outside_bottom,
-                                      &self->outside_size);
-    }
-  };
 #endif
+#ifdef PAGODA_FIBER_TSAN
+    if (inside_fiber == nullptr) inside_fiber = __tsan_create_fiber(0);
+    outside_fiber = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(inside_fiber, 0);
+#endif
+  }
+  void after_leaving() {
+#ifdef PAGODA_FIBER_ASAN
+    __sanitizer_finish_switch_fiber(outside_fake, nullptr, nullptr);
+#endif
+  }
+  void after_first_entering() {
+#ifdef PAGODA_FIBER_ASAN
+    __sanitizer_finish_switch_fiber(nullptr, &outside_bottom, &outside_size);
+#endif
+  }
+  void before_suspending() {
+#ifdef PAGODA_FIBER_ASAN
+    __sanitizer_start_switch_fiber(&inside_fake, outside_bottom, outside_size);
+#endif
+#ifdef PAGODA_FIBER_TSAN
+    __tsan_switch_to_fiber(outside_fiber, 0);
+#endif
+  }
+  void after_suspending() {
+#ifdef PAGODA_FIBER_ASAN
+    __sanitizer_finish_switch_fiber(inside_fake, &outside_bottom, &outside_size);
+#endif
+  }
+  void before_last_leaving() {
+#ifdef PAGODA_FIBER_ASAN
+    __sanitizer_start_switch_fiber(nullptr, outside_bottom, outside_size);
+#endif
+#ifdef PAGODA_FIBER_TSAN
+    __tsan_switch_to_fiber(outside_fiber, 0);
+#endif
+  }
+  ~State() {
+#ifdef PAGODA_FIBER_TSAN
+    if (inside_fiber != nullptr) __tsan_destroy_fiber(inside_fiber);
+#endif
+  }
 };
+
+namespace {
+
+// Calls a function of the state when it goes out of scope, returning or unwinding.
+template <class State, void (State::*function)()>
+struct AtEnd {
+  State* state;
+  ~AtEnd() { (state->*function)(); }
+};
+
+}  // namespace
 
 thread_local Fiber::State* Fiber::running_ = nullptr;
 
@@ -82,10 +136,8 @@ Fiber::Fiber(std::function<void()> body) : state_(std::make_unique<State>()) {
   state->inside = boost::context::fiber(
       std::allocator_arg, TrackedStack{&state->stack}, [state](boost::context::fiber&& caller) {
         state->outside = std::move(caller);
-#ifdef PAGODA_FIBER_ASAN
-        __sanitizer_finish_switch_fiber(nullptr, &state->outside_bottom, &state->outside_size);
-        const State::LastLeave leave{state};
-#endif
+        state->after_first_entering();
+        const AtEnd<State, &State::before_last_leaving> leave{state};
         state->has_started = true;
         state->body();
         state->is_done = true;
@@ -95,17 +147,15 @@ Fiber::Fiber(std::function<void()> body) : state_(std::make_unique<State>()) {
 
 // A fiber that is suspended unwinds: that, too, runs on its stack.
 Fiber::~Fiber() {
-#ifdef PAGODA_FIBER_ASAN
   if (state_ == nullptr || state_->is_done) return;
   if (!state_->has_started) {  // nothing to unwind: it returns at once
     state_->body = [] {};
     resume();
     return;
   }
-  state_->start_entering();
+  state_->before_entering();
   state_->inside = {};
-  __sanitizer_finish_switch_fiber(state_->outside_fake, nullptr, nullptr);
-#endif
+  state_->after_leaving();
 }
 Fiber::Fiber(Fiber&&) noexcept = default;
 Fiber& Fiber::operator=(Fiber&&) noexcept = default;
@@ -114,22 +164,16 @@ bool Fiber::is_done() const { return state_->is_done; }
 
 void Fiber::resume() {
   State* const previous = std::exchange(running_, state_.get());
-#ifdef PAGODA_FIBER_ASAN
-  state_->start_entering();
-#endif
+  state_->before_entering();
   state_->inside = std::move(state_->inside).resume();
-#ifdef PAGODA_FIBER_ASAN
-  __sanitizer_finish_switch_fiber(state_->outside_fake, nullptr, nullptr);
-#endif
+  state_->after_leaving();
   running_ = previous;
 }
 
 void Fiber::suspend() {
   State* const self = running_;
-#ifdef PAGODA_FIBER_ASAN
-  __sanitizer_start_switch_fiber(&self->inside_fake, self->outside_bottom, self->outside_size);
-  const State::Reentry reentry{self};
-#endif
+  self->before_suspending();
+  const AtEnd<State, &State::after_suspending> reentry{self};
   self->outside = std::move(self->outside).resume();
 }
 
