@@ -10,7 +10,6 @@ namespace {
 
 using emulator::kModes;
 using emulator::MutationSites;
-using emulator::Options;
 
 // A mutant may run on for ever: it gets so many times the steps of the kernel as it is.
 constexpr uint64_t kStepFactor = 20;

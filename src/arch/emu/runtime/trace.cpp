@@ -34,6 +34,7 @@ std::string quoted(std::string_view text) {
 struct Track {
   uint32_t cta;
   uint32_t number;
+  // clang-tidy 14 takes the comparison with 0 in it for a pointer. NOLINTNEXTLINE(modernize-use-nullptr)
   auto operator<=>(const Track&) const = default;
 };
 
@@ -60,8 +61,8 @@ class Conversion {
       if (a.track != b.track) return a.track < b.track;
       return a.step != b.step ? a.step < b.step : a.end > b.end;
     });
-    std::string out = "{\"otherData\": {\"clock\": \"steps of the emulator: order, not time\"},\n";
-    out += "\"traceEvents\": [\n";
+    std::string out = R"({"otherData": {"clock": "steps of the emulator: order, not time"},)";
+    out += "\n\"traceEvents\": [\n";
     std::string separator;
     for (const std::string& text : names()) {
       out += separator + text;
@@ -81,7 +82,7 @@ class Conversion {
 
   void add_span(const Track& track, uint64_t begin, uint64_t end, std::string_view name,
                 std::string_view category, const std::string& arguments = {}) {
-    std::string text = "{\"ph\": \"X\", " + on(track) + ", \"ts\": " + std::to_string(begin) +
+    std::string text = R"({"ph": "X", )" + on(track) + ", \"ts\": " + std::to_string(begin) +
                        ", \"dur\": " + std::to_string(end - begin) + ", \"name\": " + quoted(name) +
                        ", \"cat\": " + quoted(category);
     if (!arguments.empty()) text += ", \"args\": {" + arguments + "}";
@@ -179,7 +180,7 @@ class Conversion {
       const Track from = start.operation != 0 ? engine->second : Track{start.cta, start.warp};
       add_flow_point("s", from, start.step, next_id, start.name, "");
       add_flow_point("f", {event.cta, event.warp}, event.step, next_id, start.name,
-                     ", \"bp\": \"e\"");
+                     R"(, "bp": "e")");
       ++next_id;
     }
   }
@@ -188,7 +189,7 @@ class Conversion {
                       const std::string& name, std::string_view more) {
     std::string text = "{\"ph\": " + quoted(kind) + ", " + on(track) +
                        ", \"ts\": " + std::to_string(step) + ", \"id\": " + std::to_string(id) +
-                       ", \"name\": " + quoted(name) + ", \"cat\": \"flow\"";
+                       ", \"name\": " + quoted(name) + R"(, "cat": "flow")";
     text += more;
     lines_.push_back({track, step, step, text + "}"});
   }
@@ -210,13 +211,13 @@ class Conversion {
     for (const auto& [track, name] : track_names_) {
       if (track.cta != cta) {
         cta = track.cta;
-        texts.push_back("{\"ph\": \"M\", \"pid\": " + std::to_string(cta) +
+        texts.push_back(R"({"ph": "M", "pid": )" + std::to_string(cta) +
                         R"(, "name": "process_name", "args": {"name": "CTA )" +
                         std::to_string(cta) + "\"}}");
       }
-      texts.push_back("{\"ph\": \"M\", " + on(track) +
+      texts.push_back(R"({"ph": "M", )" + on(track) +
                       R"(, "name": "thread_name", "args": {"name": )" + quoted(name) + "}}");
-      texts.push_back("{\"ph\": \"M\", " + on(track) +
+      texts.push_back(R"({"ph": "M", )" + on(track) +
                       R"(, "name": "thread_sort_index", "args": {"sort_index": )" +
                       std::to_string(track.number) + "}}");
     }
