@@ -212,6 +212,12 @@ class Command(unittest.TestCase):
         sites = score["kernels"][0]["sites"]
         self.assertIn("mbarrier_wait", {site["primitive"] for site in sites})
         self.assertEqual({site["file"] for site in sites}, {"relay.hpp"})
+        # The page has the score of every kernel.
+        score = json.loads(pagoda("emulate", "all", "--mutate", "--json").stdout)
+        page = (pathlib.Path(__file__).resolve().parent.parent / "docs" / "emulator.md").read_text()
+        for kernel in score["kernels"]:
+            row = f"| {kernel['name']} | {kernel['mutants']} | {kernel['killed']} |"
+            self.assertIn(row, page)
         text = pagoda("emulate", "demo/relay", "--mutate").stdout
         self.assertRegex(text.splitlines()[-1], r"^mutation score: \d+ of \d+, 100.0 %$")
 
