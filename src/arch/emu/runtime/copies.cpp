@@ -56,7 +56,11 @@ void check_bulk(const void* shared, const void* other, size_t bytes, const char*
 const char* copies_in_flight(const Thread& thread) {
   if (!thread.copies) return nullptr;
   const CopyState& copies = *thread.copies;
-  if (!copies.open_cp_async.empty() || !copies.cp_async_groups.empty()) {
+  const auto has_copies = [](const std::shared_ptr<PendingCopy>& group) {
+    return !group->is_empty;
+  };
+  if (!copies.open_cp_async.empty() ||
+      std::any_of(copies.cp_async_groups.begin(), copies.cp_async_groups.end(), has_copies)) {
     return "cp_async copies in flight that it did not wait for (cp_async_wait)";
   }
   const auto may_read = [](const std::shared_ptr<PendingCopy>& copy) { return !copy->is_observed; };
@@ -122,6 +126,12 @@ void cp_async_commit(const Where& where) {
   Machine& machine = Machine::current();
   if (machine.is_dropped("cp_async_commit", where)) return;
   CopyState& copies = state_of(Machine::current_thread());
+  if (copies.open_cp_async.empty()) {  // keeps the count of groups even
+    auto nothing = std::make_shared<PendingCopy>();
+    nothing->is_done = nothing->is_empty = true;
+    copies.cp_async_groups.push_back(std::move(nothing));
+    return;
+  }
   copies.cp_async_groups.push_back(submit_cp_async(copies, where));
 }
 

@@ -21,6 +21,7 @@ namespace pagoda::emulator {
 struct PendingCopy {
   bool has_read = false;  // its source may be overwritten
   bool is_done = false;
+  bool is_empty = false;     // a group without copies
   bool is_observed = false;  // a wait has seen that it no longer reads shared memory
   Clocks read_done;
   Clocks done;

@@ -246,6 +246,40 @@ AddOneRun run_gather(Options options) {
   return run;
 }
 
+// Groups without copies keep the count even at the end of a loop; nobody need wait for them.
+struct EmptyGroups {
+  struct Params {
+    const uint32_t* in;
+    uint32_t* out;
+  };
+  struct Storage {
+    SharedArray<uint32_t, 4> words;
+  };
+  static constexpr int kThreads = 32;
+  static PAGODA_DEVICE void run(const Params& params) {
+    auto& storage = shared_storage<Storage>();
+    if (thread_idx() != 0) return;
+    cp_async<16>(storage.words.data(), params.in);
+    cp_async_commit();
+    cp_async_commit();
+    cp_async_commit();
+    cp_async_wait<2>();
+    store(params.out, load(storage.words.at(3)));
+  }
+};
+
+TEST(Copies, a_thread_may_end_with_empty_groups) {
+  const std::vector<uint32_t> in{1, 2, 3, 4};
+  std::vector<uint32_t> out(1, 0);
+  for (const Mode mode : kModes) {
+    const Result result = launch<EmptyGroups>(
+        shape_of<EmptyGroups>("empty_groups", {1}), {in.data(), out.data()},
+        {input("in", in.data(), 4), output("out", out.data(), 1)}, {.mode = mode});
+    ASSERT_TRUE(result.is_clean()) << to_string(result.reports[0]);
+    EXPECT_EQ(out[0], 4U);
+  }
+}
+
 TEST(Copies, thread_copies_arrive_in_every_mode_over_100_seeds) {
   for (const Mode mode : kModes) {
     for (uint64_t seed = 1; seed <= 100; ++seed) {

@@ -412,6 +412,11 @@ void Machine::submit(std::unique_ptr<AsyncOperation> operation, AsyncQueue* queu
   }
 }
 
+void Machine::finish(AsyncQueue& queue) {
+  while (!queue.operations.empty()) complete(queue);
+  if (std::exchange(queue.is_listed, false)) std::erase(async_ready_, &queue);
+}
+
 void Machine::submit_in_order(std::unique_ptr<AsyncOperation> first,
                               std::unique_ptr<AsyncOperation> second) {
   if (options_.mode == Mode::kEager) {

@@ -142,6 +142,7 @@ struct Thread {
   uint32_t cluster_waits = 0;
 
   std::shared_ptr<CopyState> copies;  // copies.cpp; nullptr until the first
+  AsyncQueue remote_arrivals;         // on their way to mbarriers of other CTAs
 
   [[nodiscard]] int lane() const { return index % 32; }
   [[nodiscard]] int warp() const { return index / 32; }
@@ -312,6 +313,7 @@ class Machine {
   // Issues for the executing thread, or for `issuer`. `queue` == nullptr: unordered.
   void submit(std::unique_ptr<AsyncOperation> operation, AsyncQueue* queue = nullptr);
   // Two operations of which the second starts when the first is complete.
+  void finish(AsyncQueue& queue);  // carries out all that it holds, now
   void submit_in_order(std::unique_ptr<AsyncOperation> first,
                        std::unique_ptr<AsyncOperation> second);
   std::unique_ptr<AsyncOperation> make_operation(const char* primitive, const Where& where,

@@ -143,5 +143,34 @@ TEST(Machine, each_missing_synchronisation_is_reported_in_every_mode) {
   }
 }
 
+// A remote arrival is performed before the release of the cluster barrier that follows it.
+struct RemoteArrival {
+  struct Params {};
+  struct Storage {
+    MBarrier barrier;
+  };
+  static constexpr int kThreads = 32, kClusterSize = 2;
+  static PAGODA_DEVICE void run(const Params&) {
+    auto& storage = shared_storage<Storage>();
+    if (thread_idx() == 0) {
+      storage.barrier.init(1);
+      arch::fence_mbarrier_init();
+    }
+    arch::cluster_sync();
+    if (arch::cluster_rank() == 0 && thread_idx() == 0) storage.barrier.arrive_remote(1);
+    arch::cluster_sync();
+  }
+};
+
+TEST(Machine, a_remote_arrival_comes_before_the_cluster_barrier_after_it) {
+  for (const Mode mode : kModes) {
+    for (uint64_t seed = 1; seed <= 100; ++seed) {
+      const Result result = launch<RemoteArrival>(shape_of<RemoteArrival>("remote_arrival", {2}),
+                                                  {}, {}, {.mode = mode, .seed = seed});
+      ASSERT_TRUE(result.is_clean()) << name(mode) << ' ' << to_string(result.reports[0]);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace pagoda::emulator

@@ -176,7 +176,7 @@ void mbarrier_arrive(void* address, int cta_rank, uint32_t arrivals, uint32_t ex
   auto operation = machine.make_operation(
       primitive, where, thread, [perform](AsyncOperation& self) { perform(*self.known); });
   operation->is_detached = true;
-  machine.submit(std::move(operation));
+  machine.submit(std::move(operation), &thread.remote_arrivals);
 }
 
 bool mbarrier_test(void* address, uint32_t parity, const Where& where) {
@@ -332,7 +332,10 @@ void cluster_arrive(bool releases, const Where& where) {
   }
   ++thread.cluster_arrivals;
   machine.progress();
-  if (releases) machine.release_into(thread, cluster.gathering);
+  if (releases) {
+    machine.finish(thread.remote_arrivals);  // what comes before a release is performed before it
+    machine.release_into(thread, cluster.gathering);
+  }
   const int all = static_cast<int>(cluster.ctas.size()) * machine.shape().threads;
   if (++cluster.arrived == all) {
     cluster.completed = std::exchange(cluster.gathering, Clocks{});
