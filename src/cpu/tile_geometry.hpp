@@ -43,8 +43,7 @@ struct TileGeometry {
   const int32_t row_bytes = g.depth * g.element_bytes + g.columns * 4;
   const int32_t key_bytes = (g.depth + g.columns) * g.element_bytes;
   g.max_rows = std::clamp(core::align_down((600 << 10) / row_bytes, kRowGroup), kRowGroup, 512);
-  const int32_t most_keys = problem.head_dim_qk > 64 ? 256 : 128;
-  g.tile_keys = std::clamp(core::align_down((256 << 10) / key_bytes, 32), 64, most_keys);
+  g.tile_keys = std::clamp(core::align_down((256 << 10) / key_bytes, 32), 64, 256);
   int64_t end = 0;
   const auto take = [&end](int64_t bytes) {
     const int64_t begin = end;

@@ -28,8 +28,9 @@ void begin() {
 
 void end() { _tile_release(); }
 
-// 32 rows by two panels: four products for four loads. What `meanwhile` does runs on the vector
-// units while the products are still in the tile unit; the sums are stored after it.
+// 32 rows by two panels: four products for four loads. What `meanwhile` does after them runs on the
+// vector units while the tile unit works. A little at a time: 64 vector instructions after each four
+// products are free, 512 after 32 products take as long as without them.
 template <bool Accumulate, typename Meanwhile>
 inline void gemm_2x2(float* c, int64_t ldc, const char* a, int64_t lda, const char* b0,
                      const char* b1, int steps, Meanwhile meanwhile) {
@@ -55,8 +56,8 @@ inline void gemm_2x2(float* c, int64_t ldc, const char* a, int64_t lda, const ch
     _tile_loadd(5, a + 16 * a_stride + k * 64, a_stride);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
+    meanwhile();
   }
-  meanwhile();
   _tile_stored(0, c, c_stride);
   _tile_stored(1, c + 16, c_stride);
   _tile_stored(2, c + 16 * ldc, c_stride);
@@ -119,29 +120,26 @@ inline void gemm_1x2(float* c, int64_t ldc, const char* a, int64_t lda, const ch
   _tile_stored(1, c + 16, c_stride);
 }
 
-// The rows of a softmax, handed out evenly over the blocks of a product.
-struct SideRows {
-  const ScoreTile* tile;
-  int blocks;
-  int next = 0;
+// A softmax in even shares, one for each step of a product.
+class SideWork {
+ public:
+  SideWork(const ScoreTile* tile, int steps)
+      : softmax_(tile), share_((softmax_.columns_left() / 32 + steps - 1) / steps * 32) {}
 
-  void step() {
-    if (tile == nullptr) return;
-    const int end = blocks > 1 ? next + (tile->rows - next + blocks - 1) / blocks : tile->rows;
-    softmax_rows<Bf16Probabilities>(tile, next, end);
-    next = end;
-    --blocks;
-  }
+  __attribute__((always_inline)) void step() { softmax_.advance(share_); }
+  void finish() { softmax_.advance(softmax_.columns_left()); }
+
+ private:
+  Softmax<Bf16Probabilities> softmax_;
+  int share_;
 };
 
 // All panels are in pairs: depth and columns are multiples of 32, tiles of keys too.
-template <bool Accumulate>
-void multiply(const Gemm* g, const ScoreTile* side) {
+template <bool Accumulate, typename Meanwhile>
+void multiply(const Gemm* g, Meanwhile meanwhile) {
   const auto* panels = static_cast<const char*>(g->panels);
   const int64_t panel_bytes = g->panel_words * 4;
   const int steps = g->contraction / 16;
-  SideRows rows{side, (g->rows + 15) / 32 * (g->num_panels / 2)};
-  if (rows.blocks == 0 && side != nullptr) softmax_rows<Bf16Probabilities>(side, 0, side->rows);
   for (int r = 0; r < g->rows; r += 32) {
     float* c = g->c + static_cast<int64_t>(r) * g->ldc;
     const char* a = static_cast<const char*>(g->a) + static_cast<int64_t>(r) * g->lda * 4;
@@ -149,9 +147,8 @@ void multiply(const Gemm* g, const ScoreTile* side) {
     if (g->rows - r > 16) {
       for (; p < g->num_panels; p += 2) {
         const char* b = panels + p * panel_bytes;
-        gemm_2x2<Accumulate>(
-            c + p * kPanel, g->ldc, a, g->lda, b, b + panel_bytes,
-            steps, [&rows]() __attribute__((always_inline)) { rows.step(); });
+        gemm_2x2<Accumulate>(c + p * kPanel, g->ldc, a, g->lda, b, b + panel_bytes, steps,
+                             meanwhile);
       }
       continue;
     }
@@ -166,12 +163,24 @@ void multiply(const Gemm* g, const ScoreTile* side) {
   }
 }
 
-void gemm(const Gemm* product, const ScoreTile* side) {
+template <typename Meanwhile>
+void multiply(const Gemm* product, Meanwhile meanwhile) {
   if (product->accumulate) {
-    multiply<true>(product, side);
+    multiply<true>(product, meanwhile);
   } else {
-    multiply<false>(product, side);
+    multiply<false>(product, meanwhile);
   }
+}
+
+void gemm(const Gemm* product, const ScoreTile* side) {
+  if (side == nullptr) {
+    multiply(product, [] {});
+    return;
+  }
+  SideWork work(side, product->num_panels / 2 * (product->contraction / 16));
+  multiply(
+      product, [&work]() __attribute__((always_inline)) { work.step(); });
+  work.finish();
 }
 
 // Up to so many rows the vector units are ahead of the tile unit, most of which is wasted.

@@ -61,10 +61,11 @@ inline bool has_nan(const float* s, int lo, int hi) {
   return false;
 }
 
-// One row: probabilities of columns [lo, hi), zeros elsewhere in [0, keys). Returns their sum.
+// Columns [begin, end) of one row: probabilities inside [lo, hi), zeros elsewhere. Adds them to
+// `sums`, two of them so that additions need not wait for each other.
 template <typename Format, bool HasMinusInfinity>
-inline float row_probabilities(const float* s, void* p, int keys, int lo, int hi, float scale,
-                               float m) {
+inline void row_probabilities(const float* s, void* p, int begin, int end, int lo, int hi,
+                              float scale, float m, Vec* sums) {
   constexpr int L = Vec::kLanes;
   const Vec scale_v = Vec::set(scale);
   const Vec minus_m = Vec::set(-m);
@@ -77,80 +78,104 @@ inline float row_probabilities(const float* s, void* p, int keys, int lo, int hi
     if (i + L <= lo || i >= hi) return Vec::zero();
     return Vec::keep(probability(i), lo - i, hi - i);
   };
-  Vec sum = Vec::zero();
-  Vec sum2 = Vec::zero();
+  Vec sum = sums[0];
+  Vec sum2 = sums[1];
+  auto add = [&](int i, Vec a, Vec b) __attribute__((always_inline)) {
+    sum = sum + a;
+    sum2 = sum2 + b;
+    Format::store(p, i, a, b);
+  };
   const int first_full = (lo + 2 * L - 1) / (2 * L) * (2 * L);
-  const int last_full = hi / (2 * L) * (2 * L);
-  int i = 0;
-  for (; i < first_full && i < keys; i += 2 * L) {
-    const Vec a = edge(i);
-    const Vec b = edge(i + L);
-    sum = sum + a;
-    sum2 = sum2 + b;
-    Format::store(p, i, a, b);
-  }
-  for (; i < last_full; i += 2 * L) {
-    const Vec a = probability(i);
-    const Vec b = probability(i + L);
-    sum = sum + a;
-    sum2 = sum2 + b;
-    Format::store(p, i, a, b);
-  }
-  for (; i < keys; i += 2 * L) {
-    const Vec a = edge(i);
-    const Vec b = edge(i + L);
-    sum = sum + a;
-    sum2 = sum2 + b;
-    Format::store(p, i, a, b);
-  }
-  return Vec::sum(sum + sum2);
+  const int last_full = end < hi ? end : hi / (2 * L) * (2 * L);
+  int i = begin;
+  for (; i < first_full && i < end; i += 2 * L) add(i, edge(i), edge(i + L));
+  for (; i < last_full; i += 2 * L) add(i, probability(i), probability(i + L));
+  for (; i < end; i += 2 * L) add(i, edge(i), edge(i + L));
+  sums[0] = sum;
+  sums[1] = sum2;
 }
 
-// Row r of a tile, once its maximum is known (scaled; -inf where it sees nothing).
+// The softmax of a tile, row after row, which can pause after any 32 columns: where products run in
+// a unit of their own, a little of it goes between them. Format says how probabilities are made and
+// stored: exp2(x) for x <= 0, kBytes per element, store(p, i, a, b).
 template <typename Format>
-inline void softmax_row(const ScoreTile* t, int r, float maximum) {
-  const float* s = t->scores + static_cast<int64_t>(r) * t->ld;
-  char* p = static_cast<char*>(t->probs) + static_cast<int64_t>(r) * t->ld * Format::kBytes;
-  const int lo = t->lo[r];
-  const int hi = t->hi[r];
-  const float old_m = t->m[r];
-  const float new_m = maximum > old_m ? maximum : old_m;
-  if (new_m == kMinusInfinity) {  // nothing visible yet: all probabilities are zero
-    if (has_nan(s, lo, hi)) t->l[r] = __builtin_nanf("");  // bad data must show
-    row_probabilities<Format, true>(s, p, t->keys, 0, 0, 1.0F, 0.0F);
-    return;
-  }
-  const float sum =
-      t->has_minus_infinity
-          ? row_probabilities<Format, true>(s, p, t->keys, lo, hi, t->scale_log2, new_m)
-          : row_probabilities<Format, false>(s, p, t->keys, lo, hi, t->scale_log2, new_m);
-  if (new_m != old_m) {
-    const float alpha = exp2_scalar(old_m - new_m);
-    t->l[r] *= alpha;
-    if (!t->is_first) scale_row(t->o + static_cast<int64_t>(r) * t->ldo, t->columns, alpha);
-    t->m[r] = new_m;
-  }
-  t->l[r] += sum;
-}
+class Softmax {
+ public:
+  explicit Softmax(const ScoreTile* tile) : t_(tile) { find_maximum(); }
 
-// Rows [begin, end). Format says how probabilities are made and stored: exp2(x) for x <= 0,
-// kBytes per element, store(p, i, a, b). The maxima come first, so that no row waits for the
-// reduction of its own.
-template <typename Format>
-inline void softmax_rows(const ScoreTile* t, int begin, int end) {
-  float maxima[kRowGroup];
-  for (int r = begin; r < end; ++r) {
-    maxima[r] = t->lo[r] < t->hi[r]
-                    ? row_maximum(t->scores + static_cast<int64_t>(r) * t->ld, t->lo[r], t->hi[r]) *
-                          t->scale_log2
-                    : kMinusInfinity;
+  [[nodiscard]] int columns_left() const { return (t_->rows - row_) * t_->keys - column_; }
+
+  // `columns`: a multiple of 32.
+  __attribute__((always_inline)) void advance(int columns) {
+    while (columns > 0 && row_ < t_->rows) {
+      if (column_ == 0) begin_row();
+      const int left = t_->keys - column_;
+      const int end = column_ + (columns < left ? columns : left);
+      const int64_t offset = int64_t{row_} * t_->ld;
+      const float* s = t_->scores + offset;
+      void* p = static_cast<char*>(t_->probs) + offset * Format::kBytes;
+      if (t_->has_minus_infinity) {
+        row_probabilities<Format, true>(s, p, column_, end, lo_, hi_, t_->scale_log2, m_, sums_);
+      } else {
+        row_probabilities<Format, false>(s, p, column_, end, lo_, hi_, t_->scale_log2, m_, sums_);
+      }
+      columns -= end - column_;
+      column_ = end;
+      if (column_ == t_->keys) {
+        t_->l[row_] += Vec::sum(sums_[0] + sums_[1]);
+        column_ = 0;
+        ++row_;
+      }
+    }
   }
-  for (int r = begin; r < end; ++r) softmax_row<Format>(t, r, maxima[r]);
-}
+
+ private:
+  // Of the row after the current one's, so that no row waits for the reduction of its own.
+  void find_maximum() {
+    if (next_ >= t_->rows) return;
+    const int lo = t_->lo[next_];
+    const int hi = t_->hi[next_];
+    maximum_ = lo < hi ? row_maximum(t_->scores + int64_t{next_} * t_->ld, lo, hi) * t_->scale_log2
+                       : kMinusInfinity;
+    ++next_;
+  }
+
+  // Lets m grow to the row's maximum, and rescales what was summed before.
+  void begin_row() {
+    const float old_m = t_->m[row_];
+    m_ = maximum_ > old_m ? maximum_ : old_m;
+    lo_ = t_->lo[row_];
+    hi_ = t_->hi[row_];
+    sums_[0] = sums_[1] = Vec::zero();
+    if (m_ == kMinusInfinity) {  // nothing visible yet: all probabilities are zero
+      if (has_nan(t_->scores + int64_t{row_} * t_->ld, lo_, hi_)) {
+        t_->l[row_] = __builtin_nanf("");  // bad data must show
+      }
+      lo_ = hi_ = 0;
+    } else if (m_ != old_m) {
+      const float alpha = exp2_scalar(old_m - m_);
+      t_->l[row_] *= alpha;
+      if (!t_->is_first) scale_row(t_->o + int64_t{row_} * t_->ldo, t_->columns, alpha);
+      t_->m[row_] = m_;
+    }
+    find_maximum();
+  }
+
+  const ScoreTile* t_;
+  int row_ = 0;     // the current one
+  int column_ = 0;  // of it, the next to do
+  int next_ = 0;    // the row whose maximum is sought next
+  float maximum_ = kMinusInfinity;
+  int lo_ = 0;  // of the current row
+  int hi_ = 0;
+  float m_ = 0.0F;
+  Vec sums_[2];
+};
 
 template <typename Format>
 void softmax_tile(const ScoreTile* t) {
-  softmax_rows<Format>(t, 0, t->rows);
+  Softmax<Format> softmax(t);
+  softmax.advance(softmax.columns_left());
 }
 
 // tanh(x) by e^-2|x|, so that the exponential never overflows; near 0, where 1 - e cancels, by its
