@@ -10,6 +10,8 @@
 
 namespace pagoda::cpu {
 
+inline constexpr int32_t kMaxItemRows = 1024;
+
 struct TileGeometry {
   int32_t max_rows = 0;       // query rows of a work item, a multiple of kRowGroup
   int32_t tile_keys = 0;      // a multiple of 32
@@ -32,8 +34,8 @@ struct TileGeometry {
   [[nodiscard]] int64_t k_panel_words() const { return int64_t{depth_words()} * kPanel; }
 };
 
-// Q and O of a work item take at most 0.6 of a 1 MiB L2, a tile of K and V a quarter; the scores of
-// one row group (32 x 256 fp32) stay in L1.
+// Q and O of a work item take at most 768 KiB (the more rows, the less often K and V are packed), a
+// tile of K and V 256 KiB; the scores of one row group (32 x 256 fp32) stay in L1.
 [[nodiscard]] inline TileGeometry make_tile_geometry(const core::Problem& problem,
                                                      const TileOps& ops) {
   TileGeometry g;
@@ -42,7 +44,8 @@ struct TileGeometry {
   g.columns = core::align_up(problem.head_dim_vo, ops.column_align);
   const int32_t row_bytes = g.depth * g.element_bytes + g.columns * 4;
   const int32_t key_bytes = (g.depth + g.columns) * g.element_bytes;
-  g.max_rows = std::clamp(core::align_down((600 << 10) / row_bytes, kRowGroup), kRowGroup, 512);
+  g.max_rows =
+      std::clamp(core::align_down((768 << 10) / row_bytes, kRowGroup), kRowGroup, kMaxItemRows);
   g.tile_keys = std::clamp(core::align_down((256 << 10) / key_bytes, 32), 64, 256);
   int64_t end = 0;
   const auto take = [&end](int64_t bytes) {

@@ -13,7 +13,6 @@
 
 namespace pagoda::cpu {
 
-inline constexpr int32_t kMaxItemRows = 512;
 inline constexpr int32_t kMaxRowsAhead = 64;
 
 // Where split items leave their partial results, and the counters of pieces still to come.
