@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "core/int_math.hpp"
@@ -44,8 +45,9 @@ struct TileGeometry {
   g.columns = core::align_up(problem.head_dim_vo, ops.column_align);
   const int32_t row_bytes = g.depth * g.element_bytes + g.columns * 4;
   const int32_t key_bytes = (g.depth + g.columns) * g.element_bytes;
-  g.max_rows =
-      std::clamp(core::align_down((768 << 10) / row_bytes, kRowGroup), kRowGroup, kMaxItemRows);
+  // A power of two: the schedule halves it where there would be too few pieces.
+  const auto most_rows = static_cast<uint32_t>((768 << 10) / row_bytes);
+  g.max_rows = std::clamp(static_cast<int32_t>(std::bit_floor(most_rows)), kRowGroup, kMaxItemRows);
   g.tile_keys = std::clamp(core::align_down((256 << 10) / key_bytes, 32), 64, 256);
   int64_t end = 0;
   const auto take = [&end](int64_t bytes) {
