@@ -1,7 +1,8 @@
 // Copies of a K or V tile row by row with cp.async, for pages that TMA can't serve (any page size,
 // any stride that is a multiple of 16 bytes) into the same places of shared memory. All threads of
 // the producer take part; each arrives at the barrier when its rows have landed, so the barrier
-// counts `num_threads` arrivals and no bytes.
+// counts `num_threads` arrivals and no bytes. What cp.async writes is an ordinary write: before wgmma or
+// TMA read it, a consumer that has waited at the barrier executes fence_proxy_async_shared.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,12 @@ struct KVRowGather {
   int64_t head_stride;  // elements
   int32_t depth;        // columns that exist; zeros from there on
 
+  // Of the 16 bytes from `column` on: the head dim need not be a multiple of them.
+  PAGODA_DEVICE int32_t valid_bytes(int32_t column) const {
+    const int32_t rest = (depth - column) * static_cast<int32_t>(sizeof(T));
+    return rest < 16 ? rest : 16;
+  }
+
   // Rows [first_key, first_key + tile_rows) of the sequence; zeros from its last key on. `thread` in
   // 0 .. num_threads - 1.
   PAGODA_DEVICE void copy(const PagedRows& rows, int32_t batch, uint32_t first_key,
@@ -50,7 +57,7 @@ struct KVRowGather {
           sizeof(T);
       const uint32_t place = swizzle_address(base + dense, swizzle) - base;
       arch::cp_async<16>(stage_base + static_cast<int32_t>(place / sizeof(T)), from,
-                         exists ? 16 : 0, where);
+                         exists ? valid_bytes(column) : 0, where);
     }
     arch::cp_async_mbarrier_arrive(mbar, where);
   }

@@ -200,7 +200,7 @@ struct PagedRowIndices {
 
 // Calls f.operator()<page_size>() with the instance that serves a run-time page size: 0 where a tile
 // lies in one page (not paged, or whole tiles a page), else a divisor of BN. False: TMA can't serve
-// it, copy_rows (kv_row_gather.hpp) can.
+// it, KVRowGather (kv_row_gather.hpp) can.
 template <int BN, class F>
 PAGODA_HOST_DEVICE bool dispatch_page_size(int page_size, F&& f) {
   if (page_size == 0 || page_size % BN == 0) return f.template operator()<0>(), true;

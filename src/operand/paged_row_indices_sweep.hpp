@@ -36,6 +36,18 @@ struct Cache {
                ? max_keys + key
                : table[static_cast<size_t>(key / page_size)] * page_size + key % page_size;
   }
+  // Numbers where a copy of the tile reads: its keys in whole boxes of which one exists, the copied
+  // columns. NaN everywhere else.
+  void fill(int first_key, int count, int box_rows, int num_keys, int first_column,
+            int num_columns) {
+    data.assign(data.size(), kNan);
+    for (int key = first_key; key < first_key + count; ++key) {
+      if (first_key + (key - first_key) / box_rows * box_rows >= num_keys) continue;
+      for (int c = first_column; c < first_column + num_columns; ++c) {
+        at(key, c) = static_cast<uint16_t>((key * 131 + c * 7) & 0x3fff);
+      }
+    }
+  }
   [[nodiscard]] uint16_t& at(int key, int column) {
     return data[static_cast<size_t>((row_of(key) * kHeads + kHead) * columns + column)];
   }
@@ -54,10 +66,6 @@ void check_instance(int page_size, Findings& findings) {
   // The second tile of the sequence, or one in the middle of a page.
   const int base_row = BN;
   Cache cache(page_size, gran, 2 * BN + 8);
-  for (int key = 0; key < cache.max_keys; ++key) {
-    for (int c = 0; c < cache.columns; ++c)
-      cache.at(key, c) = static_cast<uint16_t>((key * 131 + c * 7) & 0x3fff);
-  }
   const auto bytes = [](int elements) { return static_cast<uint64_t>(elements) * 2; };
   const KVRows rows{.address = reinterpret_cast<uint64_t>(cache.data.data()),
                     .num_rows = cache.data.size() / static_cast<size_t>(kHeads * cache.columns),
@@ -68,10 +76,12 @@ void check_instance(int page_size, Findings& findings) {
   std::vector<int32_t> table(cache.table);
   table.insert(table.begin(), cache.table.size(), 0);  // batch 0: a page of NaN
   // Every number of valid pages: full ones, and a last one with three keys less.
-  for (int valid_rows = 0; valid_rows <= BN; valid_rows += Indices::eff_page) {
+  constexpr int kStep = kv_sub_tile_rows(BN / 2, Indices::page_size);
+  for (int valid_rows = 0; valid_rows <= BN; valid_rows += kStep) {
     for (const int cut : {0, 3}) {
       if (valid_rows < cut) continue;
       const int num_keys = base_row + valid_rows - cut;
+      cache.fill(base_row, BN, Indices::eff_page, num_keys, kFirstChunk * gran, BK);
       const std::vector<int32_t> lengths{1, num_keys};
       std::vector<uint16_t> out(static_cast<size_t>(kSections * BN * BK), kUntouched);
       typename Kernel::Params params{

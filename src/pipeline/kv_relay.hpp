@@ -2,9 +2,9 @@
 // the ring to consumers, their sums through a second ring to a writer. They run on the emulator
 // (tests, `pagoda emulate`) and on a GPU (`./dev gpu`), and show how roles are put together.
 //
-//   warp 0     load      TMA            -> kv ring      (TMAProducerPipeline)
-//   warps 1-2  consume   sums of tiles  -> result ring  (KVConsumerPipeline or StagedPipeline;
-//   MBarPipeline) warp 3     store     sums           -> global memory
+//   warp 0     load     TMA to the kv ring               TMAProducerPipeline
+//   warps 1-2  consume  sums of tiles to the result ring KVConsumerPipeline or StagedPipeline; MBarPipeline
+//   warp 3     store    sums to global memory            MBarPipeline
 #pragma once
 
 #include <cstdint>

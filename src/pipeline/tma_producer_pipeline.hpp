@@ -111,8 +111,10 @@ struct TMAProducerPipeline {
     static_assert(is_k, "this pipeline moves V");
     acquire<qk_stage>(where);
   }
+  // A ring in parts (num_mma_stages > 1) has other barriers than this producer's.
   static constexpr bool serves_v =
-      !is_k || (num_qk_stages_effective == 1 && elements == tiling.v_cols_per_cta() * tiling.BK1);
+      !is_k || (num_qk_stages_effective == 1 && tiling.num_mma_stages == 1 &&
+                elements == tiling.v_cols_per_cta() * tiling.BK1);
   PAGODA_DEVICE SMemType get_v_smem() const {
     static_assert(serves_v, "a stage of K has another size than one of V");
     return get_smem<0>();

@@ -186,6 +186,18 @@ inline void synchronise(const void* address, bool reads, bool writes, bool acqui
   }
 }
 
+// Seeing another word, or another value in it, is progress; seeing the same again is none.
+template <class T>
+void note_polled(const void* address, const T& value) {
+  emulator::Thread& thread = emulator::Machine::current_thread();
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  if (thread.polled == address && thread.polled_value == bits) return;
+  thread.polled = address;
+  thread.polled_value = bits;
+  emulator::Machine::current().progress();
+}
+
 template <class T>
 T load_acquire(const T* from, bool is_shared, const Where& where) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "acquire loads move 4 or 8 bytes");
@@ -198,7 +210,9 @@ T load_acquire(const T* from, bool is_shared, const Where& where) {
                 .where = where});
   thread_access(from, is_shared, sizeof(T), false, "load_acquire", where);
   synchronise(from, true, false, !is_dropped, false);
-  return read(from);
+  const T value = read(from);
+  note_polled(from, value);
+  return value;
 }
 
 template <class T>
@@ -226,6 +240,7 @@ T atomic(T* at, bool is_shared, Order order, const char* primitive, const Where&
   if (std::memcmp(&before, &after, sizeof(T)) != 0) {
     machine.progress();
   } else {  // perhaps in a loop until another thread changes the word
+    note_polled(at, before);
     machine.poll({.what = is_shared ? "a word of shared memory to change"
                                     : "a word of global memory to change",
                   .primitive = primitive,

@@ -2,6 +2,7 @@
 // with each of its synchronisations left out, which must be reported.
 #include "arch/emu/runtime/copies.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <numeric>
@@ -305,6 +306,121 @@ TEST(Copies, every_synchronisation_of_thread_copies_left_out_is_noticed) {
     EXPECT_TRUE(is_noticed) << sites.sites()[site].primitive << " line "
                             << sites.sites()[site].line;
   }
+}
+
+// One lane brings 16 bytes by cp.async or by a bulk load and sends them out by the copy engine.
+struct InAndOut {
+  enum class Bug {
+    kNone,
+    kNoProxyFence,     // between cp.async and the copy engine's read
+    kFenceByOther,     // not the thread that initialised the barrier
+    kExcessBytes,      // more bytes land than were expected
+    kCopyOverBarrier,  // the destination overlaps it
+    kInitTwice,
+    kInvalidateInFlight
+  };
+  struct Params {
+    const uint32_t* in;
+    uint32_t* out;
+    Bug bug = Bug::kNone;
+  };
+  struct Storage {
+    SharedArray<uint32_t, 16> words;
+    MBarrier full;
+    uint64_t padding;
+  };
+  static constexpr int kThreads = 64;
+
+  static PAGODA_DEVICE void run(const Params& params) {
+    auto& storage = shared_storage<Storage>();
+    const bool is_first = thread_idx() == 0;
+    if (is_first) {
+      storage.full.init(1);
+      if (params.bug == Bug::kInitTwice) storage.full.init(1);
+      if (params.bug != Bug::kFenceByOther) fence_mbarrier_init();
+    }
+    syncthreads();
+    if (params.bug == Bug::kFenceByOther && thread_idx() == 32) fence_mbarrier_init();
+    syncthreads();
+    if (!is_first) return;
+    cp_async<16>(storage.words.data(), params.in);
+    cp_async_commit();
+    cp_async_wait<0>();
+    storage.full.arrive_expect_tx(16);
+    const bool is_long = params.bug == Bug::kExcessBytes || params.bug == Bug::kCopyOverBarrier;
+    bulk_load(1, storage.words.at(params.bug == Bug::kCopyOverBarrier ? 16 : 4), params.in + 4,
+              params.bug == Bug::kExcessBytes ? 32 : 16, storage.full);
+    if (params.bug == Bug::kInvalidateInFlight) return storage.full.invalidate();
+    storage.full.wait(0);
+    if (params.bug != Bug::kNoProxyFence) fence_proxy_async_shared();
+    bulk_store(1, params.out, storage.words.data(), is_long ? 16 : 32);
+    bulk_commit_group();
+    bulk_wait_group<0>();
+  }
+};
+
+Result run_in_and_out(InAndOut::Bug bug, Options options, bool* is_right = nullptr) {
+  std::vector<uint32_t> in(16), out(8, 0xdead);
+  std::iota(in.begin(), in.end(), 1U);
+  const Result result = launch<InAndOut>(
+      shape_of<InAndOut>("in_and_out", {1}), {in.data(), out.data(), bug},
+      {input("in", in.data(), in.size()), output("out", out.data(), out.size())}, options);
+  if (is_right != nullptr) *is_right = std::equal(out.begin(), out.end(), in.begin());
+  return result;
+}
+
+TEST(Copies, each_rule_of_barriers_and_proxies_is_kept) {
+  using Bug = InAndOut::Bug;
+  for (const Mode mode : kModes) {
+    for (uint64_t seed = 1; seed <= 100; ++seed) {
+      bool is_right = false;
+      const Result clean = run_in_and_out(Bug::kNone, {.mode = mode, .seed = seed}, &is_right);
+      ASSERT_TRUE(clean.is_clean()) << to_string(clean.reports[0]);
+      ASSERT_TRUE(is_right);
+    }
+    const auto expect = [&](Bug bug, ReportKind kind, const char* text) {
+      const Result result = run_in_and_out(bug, {.mode = mode, .seed = 3});
+      ASSERT_FALSE(result.is_clean()) << name(mode) << ' ' << text;
+      EXPECT_EQ(result.reports[0].kind, kind) << to_string(result.reports[0]);
+      EXPECT_NE(to_string(result.reports[0]).find(text), std::string::npos)
+          << name(mode) << '\n'
+          << to_string(result.reports[0]);
+    };
+    expect(Bug::kNoProxyFence, ReportKind::kRace, "fence_proxy_async is missing");
+    expect(Bug::kFenceByOther, ReportKind::kProtocol, "fence_mbarrier_init is missing");
+    expect(Bug::kExcessBytes, ReportKind::kProtocol, "16 bytes more than its phase 0 expects");
+    expect(Bug::kCopyOverBarrier, ReportKind::kProtocol, "write over the live mbarrier");
+    expect(Bug::kInitTwice, ReportKind::kProtocol, "is initialised already");
+    if (mode != Mode::kEager) {
+      expect(Bug::kInvalidateInFlight, ReportKind::kProtocol, "still waits for 16 bytes");
+    }
+  }
+}
+
+// Reading many flags that are all set is no endless loop.
+struct ManyFlags {
+  struct Params {
+    const uint32_t* flags;
+    uint32_t* out;
+  };
+  struct Storage {};
+  static constexpr int kThreads = 32, kFlags = 500;
+  static PAGODA_DEVICE void run(const Params& params) {
+    if (thread_idx() != 0) return;
+    uint32_t sum = 0;
+    for (int i = 0; i < kFlags; ++i) sum += load_acquire(params.flags + i);
+    store(params.out, sum);
+  }
+};
+
+TEST(Copies, many_acquires_of_set_flags_end) {
+  const std::vector<uint32_t> flags(ManyFlags::kFlags, 1);
+  std::vector<uint32_t> out(1, 0);
+  const Result result =
+      launch<ManyFlags>(shape_of<ManyFlags>("many_flags", {1}), {flags.data(), out.data()},
+                        {input("flags", flags.data(), flags.size()), output("out", out.data(), 1)});
+  ASSERT_TRUE(result.is_clean()) << to_string(result.reports[0]);
+  EXPECT_EQ(out[0], static_cast<uint32_t>(ManyFlags::kFlags));
 }
 
 }  // namespace

@@ -51,11 +51,11 @@ Access AsyncOperation::access(Proxy proxy) const {
           .clocks = known.get()};
 }
 
+// Nothing else that its issuer did, and nothing for the asynchronous proxy: what a cp.async or st.async
+// wrote needs a proxy fence like any ordinary write.
 Clocks AsyncOperation::completion() const {
   Clocks done;
-  done.join(*known);
   done.generic.set(agent, time);
-  done.async.set(agent, time);
   return done;
 }
 
@@ -285,8 +285,12 @@ void Machine::loop() {
   constexpr int kSwitchesPerAsync = 16;   // round-robin: one operation completes every so many
   constexpr uint64_t kMaxIdlePolls = 64;  // rounds over all polling threads without progress
   while (!is_over_) {
-    std::erase_if(clusters_, [](const auto& cluster) {
-      return cluster->running == 0 && cluster->operations_in_flight == 0;
+    std::erase_if(clusters_, [&](const auto& cluster) {
+      if (cluster->running != 0 || cluster->operations_in_flight != 0) return false;
+      for (const auto& cta : cluster->ctas) {  // another CTA may get the same host memory
+        std::erase_if(released_, [&](const auto& word) { return cta->owns(word.first); });
+      }
+      return true;
     });
     start_clusters();
     if (clusters_.empty()) return;

@@ -65,9 +65,10 @@ struct MBarrierState {
   Clocks completed;    // what those of the last phase knew
   std::vector<Thread*> waiters;
   Stamp init;
-  bool is_fenced = false;          // fence_mbarrier_init (or a proxy fence) since init
-  std::string name;                // "k_full[1]", or its offset in shared memory
-  uint64_t last_flow = 0;          // of the arrival that ended the last phase, for traces
+  bool is_live = false;    // between init and invalidate
+  bool is_fenced = false;  // fence_mbarrier_init or a proxy fence since init, by the same thread
+  std::string name;        // "k_full[1]", or its offset in shared memory
+  uint64_t last_flow = 0;  // of the arrival that ended the last phase, for traces
   std::vector<Arrivals> arrivals;  // by line and role, for the table of a deadlock
 };
 
@@ -109,7 +110,7 @@ struct AsyncOperation {
   std::function<void(AsyncOperation&)> run;
 
   [[nodiscard]] Access access(Proxy proxy = Proxy::kAsync) const;
-  [[nodiscard]] Clocks completion() const;  // `known` and itself
+  [[nodiscard]] Clocks completion() const;  // that it has happened
 };
 
 // Operations that one engine carries out in order. Different queues are unordered.
@@ -137,6 +138,10 @@ struct Thread {
   // Fence-based synchronisation through relaxed atomics.
   std::shared_ptr<Clocks> fence_released;  // knowledge at the last thread_fence
   Clocks seen_relaxed;                     // acquired by the next thread_fence
+
+  // The last word that it polled. Polling the same again is no progress.
+  const void* polled = nullptr;
+  uint64_t polled_value = 0;
 
   uint32_t cluster_arrivals = 0;
   uint32_t cluster_waits = 0;
@@ -174,6 +179,7 @@ struct Cta {
   std::byte* shared = nullptr;  // 1024-byte aligned
   ShadowMemory shared_shadow{0};
   std::unordered_map<uint32_t, MBarrierState> mbarriers;  // by offset in shared memory
+  uint32_t barriers_begin = ~0U, barriers_end = 0;        // where they lie
   std::array<NamedBarrierState, 16> named_barriers;
   std::vector<Thread> threads;
   std::vector<Warp> warps;
@@ -274,6 +280,7 @@ class Machine {
   // Shared memory of any CTA of the cluster. `address` is a host pointer into it.
   void access_shared(const void* address, size_t bytes, bool is_write, const Access& access,
                      bool may_be_unwritten = false);
+  void check_barriers_kept(const Cta& cta, uint32_t offset, size_t bytes, const Stamp& stamp);
   void access_global(const void* address, size_t bytes, bool is_write, const Access& access);
   // By the executing thread, with the check of alignment.
   void thread_shared(const void* address, size_t bytes, bool is_write, const char* primitive,

@@ -2,6 +2,7 @@
 // are moved by the primitives.
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "arch/emu/runtime/machine.hpp"
 #include "arch/emu/runtime/tensor_memory.hpp"
@@ -69,6 +70,19 @@ std::string Machine::describe_shared(const Cta& cta, uint32_t offset) const {
   return text + " of CTA " + std::to_string(cta.index);
 }
 
+// A live mbarrier must not be written to: a copy that is too long, a layout that overlaps.
+void Machine::check_barriers_kept(const Cta& cta, uint32_t offset, size_t bytes,
+                                  const Stamp& stamp) {
+  if (offset >= cta.barriers_end || offset + bytes <= cta.barriers_begin) return;
+  const std::string_view primitive = stamp.primitive;
+  if (primitive == "mbarrier_init" || primitive == "mbarrier_invalidate") return;
+  for (const auto& [at, barrier] : cta.mbarriers) {
+    if (!barrier.is_live || offset >= at + 8 || offset + bytes <= at) continue;
+    fail(ReportKind::kProtocol, stamp.primitive, stamp.where,
+         bytes_text(bytes) + "write over the live mbarrier " + barrier.name);
+  }
+}
+
 void Machine::access_shared(const void* address, size_t bytes, bool is_write, const Access& access,
                             bool may_be_unwritten) {
   ++statistics_.accesses;
@@ -92,6 +106,7 @@ void Machine::access_shared(const void* address, size_t bytes, bool is_write, co
                  ", which nothing wrote");
     }
   }
+  if (is_write) check_barriers_kept(*cta, offset, bytes, stamp);
   const auto conflict = is_write ? cta->shared_shadow.write(offset, bytes, access)
                                  : cta->shared_shadow.read(offset, bytes, access);
   if (conflict) {

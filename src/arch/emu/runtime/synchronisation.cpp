@@ -49,7 +49,7 @@ MBarrierState& Machine::mbarrier(const void* address, const char* primitive, con
          "use of an mbarrier of CTA " + std::to_string(cta->index) + ", which has ended");
   }
   const auto found = cta->mbarriers.find(shared_offset(*cta, address));
-  if (found == cta->mbarriers.end()) {
+  if (found == cta->mbarriers.end() || !found->second.is_live) {
     fail(ReportKind::kProtocol, primitive, where,
          "use of an mbarrier that was not initialised, at " +
              describe_shared(*cta, shared_offset(*cta, address)));
@@ -100,6 +100,15 @@ void Machine::mbarrier_complete_bytes(MBarrierState& barrier, int64_t bytes, con
   }
   barrier.gathering.join(known);
   barrier.pending_bytes -= bytes;
+  if (completing_ != nullptr && !barrier.is_live) {
+    fail(ReportKind::kProtocol, completing_->primitive, completing_->where,
+         "the copy ends after its mbarrier " + barrier.name + " was invalidated");
+  }
+  if (completing_ != nullptr && barrier.pending == 0 && barrier.pending_bytes < 0) {
+    fail(ReportKind::kProtocol, completing_->primitive, completing_->where,
+         "mbarrier " + barrier.name + " gets " + std::to_string(-barrier.pending_bytes) +
+             " bytes more than its phase " + std::to_string(barrier.phase) + " expects");
+  }
   end_phase_if_complete(*this, barrier);
 }
 
@@ -121,8 +130,15 @@ void mbarrier_init(void* address, uint32_t arrivals, const Where& where) {
     machine.fail(ReportKind::kProtocol, "mbarrier_init", where,
                  "threads wait for mbarrier " + barrier.name);
   }
+  if (barrier.is_live) {
+    machine.fail(ReportKind::kProtocol, "mbarrier_init", where,
+                 "mbarrier " + barrier.name + " is initialised already: invalidate comes first");
+  }
   std::string name = barrier.name.empty() ? "at +" + std::to_string(offset) : barrier.name;
   barrier = {};
+  barrier.is_live = true;
+  cta.barriers_begin = std::min(cta.barriers_begin, offset);
+  cta.barriers_end = std::max(cta.barriers_end, offset + 8);
   barrier.expected = arrivals;
   barrier.pending = arrivals;
   barrier.name = std::move(name);
@@ -136,9 +152,13 @@ void mbarrier_invalidate(void* address, const Where& where) {
     machine.fail(ReportKind::kProtocol, "mbarrier_invalidate", where,
                  "threads wait for mbarrier " + barrier.name);
   }
+  if (barrier.pending_bytes != 0) {
+    machine.fail(ReportKind::kProtocol, "mbarrier_invalidate", where,
+                 "mbarrier " + barrier.name + " still waits for " +
+                     std::to_string(barrier.pending_bytes) + " bytes");
+  }
   machine.thread_shared(address, 8, true, "mbarrier_invalidate", where);
-  Cta& cta = *machine.find_cta(address);
-  cta.mbarriers.erase(machine.shared_offset(cta, address));
+  barrier.is_live = false;  // operations in flight may still refer to it
 }
 
 void mbarrier_arrive(void* address, int cta_rank, uint32_t arrivals, uint32_t expected_bytes,
@@ -232,8 +252,8 @@ void fence_mbarrier_init(const Where& where) {
   if (machine.is_dropped("fence_mbarrier_init", where)) return;
   Thread& thread = Machine::current_thread();
   for (auto& [offset, barrier] : thread.cta->mbarriers) {
-    if (thread.access("fence_mbarrier_init", where).is_after(barrier.init, true))
-      barrier.is_fenced = true;
+    // PTX ISA: of the inits of this thread only.
+    if (barrier.init.agent == thread.agent) barrier.is_fenced = true;
   }
 }
 
@@ -264,7 +284,7 @@ void fence_proxy_async(const char* primitive, const Where& where) {
   clocks.async.join(clocks.generic);
   machine.tick(thread);  // what the thread writes from here on is not covered
   for (auto& [offset, barrier] : thread.cta->mbarriers) {
-    if (thread.access(primitive, where).is_after(barrier.init, true)) barrier.is_fenced = true;
+    if (barrier.init.agent == thread.agent) barrier.is_fenced = true;
   }
 }
 
