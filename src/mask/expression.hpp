@@ -63,27 +63,30 @@ namespace pagoda::mask {
                           seqlen_kv);
 }
 
+// Narrows a mask to what an interval leaf sees too. False, and nothing changed, where the two are
+// not one rule: chunks of which none divides the other, two different paddings. Leaves that are no
+// interval change nothing.
+[[nodiscard]] inline bool narrow(IntervalMask& mask, const MaskNode& leaf) {
+  const bool is_padding = leaf.kind == MaskKind::kPadding;
+  const int32_t* lengths = is_padding ? leaf.valid_lengths.data() : mask.valid_lengths;
+  if (mask.valid_lengths != nullptr && mask.valid_lengths != lengths) return false;
+  const IntervalRule rule = leaf_rule(leaf);
+  const int32_t small = std::min(mask.rule.chunk, rule.chunk);
+  const int32_t large = std::max(mask.rule.chunk, rule.chunk);
+  if (small != 0 && large % small != 0) return false;
+  mask.valid_lengths = lengths;
+  mask.rule.left = std::min(mask.rule.left, rule.left);
+  mask.rule.right = std::min(mask.rule.right, rule.right);
+  mask.rule.chunk = small != 0 ? small : large;
+  return true;
+}
+
 // All interval leaves of an intersection as one mask: exact where is_interval(), else the hull of
-// the bits, biases or functors beside them. Nothing for unions, for chunks of which none divides
-// the other, and for two different paddings: those are not one rule.
+// the bits, biases or functors beside them. Nothing for unions and where narrow() says false.
 [[nodiscard]] inline std::optional<IntervalMask> interval_mask(std::span<const MaskNode> nodes) {
   IntervalMask mask;
-  IntervalRule& all = mask.rule;
   for (const MaskNode& node : nodes) {
-    if (node.kind == MaskKind::kOr) return std::nullopt;
-    if (node.kind == MaskKind::kPadding) {
-      const int32_t* lengths = node.valid_lengths.data();
-      if (mask.valid_lengths != nullptr && mask.valid_lengths != lengths) return std::nullopt;
-      mask.valid_lengths = lengths;
-    }
-    const IntervalRule rule = leaf_rule(node);
-    all.left = std::min(all.left, rule.left);
-    all.right = std::min(all.right, rule.right);
-    if (rule.chunk == 0) continue;
-    if (all.chunk == 0) all.chunk = rule.chunk;
-    const int32_t small = std::min(all.chunk, rule.chunk);
-    if (std::max(all.chunk, rule.chunk) % small != 0) return std::nullopt;
-    all.chunk = small;
+    if (node.kind == MaskKind::kOr || !narrow(mask, node)) return std::nullopt;
   }
   return mask;
 }

@@ -1,5 +1,5 @@
 // IntervalMask: the class of none, causal, windows, chunks, per-sequence padding and their
-// intersections. Also the hull inside the other classes: what is outside it, no tile visits.
+// intersections. Also a part of ExpressionMask: what is outside it, no tile visits.
 #pragma once
 
 #include <cstdint>

@@ -10,14 +10,18 @@
 
 namespace pagoda::mask {
 
-enum class MaskClass : uint8_t { kInterval, kBits, kAdditive, kFunctor };
+enum class MaskClass : uint8_t {
+  kInterval,    // IntervalMask
+  kExpression,  // ExpressionMask: everything but the host's functors
+};
 
 // The view of one query row and head; made once, asked for every 32 columns.
 //   keep32(column)           bit i: may the row see key column + i? Zero past the last key. column
 //                            is any key >= 0.
 //   rewrite(column, score)   the score after the mask's bias, in log2 units like its argument.
 //                            Called for every kept key of every tile where kRewritesScores, and
-//                            never otherwise. -infinity hides the key.
+//                            never otherwise; other keys may be asked about. -infinity hides the
+//                            key.
 template <typename R>
 concept KernelMaskRow = requires(const R& row, int32_t column, float score) {
   { row.keep32(column) } -> std::same_as<uint32_t>;

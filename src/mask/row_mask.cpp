@@ -6,8 +6,8 @@
 #include <limits>
 #include <span>
 
-#include "mask/bits_mask.hpp"
 #include "mask/expression.hpp"
+#include "mask/interval.hpp"
 
 namespace pagoda::mask {
 namespace {
@@ -23,17 +23,23 @@ struct Run {
   int32_t seqlen_kv;
 };
 
-template <KernelMaskRow Row>
-void keep_row(const Run& run, const Row& row, KeepWords& words) {
+void keep_interval(const Run& run, Interval keys, KeepWords& words) {
   for (int32_t w = 0; w * 32 < run.n; ++w) {
-    words[static_cast<size_t>(w)] = row.keep32(run.first_key + w * 32);
+    words[static_cast<size_t>(w)] = keys.keep32(run.first_key + w * 32);
   }
 }
 
-BitsRow bits_row(const Run& run, const MaskNode& node) {
-  const BitsMask mask{.words = node.words, .row_offsets = node.row_offsets.data()};
-  return mask.row({.sequence = run.position.sequence, .seqlen_kv = run.seqlen_kv}, run.position.row,
-                  run.position.q_head);
+void keep_bits(const Run& run, const MaskNode& node, KeepWords& words) {
+  const int32_t words_per_row = run.seqlen_kv / 32 + (run.seqlen_kv % 32 != 0 ? 1 : 0);
+  const uint32_t* row = node.words + node.row_offsets[static_cast<size_t>(run.position.sequence)] +
+                        int64_t{run.position.row} * words_per_row;
+  const auto word = [&](int32_t i) { return i < words_per_row ? uint64_t{row[i]} : 0; };
+  for (int32_t w = 0; w * 32 < run.n; ++w) {
+    const int32_t key = run.first_key + w * 32;
+    const uint64_t pair = word(key / 32) | word(key / 32 + 1) << 32;
+    const uint32_t inside = low_ones(run.seqlen_kv - key);
+    words[static_cast<size_t>(w)] = static_cast<uint32_t>(pair >> (key % 32)) & inside;
+  }
 }
 
 void keep_functor(const Run& run, const MaskNode& node, KeepWords& words) {
@@ -50,7 +56,7 @@ void keep(const Run& run, int32_t root, KeepWords& words) {
   const std::span<const MaskNode> nodes = run.problem->mask;
   const MaskNode& node = nodes[static_cast<size_t>(root)];
   switch (node.kind) {
-    case MaskKind::kBits: keep_row(run, bits_row(run, node), words); return;
+    case MaskKind::kBits: keep_bits(run, node, words); return;
     case MaskKind::kFunctor: keep_functor(run, node, words); return;
     case MaskKind::kAnd:
     case MaskKind::kOr: {
@@ -63,10 +69,9 @@ void keep(const Run& run, int32_t root, KeepWords& words) {
       return;
     }
     default:
-      keep_row(run,
-               IntervalRow{leaf_interval(node, run.position.sequence, run.position.q_position,
-                                         run.seqlen_kv)},
-               words);
+      keep_interval(
+          run, leaf_interval(node, run.position.sequence, run.position.q_position, run.seqlen_kv),
+          words);
   }
 }
 
