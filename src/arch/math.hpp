@@ -5,6 +5,7 @@
 //   float max3(float, float, float)
 //   uint32_t pack_bf16(float low, float high), pack_f16(float low, float high)     nearest even
 //   uint16_t pack_e4m3(float low, float high)                                      saturating
+//                                 a NaN becomes a NaN; which one differs between the targets
 #pragma once
 
 #include "core/target.hpp"

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "arch/where.hpp"
+#include "core/element.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::arch {
@@ -50,11 +51,15 @@ PAGODA_DEVICE uint32_t pack_f16(float low, float high, Where = Where::current())
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
   return packed;
 }
-// sm_89.
+// The instruction came with sm_89.
 PAGODA_DEVICE uint16_t pack_e4m3(float low, float high, Where = Where::current()) {
+#if __CUDA_ARCH__ >= 890
   uint16_t packed;
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(packed) : "f"(high), "f"(low));
   return packed;
+#else
+  return static_cast<uint16_t>(core::float_to_f8e4m3(low) | core::float_to_f8e4m3(high) << 8);
+#endif
 }
 
 }  // namespace ptx
