@@ -5,6 +5,7 @@
 
 #include "kernels/emulated/demo.hpp"
 #include "kernels/emulated/parts.hpp"
+#include "kernels/emulated/states.hpp"
 
 namespace pagoda::emulated {
 namespace {
@@ -21,6 +22,8 @@ constexpr EmulatedKernel kKernels[] = {
     {"pipeline/shared_ring", "sm_90", "TMAProducerPipeline, KVConsumerPipeline, MBarPipeline: K and V in one ring", run_shared_ring},
     {"pipeline/split_rings", "sm_90", "TMAProducerPipeline, StagedPipeline, MBarPipeline: rings of their own, K in parts", run_split_rings},
     {"operand/paged_tile", "sm_90", "PagedRowIndices: K and V of a tile of 16-key pages in every way", run_paged_tile},
+    {"states/append_kv", "sm_80", "New rows of K and V to the slots of an fp8 cache", run_append_kv},
+    {"states/merge_states", "sm_80", "35 partial results a row become one, a warp a row", run_merge_states},
     {"planted/race", "sm_90", "No proxy fence before the copy engine reads", run_planted_race, ReportKind::kRace},
     {"planted/deadlock", "sm_90", "One lane releases what counts 32 arrivals", run_planted_deadlock, ReportKind::kDeadlock},
     {"planted/uninitialised", "sm_90", "A lane skips its store", run_planted_uninitialised, ReportKind::kUninitialised},

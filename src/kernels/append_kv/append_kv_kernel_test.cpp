@@ -1,0 +1,250 @@
+// The append_kv kernel on the emulator leaves the very bytes that the CPU implementation leaves:
+// random shapes, strides with gaps, poison in every slot that is not written and around the tensors.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <random>
+#include <string>
+#include <sys/mman.h>
+#include <vector>
+
+#include "arch/emu/runtime/launch.hpp"
+#include "core/element.hpp"
+#include "cpu/append_kv.hpp"
+#include "kernels/append_kv/append_kv.hpp"
+#include "kernels/guarded_tensor.hpp"
+
+namespace pagoda::kernels {
+namespace {
+
+using emulator::input;
+using emulator::output;
+
+struct Case {
+  DType from = DType::kF32, to = DType::kF32;
+  PageLayout layout = PageLayout::kNHD;
+  bool has_head_scales = false;
+  int64_t tokens = 5, heads = 2, dim_k = 64, dim_v = 64, pages = 4, page_size = 3;
+  int64_t gap = 0, guard = 16;
+};
+
+// Ordinary numbers, and now and then one that is not.
+void fill_tokens(const Tensor& t, std::span<const int64_t> slots, std::mt19937& random) {
+  const float odd[] = {NAN,      -NAN,   INFINITY, -INFINITY, 0.0F,     -0.0F,    1e9F,
+                       -3.4e38F, 1e-40F, 448.0F,   -464.0F,   65520.0F, 0x1p-25F, -0x1.8p-10F};
+  std::normal_distribution<float> normal(0, 100);
+  for (int64_t i = 0; i < t.shape[0]; ++i) {
+    if (slots[static_cast<size_t>(i)] < 0) continue;  // stays NaN
+    for (int64_t h = 0; h < t.shape[1]; ++h) {
+      for (int64_t c = 0; c < t.shape[2]; ++c) {
+        const int64_t at = i * t.strides[0] + h * t.strides[1] + c;
+        const bool is_odd = random() % 16 == 0;
+        core::store_element(t.data, t.dtype, at,
+                            is_odd ? odd[random() % std::size(odd)] : normal(random));
+        if (is_odd && random() % 4 == 0) {  // any bits: signalling NaNs, subnormals
+          const auto word = static_cast<uint32_t>(random());
+          std::memcpy(static_cast<std::byte*>(t.data) + at * size_bytes(t.dtype), &word,
+                      static_cast<size_t>(size_bytes(t.dtype)));
+        }
+      }
+    }
+  }
+}
+
+// Some negative, none twice.
+std::vector<int64_t> random_slots(const Case& c, std::mt19937& random) {
+  std::vector<int64_t> all(static_cast<size_t>(c.pages * c.page_size));
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
+  std::shuffle(all.begin(), all.end(), random);
+  all.resize(static_cast<size_t>(c.tokens));
+  for (int64_t& slot : all) {
+    if (random() % 4 == 0) slot = -1 - static_cast<int64_t>(random() % 5);
+  }
+  return all;
+}
+
+emulator::Result run_kernel(const AppendKVParams& params, arch::Dim3 grid,
+                            std::vector<emulator::GlobalBuffer> buffers,
+                            emulator::Options options) {
+  return emulator::launch<AppendKVKernel>(emulator::shape_of<AppendKVKernel>("append_kv", grid),
+                                          params, std::move(buffers), options);
+}
+
+void expect_the_cpu_s_bytes(const Case& c, uint32_t seed, int32_t largest_grid = INT32_MAX) {
+  std::mt19937 random(seed);
+  const bool is_nhd = c.layout == PageLayout::kNHD;
+  const int64_t second = is_nhd ? c.page_size : c.heads, third = is_nhd ? c.heads : c.page_size;
+  GuardedTensor k_new(c.from, {c.tokens, c.heads, c.dim_k}, c.gap, c.guard);
+  GuardedTensor v_new(c.from, {c.tokens, c.heads, c.dim_v}, c.gap, c.guard);
+  const std::vector<int64_t> slots = random_slots(c, random);
+  fill_tokens(k_new.view(), slots, random);
+  fill_tokens(v_new.view(), slots, random);
+  std::vector<float> k_scales, v_scales;
+  for (int64_t h = 0; h < c.heads && c.has_head_scales; ++h) {
+    k_scales.push_back(0.01F + static_cast<float>(random() % 1000) / 300.0F);
+    v_scales.push_back(0.01F + static_cast<float>(random() % 1000) / 300.0F);
+  }
+  AppendKV call{
+      .k_new = k_new.view(), .v_new = v_new.view(), .slot_mapping = slots, .layout = c.layout};
+  if (c.to == DType::kF8E4M3) {
+    call.kv_scales = {.k = 0.37F, .v = 1.9F, .k_per_head = k_scales, .v_per_head = v_scales};
+  }
+  GuardedTensor k_expected(c.to, {c.pages, second, third, c.dim_k}, c.gap, c.guard);
+  GuardedTensor v_expected(c.to, {c.pages, second, third, c.dim_v}, c.gap, c.guard);
+  AppendKV cpu_call = call;
+  cpu_call.k_cache = k_expected.view();
+  cpu_call.v_cache = v_expected.view();
+  cpu::append_kv(cpu_call, serial_executor());
+
+  for (const emulator::Mode mode : emulator::kModes) {
+    GuardedTensor k(c.to, {c.pages, second, third, c.dim_k}, c.gap, c.guard);
+    GuardedTensor v(c.to, {c.pages, second, third, c.dim_v}, c.gap, c.guard);
+    call.k_cache = k.view();
+    call.v_cache = v.view();
+    const AppendKVParams params = make_params(call);
+    const arch::Dim3 grid{std::min(grid_of(params).x, largest_grid)};
+    const emulator::Result result =
+        run_kernel(params, grid,
+                   {input("k_new", k_new.bytes().data(), k_new.bytes().size()),
+                    input("v_new", v_new.bytes().data(), v_new.bytes().size()),
+                    input("slots", slots.data(), slots.size()),
+                    input("k_scales", k_scales.data(), k_scales.size()),
+                    input("v_scales", v_scales.data(), v_scales.size()),
+                    output("k_cache", k.bytes().data(), k.bytes().size()),
+                    output("v_cache", v.bytes().data(), v.bytes().size())},
+                   {.mode = mode, .seed = seed});
+    for (const emulator::Report& report : result.reports) ADD_FAILURE() << to_string(report);
+    EXPECT_EQ(k.bytes(), k_expected.bytes()) << name(mode);
+    EXPECT_EQ(v.bytes(), v_expected.bytes()) << name(mode);
+  }
+}
+
+std::string describe(const Case& c) {
+  return std::string(name(c.from)) + " to " + name(c.to) +
+         (c.layout == PageLayout::kNHD ? " nhd" : " hnd") + " tokens " + std::to_string(c.tokens) +
+         " heads " + std::to_string(c.heads) + " dims " + std::to_string(c.dim_k) + " " +
+         std::to_string(c.dim_v) + " pages " + std::to_string(c.pages) + " of " +
+         std::to_string(c.page_size) + " gap " + std::to_string(c.gap) + " guard " +
+         std::to_string(c.guard);
+}
+
+constexpr DType kSources[] = {DType::kF32, DType::kF16, DType::kBF16};
+constexpr DType kTargets[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3};
+
+TEST(AppendKVKernel, leaves_the_cpu_s_bytes_for_every_pair_of_types) {
+  uint32_t seed = 1;
+  for (const DType from : kSources) {
+    for (const DType to : kTargets) {
+      for (const PageLayout layout : {PageLayout::kNHD, PageLayout::kHND}) {
+        const Case c{.from = from, .to = to, .layout = layout, .has_head_scales = seed % 2 == 0};
+        SCOPED_TRACE(describe(c));
+        expect_the_cpu_s_bytes(c, seed++);
+        if (to != DType::kF8E4M3) continue;
+        Case other = c;
+        other.has_head_scales = !c.has_head_scales;
+        expect_the_cpu_s_bytes(other, seed++);
+      }
+    }
+  }
+}
+
+TEST(AppendKVKernel, leaves_the_cpu_s_bytes_for_random_shapes_and_strides) {
+  std::mt19937 random(7);
+  const auto among = [&](auto... values) {
+    const int64_t list[] = {values...};
+    return list[random() % sizeof...(values)];
+  };
+  for (uint32_t seed = 1; seed <= 40; ++seed) {
+    Case c{.from = kSources[random() % 3],
+           .to = kTargets[random() % 4],
+           .layout = random() % 2 == 0 ? PageLayout::kNHD : PageLayout::kHND,
+           .has_head_scales = random() % 2 == 0,
+           .tokens = among(1, 2, 7, 19),
+           .heads = among(1, 2, 3),
+           .dim_k = among(1, 6, 8, 20, 40, 72, 128, 192, 264, 576),
+           .dim_v = among(3, 8, 12, 64, 72, 128, 520),
+           .page_size = among(1, 3, 16, 20),
+           .gap = among(0, 0, 1, 2, 4, 8, 24),
+           .guard = among(16, 16, 1, 2, 4, 8)};
+    c.pages = (c.tokens + c.page_size - 1) / c.page_size + 1;
+    SCOPED_TRACE(describe(c));
+    expect_the_cpu_s_bytes(c, seed);
+  }
+}
+
+TEST(AppendKVKernel, a_smaller_grid_does_all_blocks) {
+  const Case c{.from = DType::kBF16, .to = DType::kF8E4M3, .tokens = 70, .heads = 3, .pages = 30};
+  expect_the_cpu_s_bytes(c, 5, 1);
+  expect_the_cpu_s_bytes(c, 6, 4);
+}
+
+TEST(AppendKVKernel, accesses_are_as_wide_as_pointers_strides_and_dims_allow) {
+  std::vector<float> floats(4096);
+  std::vector<uint16_t> halves(4096);
+  std::vector<int64_t> slots{0, 1};
+  const auto chunk = [&](int64_t dim, int64_t from_offset, int64_t to_offset, int64_t page_gap) {
+    const ConstTensor from =
+        ConstTensor::contiguous(floats.data() + from_offset, DType::kF32, {2, 1, dim});
+    Tensor to = Tensor::contiguous(halves.data() + to_offset, DType::kBF16, {2, 1, 1, dim});
+    to.strides[0] += page_gap;
+    to.strides[1] = 1;  // of an extent of 1: no matter
+    return make_params(
+               {.k_new = from, .v_new = from, .slot_mapping = slots, .k_cache = to, .v_cache = to})
+        .sides[1]
+        .chunk;
+  };
+  EXPECT_EQ(chunk(128, 0, 0, 0), 8);
+  EXPECT_EQ(chunk(128, 4, 8, 8), 8);
+  EXPECT_EQ(chunk(20, 0, 0, 0), 4);  // rows of 80 bytes, 8 elements a chunk do not divide 20
+  EXPECT_EQ(chunk(128, 0, 4, 0), 4);
+  EXPECT_EQ(chunk(128, 2, 0, 0), 2);
+  EXPECT_EQ(chunk(128, 0, 0, 2), 2);
+  EXPECT_EQ(chunk(128, 1, 0, 0), 1);
+  EXPECT_EQ(chunk(63, 0, 0, 1), 1);
+}
+
+TEST(AppendKVKernel, no_tokens_give_an_empty_grid) {
+  std::vector<uint16_t> data(16);
+  const auto from = ConstTensor::contiguous(data.data(), DType::kF16, {0, 2, 8});
+  const auto to = Tensor::contiguous(data.data(), DType::kF16, {1, 1, 2, 8});
+  EXPECT_EQ(grid_of(make_params({.k_new = from, .v_new = from, .k_cache = to, .v_cache = to})).x,
+            0);
+}
+
+// Two pages of K more than 4 GiB apart, in memory that is reserved and never touched between.
+TEST(AppendKVKernel, offsets_have_64_bits) {
+  constexpr int64_t kPageStride = (int64_t{1} << 32) + 4096;
+  constexpr size_t kBytes = kPageStride + 4096;
+  void* const memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) GTEST_SKIP() << "no 4 GiB of addresses";
+  std::vector<float> rows(16), v_cache(2 * 8, NAN);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<float>(i + 1);
+  const std::vector<int64_t> slots{1, 0};
+  const auto from = ConstTensor::contiguous(rows.data(), DType::kF32, {2, 1, 8});
+  Tensor k = Tensor::contiguous(memory, DType::kF8E4M3, {2, 1, 1, 8});
+  k.strides[0] = kPageStride;
+  std::vector<uint8_t> v(16, 0xff);
+  const AppendKVParams params =
+      make_params({.k_new = from,
+                   .v_new = from,
+                   .slot_mapping = slots,
+                   .k_cache = k,
+                   .v_cache = Tensor::contiguous(v.data(), DType::kF8E4M3, {2, 1, 1, 8})});
+  auto* const bytes = static_cast<uint8_t*>(memory);
+  const emulator::Result result = run_kernel(
+      params, grid_of(params),
+      {input("rows", rows.data(), rows.size()), input("slots", slots.data(), slots.size()),
+       output("k_cache", bytes, kBytes), output("v_cache", v.data(), v.size())},
+      {});
+  for (const emulator::Report& report : result.reports) ADD_FAILURE() << to_string(report);
+  for (int64_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(bytes[kPageStride + i], core::float_to_f8e4m3(rows[static_cast<size_t>(i)]));
+    EXPECT_EQ(bytes[i], core::float_to_f8e4m3(rows[static_cast<size_t>(8 + i)]));
+  }
+  munmap(memory, kBytes);
+}
+
+}  // namespace
+}  // namespace pagoda::kernels

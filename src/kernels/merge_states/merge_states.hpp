@@ -1,0 +1,201 @@
+// merge_states on a GPU: attention over disjoint sets of keys becomes attention over all of them.
+//
+//   partial_out [num_parts, total_q, num_heads, dim], fp32, fp16, bf16; partial_lse fp32, natural log
+//   out = sum_i exp(lse_i - m) out_i / sum_i exp(lse_i - m), m the largest lse; lse = m + log(sum)
+//
+// In the order of the parts, in double, as cpu/merge_states.cpp: the same bits, but where exp() or a
+// fused multiply-add of the GPU differs in the last bit of a double and that moves a rounding. A part
+// whose LSE is -infinity is not read; where all are, out = 0 and lse = -infinity. A NaN or +infinity
+// among the LSEs makes the row NaN.
+//
+// A warp merges a row: its lanes compute the weights of 32 parts at a time and pass them round by
+// shuffles, nothing else orders them. One instance serves all types and widths. It is bound by memory.
+// Predicted: rows * (parts * (dim * size + 4) + dim * size_out + 4) bytes, the LSEs again from L1 for
+// every pass. 8 parts of 2048 rows of depth 128, fp32 to bf16: 17.3 MB, 4.1 us at the 4.28 TB/s that a
+// copy reaches on an H200. An element costs a conversion to double (16 a clock and SM: 3.7 T/s, against
+// 1.1 T/s that memory delivers in fp32, 2.1 in 16 bits) and a multiply-add in double. A GPU without
+// fast doubles would be bound by these. Few rows with many parts are bound by latency: 8 loads of a
+// lane are in flight.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "arch/memory.hpp"
+#include "arch/thread.hpp"
+#include "arch/warp.hpp"
+#include "kernels/elements.hpp"
+#include "kernels/merge_states/merge_states_params.hpp"
+
+namespace pagoda::kernels {
+
+struct MergeStatesKernel {
+  using Params = MergeStatesParams;
+  struct Storage {};
+  static constexpr int kThreads = 32 * kMergeStatesRowsPerBlock;
+  static constexpr int kClusterSize = 1, kMinArch = 80;
+
+  static PAGODA_DEVICE void run(const Params& params) {
+    const int64_t first = arch::block_idx().x * int64_t{kMergeStatesRowsPerBlock};
+    const int64_t step = arch::grid_dim().x * int64_t{kMergeStatesRowsPerBlock};
+    for (int64_t row = first + arch::warp_idx(); row < params.num_rows; row += step) {
+      merge_row(params, row / params.num_heads, row % params.num_heads);
+    }
+  }
+
+ private:
+  static constexpr int kInFlight = 8;  // loads of a lane
+  static constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+  // The parts of one token and head.
+  struct Parts {
+    const uint8_t* out;  // part 0
+    const uint8_t* lse;
+    int64_t out_stride, lse_stride;
+    int64_t count;
+  };
+
+  // 32 parts, one a lane.
+  struct LaneWeight {
+    double weight;  // 0 for a part that does not count
+    uint32_t live;  // bit i: the part of lane i counts, and is read
+  };
+
+  static PAGODA_DEVICE void merge_row(const Params& params, int64_t token, int64_t head) {
+    const Parts parts{.out = static_cast<const uint8_t*>(params.partial_out) +
+                             token * params.out_token_stride + head * params.out_head_stride,
+                      .lse = static_cast<const uint8_t*>(params.partial_lse) +
+                             token * params.lse_token_stride + head * params.lse_head_stride,
+                      .out_stride = params.out_part_stride,
+                      .lse_stride = params.lse_part_stride,
+                      .count = params.num_parts};
+    const float largest = largest_lse(parts);
+    const double sum = sum_of_weights(parts, largest);
+    uint8_t* const to = static_cast<uint8_t*>(params.merged_out) +
+                        token * params.merged_out_token_stride +
+                        head * params.merged_out_head_stride;
+    if (params.chunk == 4) {
+      merge_columns<4>(params, parts, largest, sum, to);
+    } else {
+      merge_columns<1>(params, parts, largest, sum, to);
+    }
+    if (params.merged_lse != nullptr && arch::lane_idx() == 0) {
+      uint8_t* const lse = static_cast<uint8_t*>(params.merged_lse) +
+                           token * params.merged_lse_token_stride +
+                           head * params.merged_lse_head_stride;
+      arch::store(reinterpret_cast<float*>(lse),
+                  static_cast<float>(static_cast<double>(largest) + ::log(sum)));  // log(0): -inf
+    }
+  }
+
+  // --- weights ---
+
+  static PAGODA_DEVICE float lse_of(const Parts& parts, int64_t part) {
+    return arch::load_read_only(
+        reinterpret_cast<const float*>(parts.lse + part * parts.lse_stride));
+  }
+
+  static PAGODA_DEVICE float largest_lse(const Parts& parts) {
+    float largest = kMinusInfinity;
+    for (int64_t part = arch::lane_idx(); part < parts.count; part += 32) {
+      const float lse = lse_of(parts, part);
+      largest = lse > largest ? lse : largest;  // passes over NaN
+    }
+    for (int mask = 16; mask > 0; mask /= 2) {
+      const float other = arch::shuffle_xor(largest, mask);
+      largest = other > largest ? other : largest;
+    }
+    return largest;
+  }
+
+  static PAGODA_DEVICE LaneWeight lane_weight(const Parts& parts, int64_t first_part,
+                                              float largest) {
+    const int64_t part = first_part + arch::lane_idx();
+    const float lse = part < parts.count ? lse_of(parts, part) : kMinusInfinity;
+    const bool is_live = lse != kMinusInfinity;
+    return {is_live ? ::exp(static_cast<double>(lse) - static_cast<double>(largest)) : 0.0,
+            arch::ballot(is_live)};
+  }
+
+  // In the order of the parts, in every lane.
+  static PAGODA_DEVICE double sum_of_weights(const Parts& parts, float largest) {
+    double sum = 0;
+    for (int64_t first = 0; first < parts.count; first += 32) {
+      const LaneWeight mine = lane_weight(parts, first, largest);
+      const int count = static_cast<int>(parts.count - first < 32 ? parts.count - first : 32);
+      for (int lane = 0; lane < count; ++lane) sum += shuffle(mine.weight, lane);
+    }
+    return sum;
+  }
+
+  static PAGODA_DEVICE double shuffle(double value, int lane) {
+    const auto bits = __builtin_bit_cast(uint64_t, value);
+    const uint64_t low = arch::shuffle(static_cast<uint32_t>(bits), lane);
+    const uint64_t high = arch::shuffle(static_cast<uint32_t>(bits >> 32U), lane);
+    return __builtin_bit_cast(double, high << 32U | low);
+  }
+
+  // --- output ---
+
+  template <int N>
+  static PAGODA_DEVICE void merge_columns(const Params& params, const Parts& parts, float largest,
+                                          double sum, uint8_t* to) {
+    for (int32_t begin = 0; begin < params.dim; begin += 32 * N) {
+      const int32_t column = begin + arch::lane_idx() * N;
+      const bool is_mine = column < params.dim;  // the other lanes help with the weights
+      double sums[N] = {};
+      switch (params.partial_dtype) {
+        case DType::kF32: add_parts<DType::kF32>(parts, largest, sum, column, is_mine, sums); break;
+        case DType::kF16: add_parts<DType::kF16>(parts, largest, sum, column, is_mine, sums); break;
+        default: add_parts<DType::kBF16>(parts, largest, sum, column, is_mine, sums); break;
+      }
+      if (is_mine) store_chunk(params.merged_dtype, to, column, sums);
+    }
+  }
+
+  template <DType kDType, int N>
+  static PAGODA_DEVICE void add_parts(const Parts& parts, float largest, double sum, int32_t column,
+                                      bool is_mine, double (&sums)[N]) {
+    constexpr int kBytes = N * kSizeBytes<kDType>;
+    const uint8_t* const columns = parts.out + static_cast<int64_t>(column) * kSizeBytes<kDType>;
+    for (int64_t first = 0; first < parts.count; first += 32) {
+      const LaneWeight mine = lane_weight(parts, first, largest);
+      const double weight = mine.weight / sum;
+      const int count = static_cast<int>(parts.count - first < 32 ? parts.count - first : 32);
+      for (int group = 0; group < count; group += kInFlight) {
+        RawElements<kBytes> raw[kInFlight] = {};
+        PAGODA_UNROLL
+        for (int i = 0; i < kInFlight; ++i) {
+          if (!is_mine || (mine.live >> (group + i) & 1U) == 0) continue;
+          raw[i] = load_raw<kBytes>(columns + (first + group + i) * parts.out_stride);
+        }
+        PAGODA_UNROLL
+        for (int i = 0; i < kInFlight; ++i) {
+          if ((mine.live >> (group + i) & 1U) == 0) continue;  // the same in all lanes
+          const double factor = shuffle(weight, group + i);
+          float values[N];
+          to_floats<kDType>(raw[i], values);
+          PAGODA_UNROLL
+          for (int c = 0; c < N; ++c) sums[c] += factor * static_cast<double>(values[c]);
+        }
+      }
+    }
+  }
+
+  template <int N>
+  static PAGODA_DEVICE void store_chunk(DType dtype, uint8_t* to, int32_t column,
+                                        const double (&sums)[N]) {
+    float values[N];
+    PAGODA_UNROLL
+    for (int c = 0; c < N; ++c) values[c] = static_cast<float>(sums[c]);
+    const int64_t at = column;
+    switch (dtype) {
+      case DType::kF32: store_floats<DType::kF32>(to + 4 * at, values); return;
+      case DType::kF16: store_floats<DType::kF16>(to + 2 * at, values); return;
+      default: store_floats<DType::kBF16>(to + 2 * at, values); return;
+    }
+  }
+};
+
+}  // namespace pagoda::kernels
