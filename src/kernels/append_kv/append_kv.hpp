@@ -7,7 +7,7 @@
 // Strides are free but for the last dimension, page sizes too; offsets are 64-bit. The bits are those
 // of cpu/append_kv.cpp: equal types are copied, others round to nearest even, fp8 is value / scale
 // (an IEEE division: do not compile with -use_fast_math) and saturates. Two tokens with one slot
-// race. One launch writes K and V.
+// race. Rows of skipped tokens may be read, but go nowhere. One launch writes K and V.
 //
 // One instance serves all types, widths and layouts: each is a branch that all threads of a warp take
 // alike, a few instructions beside 8 elements. It is bound by memory. Predicted, per token and head:
@@ -42,81 +42,98 @@ struct AppendKVKernel {
          block += arch::grid_dim().x) {
       const int64_t token = block / params.num_heads * rows + row;
       if (token >= params.num_tokens) continue;
-      const int64_t slot = arch::load_read_only(params.slots + token);
-      if (slot < 0) continue;
-      append_row(params, side, token, static_cast<int32_t>(block % params.num_heads), slot, lane);
-    }
-  }
-
- private:
-  // The row of one token and head, by the lanes that share it.
-  static PAGODA_DEVICE void append_row(const Params& params, const AppendKVSide& side,
-                                       int64_t token, int32_t head, int64_t slot, int lane) {
-    const Row row{
-        .from = static_cast<const uint8_t*>(side.from) + token * side.from_token_stride +
-                head * side.from_head_stride,
-        .to = static_cast<uint8_t*>(side.to) + slot / params.page_size * side.to_page_stride +
-              slot % params.page_size * side.to_row_stride + head * side.to_head_stride,
-        .scale = side.scale_per_head != nullptr ? arch::load_read_only(side.scale_per_head + head)
-                                                : side.scale,
-        .dim = side.dim,
-        .lane = lane,
-        .lanes = 1 << params.lanes_log2};
-    switch (side.chunk) {
-      case 8: append_chunks<8>(params, row); return;
-      case 4: append_chunks<4>(params, row); return;
-      case 2: append_chunks<2>(params, row); return;
-      default: append_chunks<1>(params, row); return;
-    }
-  }
-
-  struct Row {
-    const uint8_t* from;
-    uint8_t* to;
-    float scale;
-    int32_t dim;
-    int32_t lane, lanes;
-  };
-
-  template <int N>
-  static PAGODA_DEVICE void append_chunks(const Params& params, const Row& row) {
-    const int64_t from_size = size_of(params.from), to_size = size_of(params.to);
-    for (int32_t i = row.lane * N; i < row.dim; i += row.lanes * N) {
-      const uint8_t* const from = row.from + i * from_size;
-      uint8_t* const to = row.to + i * to_size;
-      if (params.from != params.to) {
-        float values[N];
-        load_chunk(params.from, from, values);
-        store_chunk(params.to, to, values, row.scale);
-      } else if (from_size == 4) {  // a copy: not even a NaN changes
-        store_raw<4 * N>(to, load_raw<4 * N>(from));
-      } else {
-        store_raw<2 * N>(to, load_raw<2 * N>(from));
+      const auto head = static_cast<int32_t>(block % params.num_heads);
+      const Row source{.data = static_cast<const uint8_t*>(side.from) +
+                               token * side.from_token_stride + head * side.from_head_stride,
+                       .slot = arch::load_read_only(params.slots + token),
+                       .head = head,
+                       .lane = lane};
+      switch (side.chunk) {
+        case 8: append_row<8>(params, side, source); break;
+        case 4: append_row<4>(params, side, source); break;
+        case 2: append_row<2>(params, side, source); break;
+        default: append_row<1>(params, side, source); break;
       }
     }
   }
 
-  static PAGODA_DEVICE int64_t size_of(DType dtype) {
-    return dtype == DType::kF32 ? 4 : dtype == DType::kF8E4M3 ? 1 : 2;
+ private:
+  // The new row of one token and head, as one of the lanes that share it sees it.
+  struct Row {
+    const uint8_t* data;
+    int64_t slot;
+    int32_t head;
+    int32_t lane;
+  };
+  // N elements as they lie in memory; those of 2 bytes fill the first half.
+  template <int N>
+  using Chunk = RawElements<4 * N>;
+
+  template <int N>
+  static PAGODA_DEVICE void append_row(const Params& params, const AppendKVSide& side,
+                                       const Row& row) {
+    const int32_t step = N << params.lanes_log2;
+    const int32_t from_size = params.from == DType::kF32 ? 4 : 2;
+    for (int32_t i = row.lane * N; i < side.dim; i += step) {
+      // Before the slot is looked at: the two loads are in flight together.
+      const Chunk<N> chunk = load_chunk<N>(row.data + int64_t{i} * from_size, from_size);
+      if (row.slot < 0) return;
+      write_chunk<N>(params, side, row, i, chunk);
+    }
   }
 
   template <int N>
-  static PAGODA_DEVICE void load_chunk(DType dtype, const uint8_t* from, float (&values)[N]) {
-    switch (dtype) {
-      case DType::kF32: to_floats<DType::kF32>(load_raw<4 * N>(from), values); return;
-      case DType::kF16: to_floats<DType::kF16>(load_raw<2 * N>(from), values); return;
-      default: to_floats<DType::kBF16>(load_raw<2 * N>(from), values); return;
+  static PAGODA_DEVICE Chunk<N> load_chunk(const uint8_t* from, int32_t size) {
+    return size == 4 ? load_raw<4 * N>(from) : widen<N>(load_raw<2 * N>(from));
+  }
+
+  template <int N>
+  static PAGODA_DEVICE void write_chunk(const Params& params, const AppendKVSide& side,
+                                        const Row& row, int32_t column, const Chunk<N>& chunk) {
+    uint8_t* const to =
+        static_cast<uint8_t*>(side.to) + row.slot / params.page_size * side.to_page_stride +
+        row.slot % params.page_size * side.to_row_stride + row.head * side.to_head_stride;
+    const int64_t at = column;
+    if (params.from == params.to) {  // a copy: not even a NaN changes
+      if (params.from == DType::kF32) {
+        store_raw<4 * N>(to + 4 * at, chunk);
+      } else {
+        store_raw<2 * N>(to + 2 * at, narrow<N>(chunk));
+      }
+      return;
+    }
+    float values[N];
+    switch (params.from) {
+      case DType::kF32: to_floats<DType::kF32>(chunk, values); break;
+      case DType::kF16: to_floats<DType::kF16>(narrow<N>(chunk), values); break;
+      default: to_floats<DType::kBF16>(narrow<N>(chunk), values); break;
+    }
+    switch (params.to) {
+      case DType::kF32: store_floats<DType::kF32>(to + 4 * at, values); return;
+      case DType::kF16: store_floats<DType::kF16>(to + 2 * at, values); return;
+      case DType::kBF16: store_floats<DType::kBF16>(to + 2 * at, values); return;
+      default: store_floats<DType::kF8E4M3>(to + at, values, scale_of(side, row.head)); return;
     }
   }
+
+  static PAGODA_DEVICE float scale_of(const AppendKVSide& side, int32_t head) {
+    return side.scale_per_head != nullptr ? arch::load_read_only(side.scale_per_head + head)
+                                          : side.scale;
+  }
+
   template <int N>
-  static PAGODA_DEVICE void store_chunk(DType dtype, uint8_t* to, const float (&values)[N],
-                                        float scale) {
-    switch (dtype) {
-      case DType::kF32: store_floats<DType::kF32>(to, values); return;
-      case DType::kF16: store_floats<DType::kF16>(to, values); return;
-      case DType::kBF16: store_floats<DType::kBF16>(to, values); return;
-      default: store_floats<DType::kF8E4M3>(to, values, scale); return;
-    }
+  static PAGODA_DEVICE Chunk<N> widen(const RawElements<2 * N>& half) {
+    Chunk<N> chunk{};
+    PAGODA_UNROLL
+    for (int i = 0; i < half.kWords; ++i) chunk.word[i] = half.word[i];
+    return chunk;
+  }
+  template <int N>
+  static PAGODA_DEVICE RawElements<2 * N> narrow(const Chunk<N>& chunk) {
+    RawElements<2 * N> half;
+    PAGODA_UNROLL
+    for (int i = 0; i < half.kWords; ++i) half.word[i] = chunk.word[i];
+    return half;
   }
 };
 

@@ -179,29 +179,105 @@ TEST(AppendKVKernel, a_smaller_grid_does_all_blocks) {
   expect_the_cpu_s_bytes(c, 6, 4);
 }
 
-TEST(AppendKVKernel, accesses_are_as_wide_as_pointers_strides_and_dims_allow) {
+// Contiguous fp32 rows of 2 tokens and 2 heads, to a bf16 NHD cache of 2 pages of 2 rows.
+AppendKV small_call(int64_t dim, float* from, uint16_t* to, std::span<const int64_t> slots) {
+  const auto rows = ConstTensor::contiguous(from, DType::kF32, {2, 2, dim});
+  const auto cache = Tensor::contiguous(to, DType::kBF16, {2, 2, 2, dim});
+  return {.k_new = rows, .v_new = rows, .slot_mapping = slots, .k_cache = cache, .v_cache = cache};
+}
+
+TEST(AppendKVKernel, chunks_are_as_wide_as_pointers_strides_and_dims_allow) {
   std::vector<float> floats(4096);
   std::vector<uint16_t> halves(4096);
-  std::vector<int64_t> slots{0, 1};
-  const auto chunk = [&](int64_t dim, int64_t from_offset, int64_t to_offset, int64_t page_gap) {
-    const ConstTensor from =
-        ConstTensor::contiguous(floats.data() + from_offset, DType::kF32, {2, 1, dim});
-    Tensor to = Tensor::contiguous(halves.data() + to_offset, DType::kBF16, {2, 1, 1, dim});
-    to.strides[0] += page_gap;
-    to.strides[1] = 1;  // of an extent of 1: no matter
+  const std::vector<int64_t> slots{0, 1};
+  const auto chunk = [&](int64_t dim, int64_t from_offset = 0, int64_t to_offset = 0) {
     return make_params(
-               {.k_new = from, .v_new = from, .slot_mapping = slots, .k_cache = to, .v_cache = to})
+               small_call(dim, floats.data() + from_offset, halves.data() + to_offset, slots))
         .sides[1]
         .chunk;
   };
-  EXPECT_EQ(chunk(128, 0, 0, 0), 8);
-  EXPECT_EQ(chunk(128, 4, 8, 8), 8);
-  EXPECT_EQ(chunk(20, 0, 0, 0), 4);  // rows of 80 bytes, 8 elements a chunk do not divide 20
-  EXPECT_EQ(chunk(128, 0, 4, 0), 4);
-  EXPECT_EQ(chunk(128, 2, 0, 0), 2);
-  EXPECT_EQ(chunk(128, 0, 0, 2), 2);
-  EXPECT_EQ(chunk(128, 1, 0, 0), 1);
-  EXPECT_EQ(chunk(63, 0, 0, 1), 1);
+  EXPECT_EQ(chunk(128), 8);
+  EXPECT_EQ(chunk(128, 4, 8), 8);  // 16 bytes
+  EXPECT_EQ(chunk(20), 4);
+  EXPECT_EQ(chunk(128, 0, 4), 4);
+  EXPECT_EQ(chunk(128, 2, 0), 2);
+  EXPECT_EQ(chunk(128, 1, 0), 1);
+  EXPECT_EQ(chunk(63), 1);
+  for (const size_t dimension : {0, 1, 2}) {
+    for (const int64_t more : {8, 4, 2, 1}) {
+      AppendKV call = small_call(128, floats.data(), halves.data(), slots);
+      call.k_cache.strides[dimension] += more;
+      EXPECT_EQ(make_params(call).sides[0].chunk, more) << dimension;
+      EXPECT_EQ(make_params(call).sides[1].chunk, 8) << "of V";
+      if (dimension == 2) continue;
+      call = small_call(128, floats.data(), halves.data(), slots);
+      call.v_new.strides[dimension] += more;
+      EXPECT_EQ(make_params(call).sides[1].chunk, more >= 4 ? 8 : more) << dimension;
+      call.v_new.shape[dimension] = 1;  // a stride that is never taken
+      EXPECT_EQ(make_params(call).sides[1].chunk, 8) << dimension;
+    }
+  }
+}
+
+TEST(AppendKVKernel, moves_16_bytes_an_access) {
+  GuardedTensor from(DType::kBF16, {8, 1, 128}, 0, 8), k(DType::kBF16, {1, 8, 1, 128}, 0, 8),
+      v(DType::kBF16, {1, 8, 1, 128}, 0, 8);
+  const std::vector<int64_t> slots{3, 1, 2, 0, 7, 6, 5, 4};
+  const AppendKVParams params = make_params({.k_new = from.view(),
+                                             .v_new = from.view(),
+                                             .slot_mapping = slots,
+                                             .k_cache = k.view(),
+                                             .v_cache = v.view()});
+  const emulator::Result result =
+      run_kernel(params, grid_of(params),
+                 {input("new", from.bytes().data(), from.bytes().size()),
+                  input("slots", slots.data(), slots.size()),
+                  output("k_cache", k.bytes().data(), k.bytes().size()),
+                  output("v_cache", v.bytes().data(), v.bytes().size())},
+                 {});
+  EXPECT_TRUE(result.is_clean());
+  EXPECT_EQ(grid_of(params).x, 1);
+  EXPECT_EQ(result.statistics.accesses, 2U * 128 * 3) << "a thread: slot, 16 bytes in, 16 out";
+}
+
+// Values half-way between two fp8 numbers once divided: a product with 1 / scale rounds some of them
+// to the other side.
+TEST(AppendKVKernel, fp8_is_a_division) {
+  std::vector<float> rows;
+  int reciprocal_differs = 0;
+  const std::vector<float> scales{0.37F, 1.9F, 0.0123F};
+  for (const float scale : scales) {
+    for (int i = 0; i < 64; ++i) {
+      const float middle =
+          (1 + static_cast<float>(i % 8) / 8 + 1.0F / 16) * static_cast<float>(1 << (i / 8));
+      rows.push_back(middle * scale);
+      reciprocal_differs += core::float_to_f8e4m3(rows.back() / scale) !=
+                            core::float_to_f8e4m3(rows.back() * (1 / scale));
+    }
+  }
+  ASSERT_GT(reciprocal_differs, 0);
+  std::vector<uint8_t> k(rows.size(), 0xff), v(rows.size(), 0xff);
+  const std::vector<int64_t> slots{0};
+  const auto from = ConstTensor::contiguous(rows.data(), DType::kF32, {1, 3, 64});
+  const AppendKVParams params =
+      make_params({.k_new = from,
+                   .v_new = from,
+                   .slot_mapping = slots,
+                   .k_cache = Tensor::contiguous(k.data(), DType::kF8E4M3, {1, 1, 3, 64}),
+                   .v_cache = Tensor::contiguous(v.data(), DType::kF8E4M3, {1, 1, 3, 64}),
+                   .kv_scales = {.v = 0.37F, .k_per_head = scales}});
+  ASSERT_TRUE(
+      run_kernel(
+          params, grid_of(params),
+          {input("rows", rows.data(), rows.size()), input("slots", slots.data(), slots.size()),
+           input("scales", scales.data(), scales.size()), output("k_cache", k.data(), k.size()),
+           output("v_cache", v.data(), v.size())},
+          {})
+          .is_clean());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(k[i], core::float_to_f8e4m3(rows[i] / scales[i / 64])) << i;
+    EXPECT_EQ(v[i], core::float_to_f8e4m3(rows[i] / 0.37F)) << i;
+  }
 }
 
 TEST(AppendKVKernel, no_tokens_give_an_empty_grid) {

@@ -203,6 +203,24 @@ TEST(MergeStatesKernel, bad_lses_show_as_on_the_cpu_and_in_their_row_alone) {
   }
 }
 
+TEST(MergeStatesKernel, moves_16_bytes_an_access) {
+  const Case c{.parts = 2, .tokens = 1, .heads = 1, .dim = 128};
+  States states(c, 1, 0);
+  Outputs outputs(c);
+  MergeStates call{.partial_out = states.out.view(), .partial_lse = states.lse_view()};
+  outputs.attach(call, true);
+  std::vector<GlobalBuffer> buffers = states.live_rows;
+  buffers.push_back(input("partial_lse", states.lse.bytes().data(), states.lse.bytes().size()));
+  buffers.push_back(output("out", outputs.out.bytes().data(), outputs.out.bytes().size()));
+  buffers.push_back(output("lse", outputs.lse.bytes().data(), outputs.lse.bytes().size()));
+  const emulator::Result result = emulator::launch<MergeStatesKernel>(
+      emulator::shape_of<MergeStatesKernel>("merge_states", {1}), make_params(call),
+      std::move(buffers));
+  EXPECT_TRUE(result.is_clean());
+  // Two LSEs in three passes; a lane: 16 bytes of each part, 16 of the output; one LSE.
+  EXPECT_EQ(result.statistics.accesses, 2U * 3 + 32 * 2 + 32 + 1);
+}
+
 TEST(MergeStatesKernel, chunks_are_as_wide_as_pointers_strides_and_dims_allow) {
   const auto chunk = [](int64_t dim, int64_t gap, int64_t guard) {
     const Case c{.dim = dim, .partial = DType::kBF16, .gap = gap, .guard = guard};
