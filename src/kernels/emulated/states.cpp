@@ -6,11 +6,10 @@
 
 #include "arch/emu/runtime/launch.hpp"
 #include "core/element.hpp"
-#include "cpu/append_kv.hpp"
-#include "cpu/merge_states.hpp"
 #include "kernels/append_kv/append_kv.hpp"
 #include "kernels/guarded_tensor.hpp"
 #include "kernels/merge_states/merge_states.hpp"
+#include "pagoda/attention.hpp"
 
 namespace pagoda::emulated {
 
@@ -79,11 +78,12 @@ Outcome run_append_kv(const Options& options) {
                 .v_cache = v_expected.view(),
                 .layout = PageLayout::kHND,
                 .kv_scales = {.v = 0.02F, .k_per_head = scales}};
-  cpu::append_kv(call, serial_executor());
+  Outcome outcome;
+  outcome.check("status", 0,
+                static_cast<int>(pagoda::append_kv(call, {.backend = "reference"}).code()), 0);
   call.k_cache = k.view();
   call.v_cache = v.view();
   const kernels::AppendKVParams params = kernels::make_params(call);
-  Outcome outcome;
   outcome.result = launch<kernels::AppendKVKernel>(
       shape_of<kernels::AppendKVKernel>("states/append_kv", kernels::grid_of(params)), params,
       {input_of("k_new", k_new), input_of("v_new", v_new),
@@ -120,11 +120,12 @@ Outcome run_merge_states(const Options& options) {
                    .partial_lse = lse,
                    .out = out_expected.view(),
                    .lse = merged_expected.view()};
-  cpu::merge_states(call, serial_executor());
+  Outcome outcome;
+  outcome.check("status", 0,
+                static_cast<int>(pagoda::merge_states(call, {.backend = "reference"}).code()), 0);
   call.out = out.view();
   call.lse = merged.view();
   const kernels::MergeStatesParams params = kernels::make_params(call);
-  Outcome outcome;
   outcome.result = launch<kernels::MergeStatesKernel>(
       shape_of<kernels::MergeStatesKernel>("states/merge_states", kernels::grid_of(params)), params,
       {input_of("partial_out", parts), input_of("partial_lse", lses), output_of("out", out),

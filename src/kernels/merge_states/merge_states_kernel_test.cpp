@@ -10,9 +10,9 @@
 
 #include "arch/emu/runtime/launch.hpp"
 #include "core/element.hpp"
-#include "cpu/merge_states.hpp"
 #include "kernels/guarded_tensor.hpp"
 #include "kernels/merge_states/merge_states.hpp"
+#include "pagoda/attention.hpp"
 
 namespace pagoda::kernels {
 namespace {
@@ -87,7 +87,8 @@ void expect_the_cpu_s_bits(const Case& c, States& states, uint32_t seed,
   MergeStates call{.partial_out = states.out.view(), .partial_lse = states.lse_view()};
   Outputs expected(c);
   expected.attach(call, c.has_lse);
-  cpu::merge_states(call, serial_executor());
+  const Status status = pagoda::merge_states(call, {.backend = "reference"});
+  ASSERT_TRUE(status) << status.message();
   for (const emulator::Mode mode : emulator::kModes) {
     Outputs outputs(c);
     outputs.attach(call, c.has_lse);
@@ -179,7 +180,7 @@ TEST(MergeStatesKernel, bad_lses_show_as_on_the_cpu_and_in_their_row_alone) {
       MergeStates call{.partial_out = states.out.view(), .partial_lse = lse};
       Outputs expected(c), outputs(c);
       expected.attach(call, true);
-      cpu::merge_states(call, serial_executor());
+      ASSERT_TRUE(pagoda::merge_states(call, {.backend = "reference"}));
       outputs.attach(call, true);
       const MergeStatesParams params = make_params(call);
       std::vector<GlobalBuffer> buffers = states.live_rows;
