@@ -157,7 +157,7 @@ TEST(MergeStatesKernel, rows_whose_parts_saw_no_key_give_zero_and_minus_infinity
   States states(c, 5, 1);
   ASSERT_TRUE(states.live_rows.empty());
   MergeStates call{.partial_out = states.out.view(), .partial_lse = states.lse_view()};
-  std::vector<float> out(2 * 2 * 24, NAN), lse(4, NAN);
+  std::vector<float> out(size_t{4} * 24, NAN), lse(4, NAN);
   call.out = Tensor::contiguous(out.data(), DType::kF32, {2, 2, 24});
   call.lse = Tensor::contiguous(lse.data(), DType::kF32, {2, 2});
   const MergeStatesParams params = make_params(call);
@@ -192,7 +192,7 @@ TEST(MergeStatesKernel, bad_lses_show_as_on_the_cpu_and_in_their_row_alone) {
                       params, std::move(buffers))
                       .is_clean());
       const Tensor out = outputs.out.view(), want = expected.out.view();
-      for (int64_t i = 0; i < 4 * 8; ++i) {
+      for (int64_t i = 0; i < int64_t{4} * 8; ++i) {
         const bool is_bad = i / 8 == 1;  // token 0, head 1
         const float got = core::load_element(out.data, DType::kF32, i);
         EXPECT_EQ(std::isnan(got), is_bad) << i;
