@@ -74,8 +74,8 @@ namespace pagoda::core {
   const auto sign = static_cast<uint8_t>((bits >> 24) & 0x80U);
   const uint32_t magnitude = bits & 0x7fffffffU;
   if (magnitude > 0x7f800000U) return sign | 0x7fU;
-  if (magnitude >= 0x43e00000U) return sign | 0x7eU;                 // 448 and above
-  if (magnitude < 0x3c800000U) {                                     // below 2^-6: steps of 2^-9
+  if (magnitude >= 0x43e00000U) return sign | 0x7eU;          // 448 and above
+  if (magnitude < 0x3c800000U) {                              // below 2^-6: steps of 2^-9
     const float scaled = bits_to_float(magnitude) + 0x1p14F;  // ulp of 2^14 is 2^-9
     return static_cast<uint8_t>(sign | (float_to_bits(scaled) - 0x46800000U));
   }
