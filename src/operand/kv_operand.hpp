@@ -48,12 +48,16 @@ struct PagedRows {
   const int32_t* pages = nullptr;          // page ids
   const int32_t* first_page_of = nullptr;  // [batch + 1]
   int32_t table_stride = 0;
-  const int32_t* lengths = nullptr;  // [batch] keys
+  const int32_t* lengths = nullptr;        // [batch] keys; CSR: of the last page, where there is one
   int32_t page_size = 1;
   uint32_t row_stride = 1;  // physical rows from one page to the next
 
   PAGODA_DEVICE uint32_t num_keys(int32_t batch) const {
-    return static_cast<uint32_t>(arch::load_read_only(lengths + batch));
+    const int32_t length = arch::load_read_only(lengths + batch);
+    if (first_page_of == nullptr) return static_cast<uint32_t>(length);
+    const int32_t num_pages = arch::load_read_only(first_page_of + batch + 1) -
+                              arch::load_read_only(first_page_of + batch);
+    return num_pages == 0 ? 0 : static_cast<uint32_t>((num_pages - 1) * page_size + length);
   }
   PAGODA_DEVICE const int32_t* pages_of(int32_t batch) const {
     return pages + (first_page_of != nullptr

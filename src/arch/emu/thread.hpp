@@ -1,16 +1,30 @@
-// Indices of the executing thread in the emulator.
+// Indices of the executing thread in the emulator. warp_idx and warpgroup_idx are shuffles on the GPU:
+// here, too, all lanes of the warp must come.
 #pragma once
 
 #include "arch/emu/runtime/machine.hpp"
 #include "arch/types.hpp"
+#include "arch/where.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {
 
 inline int thread_idx() { return emulator::Machine::current_thread().index; }
 inline int lane_idx() { return thread_idx() % 32; }
-inline int warp_idx() { return thread_idx() / 32; }
-inline int warpgroup_idx() { return thread_idx() / 128; }
+namespace detail {
+inline void meet_warp(const char* primitive, const Where& where) {
+  emulator::Machine::current().collective_warp(~0U, primitive, where, nullptr,
+                                               [](emulator::Rendezvous&) {});
+}
+}  // namespace detail
+inline int warp_idx(Where where = Where::current()) {
+  detail::meet_warp("warp_idx", where);
+  return thread_idx() / 32;
+}
+inline int warpgroup_idx(Where where = Where::current()) {
+  detail::meet_warp("warpgroup_idx", where);
+  return thread_idx() / 128;
+}
 inline int block_dim() { return emulator::Machine::current().shape().threads; }
 inline Dim3 block_idx() { return emulator::Machine::current_thread().cta->block_idx; }
 inline Dim3 grid_dim() { return emulator::Machine::current().shape().grid; }

@@ -24,10 +24,17 @@ PAGODA_HOST_DEVICE constexpr bool runs_on(int arch) {
   return true;
 }
 
-// One CTA per multiprocessor: without it ptxas does not know the registers at entry, and ignores
+// CTAs of a multiprocessor; one unless the kernel says more.
+template <class Kernel>
+constexpr int ctas_per_sm() {
+  if constexpr (requires { Kernel::kCtasPerSm; }) return Kernel::kCtasPerSm;
+  return 1;
+}
+
+// With the number of CTAs: without it ptxas does not know the registers at entry, and ignores
 // setmaxnreg.
 template <class Kernel>
-__global__ void __launch_bounds__(Kernel::kThreads, 1)
+__global__ void __launch_bounds__(Kernel::kThreads, ctas_per_sm<Kernel>())
     kernel_entry(const __grid_constant__ typename Kernel::Params params) {
   if constexpr (runs_on<Kernel>(kTargetArch)) Kernel::run(params);
 }

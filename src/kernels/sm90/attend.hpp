@@ -1,0 +1,196 @@
+// The consumer's main loop: S = Q K', softmax, O += P V over the key tiles of one piece of work, from
+// the last to the first. The products of the next scores and of the last probabilities are in flight
+// together while neither is needed:
+//
+//   S = Q K(n)                                  softmax(S)   P
+//   for tile n - 1 .. 0:   S = Q K(i)   O += P V(i + 1)   softmax(S)  while P V runs   P
+//   O += P V(0)
+#pragma once
+
+#include <cstdint>
+
+#include "arch/named_barrier.hpp"
+#include "arch/warp.hpp"
+#include "arch/wgmma.hpp"
+#include "kernels/sm90/softmax.hpp"
+#include "kernels/sm90/storage.hpp"
+
+namespace pagoda::sm90 {
+
+// Named barriers; 0 is syncthreads. Each pair of consumers has its turns (README.md).
+inline constexpr int kTurnBarrier = 1;       // + warpgroup: its turn to issue products
+inline constexpr int kWarpgroupBarrier = 4;  // + warpgroup: its own threads
+
+// All threads of one consumer.
+PAGODA_DEVICE void sync_warpgroup(int warpgroup, arch::Where where = arch::Where::current()) {
+  arch::named_barrier_sync(kWarpgroupBarrier + warpgroup, kWarpgroup, where);
+}
+
+template <class Config>
+class Attend {
+ public:
+  using Ops = Operands<Config>;
+  using T = typename Config::T;
+  static constexpr TileConfig tile = Config::tile;
+  static constexpr int BN = tile.BN;
+
+  // `warpgroup`: of the consumers.
+  PAGODA_DEVICE Attend(const AttentionParams& params, Storage<Config>& storage, int warpgroup)
+      : params_(params),
+        storage_(storage),
+        warpgroup_(warpgroup),
+        k_(Ops::KRing::consumer(storage.k_ring)),
+        v_(Ops::VRing::consumer(storage.v_ring)),
+        q_descriptor_(describe_at(Ops::q_tile, storage.q.at(warpgroup * Ops::q_elements).address())),
+        k_descriptor_(describe_at(Ops::KProducer::tile_layout, storage.k.data().address())),
+        v_descriptor_(describe_at(Ops::VProducer::tile_layout, storage.v.data().address())) {}
+
+  // Adds the keys of `work` to `rows` and `o`; work.walk has at least one tile. Q is in place.
+  PAGODA_DEVICE void run(const Work& work, Row (&rows)[2], float (&o)[tile.depth_vo / 2]) {
+    float s[BN / 2];
+    uint32_t p[BN / 16][4];
+    float factors[2];
+    const mask::TileWalk& walk = work.walk;
+
+    k_.consumer_wait();  // the load warp's K has landed
+    take_turn();
+    issue_scores(s);
+    arch::wgmma_wait_group<0>();
+    arch::wgmma_pin(s);
+    pass_turn();
+    release(k_);
+    int32_t i = walk.num_tiles - 1;
+    make_probabilities<true>(work, walk.column(i), s, rows, factors);
+    pack<T, BN>(s, p);
+
+    bool has_output = false;
+    for (; i > walk.unmasked_end; --i) {
+      step<true>(work, walk.column(i - 1), s, p, rows, factors, o, has_output);
+    }
+    for (; i > walk.unmasked_begin; --i) {
+      step<false>(work, walk.column(i - 1), s, p, rows, factors, o, has_output);
+    }
+    for (; i > 0; --i) {
+      step<true>(work, walk.column(i - 1), s, p, rows, factors, o, has_output);
+    }
+
+    v_.consumer_wait();
+    issue_output(o, p, has_output);
+    arch::wgmma_wait_group<0>();
+    arch::wgmma_pin(o);
+    release(v_);
+  }
+
+ private:
+  static PAGODA_DEVICE arch::SmemDescriptor describe_at(arch::OperandTile operand, uint32_t address) {
+    operand.start_bytes = address;
+    return arch::encode(arch::describe(operand), arch::DescriptorFormat::kSm90);
+  }
+
+  // The scores of the next tile, while the probabilities of the last one meet their V.
+  template <bool is_masked>
+  PAGODA_DEVICE void step(const Work& work, int32_t column, float (&s)[BN / 2], uint32_t (&p)[BN / 16][4],
+                          Row (&rows)[2], float (&factors)[2], float (&o)[tile.depth_vo / 2],
+                          bool& has_output) {
+    k_.consumer_wait();  // the load warps' K and V have landed
+    take_turn();
+    issue_scores(s);
+    v_.consumer_wait();
+    issue_output(o, p, has_output);
+    pass_turn();
+    has_output = true;
+    arch::wgmma_wait_group<1>();
+    arch::wgmma_pin(s);
+    release(k_);
+    const bool rescales = make_probabilities<is_masked>(work, column, s, rows, factors);
+    arch::wgmma_wait_group<0>();
+    arch::wgmma_pin(o);
+    release(v_);
+    if (rescales) {
+      PAGODA_UNROLL
+      for (int i = 0; i < tile.depth_vo / 2; ++i) o[i] *= factors[i / 2 % 2];
+    }
+    pack<T, BN>(s, p);
+  }
+
+  PAGODA_DEVICE void issue_scores(float (&s)[BN / 2]) {
+    const arch::SmemDescriptor keys =
+        arch::advance(k_descriptor_, k_.state.index * (Ops::k_elements * sizeof(T)));
+    constexpr arch::OperandTile q_tile = Ops::q_tile, k_tile = Ops::KProducer::tile_layout;
+    arch::wgmma_fence();
+    PAGODA_UNROLL
+    for (int k = 0; k < tile.depth_qk / 16; ++k) {
+      arch::Wgmma<T, BN>::ss(s, arch::advance(q_descriptor_, tile_offset(q_tile, 0, 16 * k)),
+                             arch::advance(keys, tile_offset(k_tile, 0, 16 * k)), k > 0);
+    }
+    arch::wgmma_commit_group();
+  }
+
+  PAGODA_DEVICE void issue_output(float (&o)[tile.depth_vo / 2], uint32_t (&p)[BN / 16][4],
+                                  bool accumulates) {
+    const arch::SmemDescriptor values =
+        arch::advance(v_descriptor_, v_.state.index * (Ops::v_elements * sizeof(T)));
+    constexpr arch::OperandTile v_tile = Ops::VProducer::tile_layout;
+    PAGODA_UNROLL
+    for (int k = 0; k < BN / 16; ++k) arch::wgmma_pin(p[k]);
+    arch::wgmma_fence();
+    PAGODA_UNROLL
+    for (int k = 0; k < BN / 16; ++k) {
+      arch::Wgmma<T, tile.depth_vo, arch::Major::kK, arch::Major::kMN>::rs(
+          o, p[k], arch::advance(values, tile_offset(v_tile, 0, 16 * k)), accumulates || k > 0);
+    }
+    arch::wgmma_commit_group();
+  }
+
+  template <bool is_masked>
+  PAGODA_DEVICE bool make_probabilities(const Work& work, int32_t column, float (&s)[BN / 2],
+                                        Row (&rows)[2], float (&factors)[2]) {
+    constexpr bool is_general = tile.scores == ScoreClass::kGeneral;
+    if constexpr (is_general) score<Config>(params_, work, rows, column, s);
+    if constexpr (is_masked) hide<Config>(params_, work, rows, column, s);
+    return soften<BN>(s, rows, is_general ? 1.0F : params_.score_map.scale_log2, factors);
+  }
+
+  // One arrival a warp: its part of the product has read the stage.
+  template <class Ring>
+  PAGODA_DEVICE void release(Ring& ring) {
+    ring.consumer_release(arch::elect_one());
+  }
+
+  static constexpr bool has_turns = tile.has_turns && tile.num_consumers > 1;
+
+  // Consumers issue their products in turns, so that the softmax of one runs under the products of
+  // the others.
+  PAGODA_DEVICE void take_turn() {
+    if constexpr (has_turns) arch::named_barrier_sync(kTurnBarrier + warpgroup_, 2 * kWarpgroup);
+  }
+  PAGODA_DEVICE void pass_turn() {
+    if constexpr (has_turns) {
+      const int next = warpgroup_ + 1 == tile.num_consumers ? 0 : warpgroup_ + 1;
+      arch::named_barrier_arrive(kTurnBarrier + next, 2 * kWarpgroup);
+    }
+  }
+
+ public:
+  // The first turn is consumer 0's; after the last one it takes back what the last consumer passed.
+  PAGODA_DEVICE void begin_turns() {
+    if constexpr (has_turns) {
+      if (warpgroup_ == tile.num_consumers - 1) pass_turn();
+    }
+  }
+  PAGODA_DEVICE void end_turns() {
+    if constexpr (has_turns) {
+      if (warpgroup_ == 0) take_turn();
+    }
+  }
+
+ private:
+  const AttentionParams& params_;
+  Storage<Config>& storage_;
+  int warpgroup_;
+  typename Ops::KRing k_;
+  typename Ops::VRing v_;
+  arch::SmemDescriptor q_descriptor_, k_descriptor_, v_descriptor_;
+};
+
+}  // namespace pagoda::sm90

@@ -1,0 +1,58 @@
+// What is compiled into an instance of the Hopper kernel, and nothing else: element type, tile,
+// stages, registers, and the two classes (how query heads become rows, what happens to scores).
+#pragma once
+
+#include "arch/swizzle.hpp"
+#include "arch/types.hpp"
+#include "core/target.hpp"
+#include "pipeline/kv_tiling.hpp"
+
+namespace pagoda::sm90 {
+
+inline constexpr int kWarpgroup = 128;  // threads
+inline constexpr int kRows = 64;        // query rows of a consumer warpgroup: M of wgmma
+
+// How tiles of query rows are made and handed out.
+enum class RowKind : uint8_t {
+  // Prefill: a tile is num_consumers * 64 tokens of one query head; Q by TMA; tiles by TileGrid.
+  kTokens,
+  // Decode: a row is a (token, query head of the KV head's group) pair; Q by the consumer; every CTA
+  // takes an equal share of all key tiles (schedule/key_shares.hpp).
+  kPacked,
+};
+
+enum class ScoreClass : uint8_t {
+  kPlain,    // an interval mask, scores linear in the product
+  kGeneral,  // any mask expression, biases, soft cap, ALiBi
+};
+
+struct TileConfig {
+  int depth_qk = 128;  // padded head dims: multiples of the swizzle's width
+  int depth_vo = 128;
+  int BN = 128;  // keys of a tile
+  int num_consumers = 2;
+  int k_stages = 2;
+  int v_stages = 2;
+  arch::Swizzle swizzle = arch::Swizzle::k128B;
+  RowKind rows = RowKind::kTokens;
+  ScoreClass scores = ScoreClass::kPlain;
+  bool has_turns = true;  // consumer warpgroups issue their products in turns (ping-pong)
+  int ctas_per_sm = 1;
+  int producer_registers = 40;
+  int consumer_registers = 232;
+
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int threads() const {
+    return (num_consumers + 1) * kWarpgroup;
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int tile_rows() const { return num_consumers * kRows; }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr KVTiling k_tiling() const {
+    return {.BN = BN, .BK0 = depth_qk, .BK1 = BN, .padded_depth = depth_qk,
+            .num_kv_stages = k_stages, .swizzle = swizzle};
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr KVTiling v_tiling() const {
+    return {.BN = BN, .BK0 = depth_vo, .BK1 = BN, .padded_depth = depth_vo,
+            .num_kv_stages = v_stages, .swizzle = swizzle};
+  }
+};
+
+}  // namespace pagoda::sm90

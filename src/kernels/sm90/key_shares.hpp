@@ -1,0 +1,84 @@
+// Key shares: the key tiles of a whole batch cut into equal parts, one a CTA, from lengths that lie on
+// the device. No launch and no memory besides: every CTA adds up the batch for itself.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/memory.hpp"
+#include "arch/named_barrier.hpp"
+#include "arch/thread.hpp"
+#include "arch/warp.hpp"
+#include "core/target.hpp"
+#include "kernels/sm90/work.hpp"
+
+namespace pagoda::sm90 {
+
+struct ShareStorage {
+  arch::SharedArray<int32_t, 16> warp_sums;
+  arch::SharedArray<int32_t, 2> start;  // sequence, its first tile
+};
+
+// Sum of `value` over the threads of the CTA before this one, and over all. Every thread calls.
+template <int threads>
+PAGODA_DEVICE int32_t sum_before(int32_t value, int32_t& total, ShareStorage& storage) {
+  constexpr int warps = threads / 32;
+  const int lane = arch::lane_idx(), warp = arch::warp_idx();
+  int32_t inclusive = value;
+  PAGODA_UNROLL
+  for (int step = 1; step < 32; step *= 2) {
+    const int32_t below = arch::shuffle_up(inclusive, step);
+    if (lane >= step) inclusive += below;
+  }
+  arch::syncthreads();  // the sums of the round before are read
+  if (lane == 31) arch::store(storage.warp_sums.at(warp), inclusive);
+  arch::syncthreads();
+  int32_t before = 0;
+  total = 0;
+  PAGODA_UNROLL
+  for (int w = 0; w < warps; ++w) {
+    const int32_t sum = arch::load(storage.warp_sums.at(w));
+    if (w < warp) before += sum;
+    total += sum;
+  }
+  return before + inclusive - value;
+}
+
+// Every thread calls; all get the same.
+template <class Config>
+PAGODA_DEVICE ShareStart find_share(const AttentionParams& params, ShareStorage& storage) {
+  constexpr int threads = Config::tile.threads();
+  const int32_t batch = params.sequences.batch;
+  const int thread = arch::thread_idx();
+  const auto tiles_of = [&params, batch](int32_t b) {
+    return b < batch ? sequence_tiles<Config>(params, b).tiles() : 0;
+  };
+  const int32_t first_tiles = tiles_of(thread);  // of the first round; kept
+  int32_t total = 0;
+  for (int32_t round = 0; round < batch; round += threads) {
+    int32_t sum = 0;
+    sum_before<threads>(round == 0 ? first_tiles : tiles_of(round + thread), sum, storage);
+    total += sum;
+  }
+  const int32_t ctas = arch::grid_dim().x;
+  int32_t share = (total - 1) / ctas + 1;
+  if (share < params.min_share_tiles) share = params.min_share_tiles;
+  const int32_t begin = arch::block_idx().x * share;
+  const int32_t end = begin < total - share ? begin + share : total;
+
+  int32_t done = 0;
+  for (int32_t round = 0; round < batch; round += threads) {
+    const int32_t tiles = round == 0 ? first_tiles : tiles_of(round + thread);
+    int32_t sum = 0;
+    const int32_t before = done + sum_before<threads>(tiles, sum, storage);
+    if (before <= begin && begin < before + tiles) {
+      arch::store(storage.start.at(0), round + thread);
+      arch::store(storage.start.at(1), before);
+    }
+    done += sum;
+  }
+  arch::syncthreads();
+  if (begin >= total) return {0, 0, share, 0, 0};
+  return {begin, end, share, arch::load(storage.start.at(0)), arch::load(storage.start.at(1))};
+}
+
+}  // namespace pagoda::sm90

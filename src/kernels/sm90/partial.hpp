@@ -1,0 +1,185 @@
+// Split rows: a piece leaves its partial result in a slot of the workspace; the warpgroup that arrives
+// last at the unit's counter merges all pieces in their order, so that the bits do not depend on
+// timing, and leaves the counter at zero for the next launch.
+//
+//   partial_out    [slots][num_consumers][64][depth_vo] fp32, relative to the pivot
+//   partial_stats  [slots][num_consumers][64][4]        fp32: pivot, sum, maximum, unused
+//   counters       [slots][num_consumers]               at the unit's first slot
+#pragma once
+
+#include <cstdint>
+
+#include "arch/memory.hpp"
+#include "kernels/sm90/store.hpp"
+
+namespace pagoda::sm90 {
+
+struct alignas(8) FloatPair {
+  float low, high;
+};
+
+template <class Config>
+class Partial {
+ public:
+  using Ops = Operands<Config>;
+  using T = typename Config::T;
+  static constexpr TileConfig tile = Config::tile;
+  static constexpr int kStats = 4;
+
+  PAGODA_DEVICE Partial(const AttentionParams& params, Storage<Config>& storage, int warpgroup)
+      : params_(params), storage_(storage), warpgroup_(warpgroup) {}
+
+  // All threads of the warpgroup.
+  PAGODA_DEVICE void run(const Work& work, const Row (&rows)[2], const float (&o)[tile.depth_vo / 2]) {
+    leave(work, rows, o);
+    if (!arrives_last(work)) return;
+    arch::thread_fence();  // the pieces of the earlier arrivals are seen
+    for (int r = arch::warp_idx() % 4; r < kRows; r += 4) merge_row(work, r);
+  }
+
+ private:
+  [[nodiscard]] PAGODA_DEVICE int64_t block(int32_t slot) const {
+    return int64_t{slot} * tile.num_consumers + warpgroup_;
+  }
+  [[nodiscard]] PAGODA_DEVICE float* out_row(int32_t slot, int row) const {
+    return params_.partial_out + (block(slot) * kRows + row) * tile.depth_vo;
+  }
+  [[nodiscard]] PAGODA_DEVICE float* stats_row(int32_t slot, int row) const {
+    return params_.partial_stats + (block(slot) * kRows + row) * kStats;
+  }
+
+  PAGODA_DEVICE void leave(const Work& work, const Row (&rows)[2],
+                           const float (&o)[tile.depth_vo / 2]) {
+    const int lane = arch::lane_idx();
+    const int first = 16 * (arch::warp_idx() % 4) + lane / 4;
+    const int32_t slot = work.slot(work.piece);
+    PAGODA_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      if (!rows[r].is_valid) continue;
+      const int row = first + 8 * r;
+      float* const to = out_row(slot, row) + 2 * (lane % 4);
+      PAGODA_UNROLL
+      for (int j = 0; j < tile.depth_vo / 8; ++j) {
+        store_float2(to + 8 * j, o[4 * j + 2 * r], o[4 * j + 2 * r + 1]);
+      }
+      if (lane % 4 != 0) continue;
+      const softmax::Sums sums = rows[r].sums;
+      float* const stats = stats_row(slot, row);
+      store_float2(stats, sums.pivot, sums.sum);
+      store_float2(stats + 2, rows[r].online.max(), 0);
+    }
+  }
+
+  static PAGODA_DEVICE void store_float2(float* to, float a, float b) {
+    arch::store(reinterpret_cast<FloatPair*>(to), FloatPair{a, b});
+  }
+
+  PAGODA_DEVICE bool arrives_last(const Work& work) {
+    arch::thread_fence();  // this thread's part of the piece, before the arrival
+    sync_warpgroup(warpgroup_);
+    if (arch::thread_idx() % kWarpgroup == 0) {
+      uint32_t* const counter = params_.counters + block(work.first_slot);
+      const uint32_t earlier =
+          arch::atomic_add<arch::Order::kAcqRel, arch::Scope::kGpu>(counter, 1U);
+      const bool is_last = earlier + 1 == static_cast<uint32_t>(work.num_pieces);
+      if (is_last) arch::store(counter, 0U);
+      arch::store(storage_.arrivals.at(warpgroup_), is_last ? 1U : 0U);
+    }
+    sync_warpgroup(warpgroup_);
+    return arch::load(storage_.arrivals.at(warpgroup_)) != 0;
+  }
+
+  // A warp: each lane a piece for the sums, then a share of the columns.
+  PAGODA_DEVICE void merge_row(const Work& work, int row) {
+    const Row where = make_row<Config>(params_, work, warpgroup_ * kRows + row);
+    if (!where.is_written) return;
+    constexpr int pairs = (tile.depth_vo + 63) / 64;  // of a lane
+    const int lane = arch::lane_idx();
+    float o[pairs][2] = {};
+    softmax::Sums sums;
+    float max = softmax::kMinusInfinity;
+    const int32_t num_pieces = where.is_valid ? work.num_pieces : 0;
+    for (int32_t round = 0; round < num_pieces; round += 32) {
+      softmax::Sums mine;
+      if (round + lane < num_pieces) {
+        const float* const stats = stats_row(work.slot(round + lane), row);
+        mine = softmax::Sums{arch::load(stats), arch::load(stats + 1)};
+        const float piece_max = arch::load(stats + 2);
+        max = piece_max > max ? piece_max : max;
+      }
+      const float pivot = max_of_warp(mine.has_keys() ? mine.pivot : softmax::kMinusInfinity);
+      const float weight = mine.has_keys() ? ::exp2f(mine.pivot - pivot) : 0.0F;
+      const float sum = sum_of_warp(mine.has_keys() ? mine.sum * weight : 0.0F);
+      const softmax::Merged merged = softmax::merge(sums, softmax::Sums{pivot, sum});
+      sums = merged.sums;
+      scale(o, merged.a);
+      const int32_t left = num_pieces - round;
+      for (int32_t i = 0; i < (left < 32 ? left : 32); ++i) {
+        const float factor = arch::shuffle(weight, i) * merged.b;
+        if (factor != 0) add_piece(o, out_row(work.slot(round + i), row), factor);
+      }
+    }
+    finish(work, where, sums, max_of_warp(max), o);
+  }
+
+  template <int pairs>
+  static PAGODA_DEVICE void scale(float (&o)[pairs][2], float factor) {
+    PAGODA_UNROLL
+    for (int i = 0; i < pairs; ++i) {
+      o[i][0] *= factor;
+      o[i][1] *= factor;
+    }
+  }
+
+  template <int pairs>
+  static PAGODA_DEVICE void add_piece(float (&o)[pairs][2], const float* from, float factor) {
+    PAGODA_UNROLL
+    for (int i = 0; i < pairs; ++i) {
+      const int column = 64 * i + 2 * arch::lane_idx();
+      if (column >= tile.depth_vo) continue;
+      const auto pair = arch::load(reinterpret_cast<const FloatPair*>(from + column));
+      o[i][0] += factor * pair.low;
+      o[i][1] += factor * pair.high;
+    }
+  }
+
+  template <int pairs>
+  PAGODA_DEVICE void finish(const Work& work, const Row& where, softmax::Sums sums, float max,
+                            const float (&o)[pairs][2]) {
+    const RowResult result =
+        end_row(params_, work.kv_head, where.q_head, where.is_valid, sums, max);
+    const int lane = arch::lane_idx();
+    if (lane == 0) store_statistics(params_, work, where.token, where.q_head, result);
+    T* const to = static_cast<T*>(params_.out_data) +
+                  params_.out_rows.offset(work.sequence, work.memory_row + where.token, where.q_head);
+    const bool is_aligned = reinterpret_cast<uintptr_t>(to) % 4 == 0;
+    const float factor = result.end.o_factor;
+    PAGODA_UNROLL
+    for (int i = 0; i < pairs; ++i) {
+      const int32_t column = 64 * i + 2 * lane;
+      if (column >= params_.dim_vo) continue;
+      const uint32_t pair = factor == 0 ? 0 : pack_pair<T>(o[i][0] * factor, o[i][1] * factor);
+      store_pair(to, column, pair, is_aligned);
+    }
+  }
+
+  static PAGODA_DEVICE float max_of_warp(float value) {
+    PAGODA_UNROLL
+    for (int step = 16; step > 0; step /= 2) {
+      const float other = arch::shuffle_xor(value, step);
+      value = other > value ? other : value;
+    }
+    return value;
+  }
+  static PAGODA_DEVICE float sum_of_warp(float value) {
+    PAGODA_UNROLL
+    for (int step = 16; step > 0; step /= 2) value += arch::shuffle_xor(value, step);
+    return value;
+  }
+
+  const AttentionParams& params_;
+  Storage<Config>& storage_;
+  int warpgroup_;
+};
+
+}  // namespace pagoda::sm90

@@ -1,0 +1,59 @@
+// The shared memory of an instance: every buffer and every barrier, on one page. Who signals and who
+// waits: README.md.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/mbarrier.hpp"
+#include "arch/memory.hpp"
+#include "kernels/sm90/config.hpp"
+#include "kernels/sm90/key_shares.hpp"
+#include "pipeline/staged_pipeline.hpp"
+#include "pipeline/tma_producer_pipeline.hpp"
+
+namespace pagoda::sm90 {
+
+template <class Config>
+struct Operands {
+  using T = typename Config::T;
+  static constexpr TileConfig tile = Config::tile;
+  struct KConfig {
+    static constexpr KVTiling kv = tile.k_tiling();
+  };
+  struct VConfig {
+    static constexpr KVTiling kv = tile.v_tiling();
+  };
+  using KProducer = TMAProducerPipeline<T, KConfig, true>;
+  using VProducer = TMAProducerPipeline<T, VConfig, false>;
+  using KRing = typename KProducer::Pipeline;
+  using VRing = typename VProducer::Pipeline;
+
+  // One warpgroup's rows of Q, and of O in the same place when the rows are done.
+  static constexpr arch::OperandTile q_tile =
+      tile_layout_k_major(sizeof(T), kRows, tile.depth_qk, tile.swizzle);
+  static constexpr int q_elements = kRows * tile.depth_qk;
+  static constexpr int k_elements = tile.BN * tile.depth_qk;
+  static constexpr int v_elements = tile.BN * tile.depth_vo;
+  static constexpr int chunk = static_cast<int>(swizzle_width_bytes(tile.swizzle) / sizeof(T));
+  // Arrivals that release a stage: one of every consumer warp.
+  static constexpr uint32_t releases = tile.num_consumers * 4;
+};
+
+template <class Config>
+struct Storage {
+  using Ops = Operands<Config>;
+  using T = typename Ops::T;
+  static constexpr TileConfig tile = Config::tile;
+
+  arch::SharedArray<T, tile.num_consumers * Ops::q_elements, 1024> q;
+  arch::SharedArray<T, tile.k_stages * Ops::k_elements, 1024> k;
+  arch::SharedArray<T, tile.v_stages * Ops::v_elements, 1024> v;
+  arch::MBarrier k_ring[Ops::KRing::num_mbars];
+  arch::MBarrier v_ring[Ops::VRing::num_mbars];
+  arch::MBarrier q_ring[tile.num_consumers][2];  // full, empty; rows of tokens only
+  arch::MBarrier v_tail;                         // V of a tile that ends inside: before its tail is zeroed
+  arch::SharedArray<uint32_t, tile.num_consumers> arrivals;  // at a split unit, seen by a warpgroup
+  ShareStorage share;
+};
+
+}  // namespace pagoda::sm90

@@ -1,0 +1,172 @@
+// The end of a tile of rows: O normalised and written as T, LSE and row maximum. Full tiles of tokens
+// go through shared memory and TMA, everything else from registers.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+
+#include "arch/fence.hpp"
+#include "arch/ldmatrix.hpp"
+#include "arch/named_barrier.hpp"
+#include "arch/tma.hpp"
+#include "kernels/sm90/attend.hpp"
+
+namespace pagoda::sm90 {
+
+template <class T>
+PAGODA_DEVICE uint32_t pack_pair(float low, float high) {
+  if constexpr (std::same_as<T, arch::Half>) {
+    return arch::pack_f16(low, high);
+  } else {
+    return arch::pack_bf16(low, high);
+  }
+}
+
+// What a row ends with.
+struct RowResult {
+  softmax::RowEnd end{};
+  float row_max = softmax::kMinusInfinity;
+};
+
+PAGODA_DEVICE RowResult end_row(const AttentionParams& params, int32_t kv_head, int32_t q_head,
+                                bool is_valid, softmax::Sums sums, float max) {
+  RowResult result;
+  if (!is_valid) return result;  // rows past the sequence's valid ones: zeros, sink or not
+  const float sink =
+      params.sinks != nullptr ? arch::load_read_only(params.sinks + q_head) : softmax::kMinusInfinity;
+  result.end = softmax::finish(sums, sink, params.kv_scales.v_scale(kv_head));
+  result.row_max = softmax::finish_max(max, sink);
+  return result;
+}
+
+PAGODA_DEVICE void store_statistics(const AttentionParams& params, const Work& work, int32_t token,
+                                    int32_t q_head, const RowResult& result) {
+  const int64_t row = work.memory_row + token;
+  if (params.lse != nullptr) {
+    arch::store(params.lse + params.lse_rows.offset(work.sequence, row, q_head), result.end.lse);
+  }
+  if (params.row_max != nullptr) {
+    arch::store(params.row_max + params.row_max_rows.offset(work.sequence, row, q_head),
+                result.row_max);
+  }
+}
+
+// Two neighbouring elements of a row; `column` is even, both are there or none.
+template <class T>
+PAGODA_DEVICE void store_pair(T* row, int32_t column, uint32_t pair, bool is_aligned) {
+  if (is_aligned) {
+    arch::store(reinterpret_cast<uint32_t*>(row + column), pair);
+  } else {
+    auto* const elements = reinterpret_cast<uint16_t*>(row + column);
+    arch::store(elements, static_cast<uint16_t>(pair));
+    arch::store(elements + 1, static_cast<uint16_t>(pair >> 16U));
+  }
+}
+
+// All threads of a consumer warpgroup.
+template <class Config>
+class Store {
+ public:
+  using Ops = Operands<Config>;
+  using T = typename Config::T;
+  static constexpr TileConfig tile = Config::tile;
+
+  PAGODA_DEVICE Store(const AttentionParams& params, Storage<Config>& storage, int warpgroup)
+      : params_(params), storage_(storage), warpgroup_(warpgroup) {}
+
+  PAGODA_DEVICE void run(const Work& work, const Row (&rows)[2], const float (&o)[tile.depth_vo / 2]) {
+    float factors[2];
+    PAGODA_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      const RowResult result = end_row(params_, work.kv_head, rows[r].q_head, rows[r].is_valid,
+                                       rows[r].sums, rows[r].online.max());
+      factors[r] = result.end.o_factor;
+      if (rows[r].is_written && arch::lane_idx() % 4 == 0) {
+        store_statistics(params_, work, rows[r].token, rows[r].q_head, result);
+      }
+    }
+    if constexpr (tile.rows == RowKind::kTokens) {
+      if (params_.is_out_by_tma && work.num_tokens >= (warpgroup_ + 1) * kRows) {
+        by_tma(work, factors, o);
+        return;
+      }
+    }
+    from_registers(work, rows, factors, o);
+  }
+
+  // O is in place or on its way out of shared memory: Q may come.
+  PAGODA_DEVICE void free_q() {
+    arch::bulk_wait_group_read<0>();
+    sync_warpgroup(warpgroup_);
+    storage_.q_ring[warpgroup_][1].arrive_if(arch::thread_idx() % kWarpgroup == 0 ? 1 : 0);
+  }
+
+ private:
+  // 0 where nothing is to be read from O: it may hold anything then.
+  static PAGODA_DEVICE uint32_t scaled_pair(float low, float high, float factor) {
+    return factor == 0 ? 0 : pack_pair<T>(low * factor, high * factor);
+  }
+
+  PAGODA_DEVICE void from_registers(const Work& work, const Row (&rows)[2], const float (&factors)[2],
+                                    const float (&o)[tile.depth_vo / 2]) {
+    const int32_t first = 2 * (arch::lane_idx() % 4);
+    PAGODA_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      if (!rows[r].is_written) continue;
+      T* const row =
+          static_cast<T*>(params_.out_data) +
+          params_.out_rows.offset(work.sequence, work.memory_row + rows[r].token, rows[r].q_head);
+      const bool is_aligned = reinterpret_cast<uintptr_t>(row) % 4 == 0;
+      PAGODA_UNROLL
+      for (int j = 0; j < tile.depth_vo / 8; ++j) {
+        if (8 * j + first < params_.dim_vo) {
+          store_pair(row, 8 * j + first,
+                     scaled_pair(o[4 * j + 2 * r], o[4 * j + 2 * r + 1], factors[r]), is_aligned);
+        }
+      }
+    }
+  }
+
+  // 64 rows through the place of Q, whose last product is complete: panels of `chunk` columns.
+  PAGODA_DEVICE void by_tma(const Work& work, const float (&factors)[2],
+                            const float (&o)[tile.depth_vo / 2]) {
+    const auto staging = storage_.q.at(warpgroup_ * Ops::q_elements);
+    // The products of every warp have read Q.
+    sync_warpgroup(warpgroup_);
+    const int lane = arch::lane_idx(), warp = arch::warp_idx() % 4;
+    // stmatrix x4: 16 rows and 16 columns; lane i gives the address of row i % 8 of matrix i / 8.
+    const int row = 16 * warp + lane % 16;
+    PAGODA_UNROLL
+    for (int j = 0; j < tile.depth_vo / 8; j += 2) {
+      const int column = 8 * j + 8 * (lane / 16);
+      const uint32_t dense = static_cast<uint32_t>(
+          ((column / Ops::chunk * kRows + row) * Ops::chunk + column % Ops::chunk) * sizeof(T));
+      const uint32_t place = swizzle_address(staging.address() + dense, tile.swizzle);
+      uint32_t words[4];
+      PAGODA_UNROLL
+      for (int m = 0; m < 4; ++m) {
+        const int i = 4 * (j + m / 2) + 2 * (m % 2);
+        words[m] = scaled_pair(o[i], o[i + 1], factors[m % 2]);
+      }
+      arch::stmatrix<4>(staging + static_cast<int32_t>((place - staging.address()) / sizeof(T)), words);
+    }
+    arch::fence_proxy_async_shared();  // the staged rows, before TMA reads them
+    sync_warpgroup(warpgroup_);
+    const bool is_ragged = params_.sequences.cu_rows != nullptr;
+    const int32_t first = work.first_token + warpgroup_ * kRows + (is_ragged ? work.memory_row : 0);
+    const int32_t issues = arch::thread_idx() % kWarpgroup == 0 ? 1 : 0;
+    PAGODA_UNROLL
+    for (int column = 0; column < tile.depth_vo; column += Ops::chunk) {
+      arch::tma_store<4>(issues, params_.out,
+                         {{column, work.first_head, first, is_ragged ? 0 : work.sequence}},
+                         staging + column * kRows);
+    }
+    arch::bulk_commit_group();
+  }
+
+  const AttentionParams& params_;
+  Storage<Config>& storage_;
+  int warpgroup_;
+};
+
+}  // namespace pagoda::sm90
