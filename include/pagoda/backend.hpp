@@ -10,12 +10,13 @@
 namespace pagoda {
 
 struct BackendInfo {
-  std::string name;  // "cpu", "reference"
+  std::string name;  // "cpu", "reference", "cuda"
   bool is_available = false;
-  std::string description{};  // what it runs on here, or why it can't
+  std::string description{};             // what it runs on here, or why it can't
+  DeviceType memory = DeviceType::kCpu;  // where everything that a call points to must be
 };
 
-// Every back end compiled into this library.
+// Every back end that this library knows, those too that can't run here.
 [[nodiscard]] std::vector<BackendInfo> backends();
 
 struct KernelInfo {
@@ -27,7 +28,8 @@ struct KernelInfo {
 };
 
 // Every kernel that is considered for a call, in the order of preference, each with its verdict.
-// Fails only where the call itself, or the environment's PAGODA_ISA, is invalid.
+// Fails only where the call itself, or the environment's PAGODA_ISA, is invalid, or where the back
+// end can't run here at all.
 [[nodiscard]] Result<std::vector<KernelInfo>> explain(const Attention& attention,
                                                       const Options& options = {});
 

@@ -1,5 +1,6 @@
 // Tensor: a non-owning view of memory (pointer, element type, shape, strides, device).
-// Strides count elements, not bytes, and may be anything as long as the last one is 1.
+// Strides count elements, not bytes, and may be anything as long as the last one is 1. `device` says
+// where the memory is; it must be where the back end of the call reads (attention.hpp, Placement).
 #pragma once
 
 #include <array>

@@ -2,6 +2,7 @@
 // dense, ragged or paged, block table or CSR: below this line only strides and offsets differ.
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <span>
 #include <variant>
@@ -41,13 +42,24 @@ struct Problem {
   int32_t group = 0;  // num_q_heads / num_kv_heads
   int32_t head_dim_qk = 0;
   int32_t head_dim_vo = 0;
-  int32_t max_seqlen_q = 0;  // padded: the padded length; ragged: the longest sequence
+  int32_t max_seqlen_q =
+      0;                // padded: the padded length; ragged: the longest sequence, or its bound
+  int64_t total_q = 0;  // ragged: rows of Q
   bool is_ragged = false;
+
+  // Where everything below lies. Off the host, contents of arrays are for kernels only: what depends
+  // on a length must do with the bounds, and a plan with nothing else.
+  Device device{};
+  bool has_host_lengths = true;
+  int32_t max_seqlen_q_bound = 0;   // no sequence has more valid query rows; <= max_seqlen_q
+  int32_t max_seqlen_kv_bound = 0;  // no sequence has more keys
 
   RowView q, out, lse, row_max;  // lse, row_max: data == nullptr where not asked for
   KVView k, v;
   KVKind kv_kind = KVKind::kDense;
   int32_t page_size = 0;
+  int64_t num_pages = 0;  // paged: of the pool
+  int64_t total_kv = 0;   // ragged: rows of K and V
 
   float softmax_scale = 1;
   // The user's values, still borrowed: masks, score mods, sinks, scales, index arrays.
@@ -62,12 +74,15 @@ struct Problem {
   std::span<const float> sinks;
   KVScales kv_scales;
 
+  // Lengths: only where has_host_lengths.
   [[nodiscard]] int32_t seqlen_q(int32_t b) const {
+    assert(has_host_lengths);
     const auto i = static_cast<size_t>(b);
     if (is_ragged) return cu_seqlens_q[i + 1] - cu_seqlens_q[i];
     return seqlens_q_valid.empty() ? max_seqlen_q : seqlens_q_valid[i];
   }
   [[nodiscard]] int32_t seqlen_kv(int32_t b) const {
+    assert(has_host_lengths);
     const auto i = static_cast<size_t>(b);
     if (kv_kind == KVKind::kRagged) return cu_seqlens_kv[i + 1] - cu_seqlens_kv[i];
     if (kv_kind == KVKind::kPaged && block_table.pages == nullptr) {
@@ -78,6 +93,7 @@ struct Problem {
   }
   // Position of query row 0; may be negative (fewer keys than queries).
   [[nodiscard]] int32_t q_position(int32_t b) const {
+    assert(has_host_lengths);
     return cache_lengths.empty() ? seqlen_kv(b) - seqlen_q(b)
                                  : cache_lengths[static_cast<size_t>(b)];
   }

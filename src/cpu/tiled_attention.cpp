@@ -50,14 +50,15 @@ std::string refuse_bf16(const core::Problem& problem) {
 }
 
 template <IsaLevel Level, const TileOps& Ops>
-std::string refuses(const core::Problem& problem, const Options& /*options*/) {
+std::string refuses(const core::Kernel& /*self*/, const core::Problem& problem,
+                    const Options& /*options*/) {
   std::string reason = refuse_level(Level);
   if (reason.empty() && Ops.is_bf16) reason = refuse_bf16(problem);
   return reason;
 }
 
 // AVX-512 follows in the table, and serves all that AVX512_BF16 does.
-std::string yields_to_f32(const core::Problem& /*problem*/) {
+std::string yields_to_f32(const core::Kernel& /*self*/, const core::Problem& /*problem*/) {
   if (!is_f32_faster_than_bf16_dot()) return {};
   return "vdpbf16ps has half the rate of fp32 products on this processor; PAGODA_ISA=avx512_bf16 "
          "asks for it";
@@ -68,16 +69,16 @@ int64_t counter_bytes(const schedule::WorkList& work, int32_t num_kv_heads) {
 }
 
 template <const TileOps& Ops>
-Result<std::unique_ptr<core::KernelPlan>> plan(const core::Problem& problem,
+Result<std::unique_ptr<core::KernelPlan>> plan(const core::Kernel& /*self*/,
+                                               const core::Problem& problem,
                                                const Options& options) {
   auto result = std::make_unique<TiledPlan>();
   result->geometry = make_tile_geometry(problem, Ops);
-  const Executor& executor = options.executor != nullptr ? *options.executor : default_executor();
   result->work =
       schedule::make_work_list(problem, {.max_rows = result->geometry.max_rows,
                                          .tile_keys = result->geometry.tile_keys,
                                          .rows_per_key_load = rows_per_key_load(Ops),
-                                         .workers = executor.workers(),
+                                         .workers = options.executor->workers(),
                                          .is_batch_invariant = options.is_batch_invariant});
   const schedule::WorkList& work = result->work;
   const int64_t partial_rows = work.num_partial_rows * problem.num_kv_heads;
@@ -175,19 +176,19 @@ void work(void* context, int32_t /*worker*/) {
 }
 
 template <const TileOps& Ops>
-void run(const core::KernelPlan& kernel_plan, const core::Problem& problem,
-         std::span<std::byte> workspace, Executor& executor) {
+void run(const core::Kernel& /*self*/, const core::KernelPlan& kernel_plan,
+         const core::Problem& problem, std::span<std::byte> workspace,
+         const core::RunContext& context) {
   const auto& plan = static_cast<const TiledPlan&>(kernel_plan);
   if (plan.num_work_items == 0) return;
   Region region{problem, plan, Ops, place_partials(plan, problem, workspace)};
   const auto workers =
-      static_cast<int32_t>(std::min<int64_t>(executor.workers(), plan.num_work_items));
-  executor.parallel(workers, work, &region);
+      static_cast<int32_t>(std::min<int64_t>(context.executor->workers(), plan.num_work_items));
+  context.executor->parallel(workers, work, &region);
 }
 
 template <IsaLevel Level, const TileOps& Ops>
-constexpr core::Kernel row(const char* name,
-                           std::string (*yields)(const core::Problem&) = nullptr) {
+constexpr core::Kernel row(const char* name, decltype(core::Kernel::yields) yields = nullptr) {
   return {.name = name,
           .backend = "cpu",
           .refuses = refuses<Level, Ops>,

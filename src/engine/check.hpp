@@ -29,7 +29,7 @@ struct Extent {
 [[nodiscard]] Status complain(std::string_view field, std::string_view value,
                               std::string_view limit);
 
-// Presence, rank, device, extents, contiguous last dimension, address range, pointer, alignment.
+// Presence, rank, extents, contiguous last dimension, address range, pointer, alignment.
 [[nodiscard]] Status check_tensor(std::string_view name, const ConstTensor& tensor,
                                   std::initializer_list<Extent> extents);
 
@@ -45,17 +45,22 @@ struct Extent {
 [[nodiscard]] Status check_dtype(std::string_view name, const ConstTensor& tensor, DType dtype,
                                  std::string_view why);
 
+// Arrays: their sizes, and where the host can read them their contents.
+enum class Contents : bool { kUnread, kRead };
+
 // Empty or one entry for each of `count`; every entry finite and, with `is_positive`, above 0.
 [[nodiscard]] Status check_numbers(std::string_view name, std::span<const float> values,
-                                   int64_t count, std::string_view count_name, bool is_positive);
+                                   int64_t count, std::string_view count_name, bool is_positive,
+                                   Contents contents);
 
 // [batch + 1] offsets: start at 0, non-decreasing, the last one at most `end`.
 [[nodiscard]] Status check_offsets(std::string_view name, std::span<const int32_t> offsets,
-                                   int64_t batch, int64_t end, std::string_view end_name);
+                                   int64_t batch, int64_t end, std::string_view end_name,
+                                   Contents contents);
 
 // [batch] lengths, each in [least, most].
 [[nodiscard]] Status check_lengths(std::string_view name, std::span<const int32_t> lengths,
                                    int64_t batch, int64_t least, int64_t most,
-                                   std::string_view most_name);
+                                   std::string_view most_name, Contents contents);
 
 }  // namespace pagoda::engine

@@ -117,23 +117,52 @@ Count count(const Interval& interval, int64_t begin, int64_t rows, int64_t keys)
   return {pairs, std::clamp<int64_t>(chunk_edge(end - 1, right + 1, c), 0, keys) - first};
 }
 
-}  // namespace
+// Of all sequences together.
+struct Total {
+  double pairs = 0, keys = 0;
 
-Cost cost(const core::Problem& problem) {
-  const core::Problem& p = problem;
-  const Interval interval = interval_of(p.mask);
+  void add(const Count& n, int64_t times = 1) {
+    pairs += static_cast<double>(n.pairs) * static_cast<double>(times);
+    keys += static_cast<double>(n.keys) * static_cast<double>(times);
+  }
+};
+
+Total count_lengths(const core::Problem& p, const Interval& interval) {
   bool has_padding = false, has_or = false;
   for (const MaskNode& node : p.mask) {
     has_padding = has_padding || node.kind == MaskKind::kPadding;
     has_or = has_or || node.kind == MaskKind::kOr;
   }
-  double pairs = 0, keys = 0;
+  Total total;
   for (int32_t b = 0; b < p.batch; ++b) {
-    const Count n =
-        count(interval, p.q_position(b), p.seqlen_q(b), keys_of(p, has_padding && !has_or, b));
-    pairs += static_cast<double>(n.pairs);
-    keys += static_cast<double>(n.keys);
+    total.add(
+        count(interval, p.q_position(b), p.seqlen_q(b), keys_of(p, has_padding && !has_or, b)));
   }
+  return total;
+}
+
+// Ragged: as many sequences of the greatest length as there are rows for, then one of the rest.
+Total count_bounds(const core::Problem& p, const Interval& interval) {
+  const int64_t rows = p.max_seqlen_q_bound, keys = p.max_seqlen_kv_bound;
+  const auto of_rows = [&](int64_t n) { return count(interval, keys - n, n, keys); };
+  Total total;
+  if (rows == 0) return total;
+  const int64_t full = p.is_ragged ? std::min<int64_t>(p.batch, p.total_q / rows) : p.batch;
+  total.add(of_rows(rows), full);
+  if (full < p.batch) total.add(of_rows(std::min(rows, p.total_q - full * rows)));
+  if (p.kv_kind == core::KVKind::kRagged) {
+    total.keys = std::min(total.keys, static_cast<double>(p.total_kv));
+  }
+  return total;
+}
+
+}  // namespace
+
+Cost cost(const core::Problem& problem) {
+  const core::Problem& p = problem;
+  const Interval interval = interval_of(p.mask);
+  const auto [pairs, keys] =
+      p.has_host_lengths ? count_lengths(p, interval) : count_bounds(p, interval);
   const double key_bytes =
       static_cast<double>(p.head_dim_qk) * static_cast<double>(size_bytes(p.k.dtype)) +
       static_cast<double>(p.head_dim_vo) * static_cast<double>(size_bytes(p.v.dtype));

@@ -11,17 +11,15 @@ Result<std::vector<KernelInfo>> explain(const Attention& attention, const Option
   return engine::guarded([&]() -> Result<std::vector<KernelInfo>> {
     const Result<core::Problem> problem = engine::validate(attention, options);
     if (!problem) return problem.status();
-    if (Status s = engine::check_options(options); !s) return s;
 
     const Options resolved = engine::with_executor(options);
     const Result<const core::Kernel*> selected = engine::select(*problem, resolved);
     std::vector<KernelInfo> infos;
-    for (const core::Kernel& kernel : engine::registry()) {
-      if (options.backend != kernel.backend) continue;
+    for (const core::Kernel& kernel : engine::find_backend(options.backend)->kernels()) {
       KernelInfo info;
       info.name = kernel.name;
       info.backend = kernel.backend;
-      info.reason = kernel.refuses(*problem, resolved);
+      info.reason = kernel.refuses(kernel, *problem, resolved);
       info.can_run = info.reason.empty();
       info.is_selected = selected && &kernel == *selected;
       if (info.can_run && !info.is_selected) {
@@ -41,9 +39,9 @@ Result<std::vector<KernelInfo>> explain(const Attention& attention, const Option
 
 std::vector<std::string> kernels(const std::string& backend) {
   std::vector<std::string> names;
-  for (const core::Kernel& kernel : engine::registry()) {
-    if (backend == kernel.backend) names.emplace_back(kernel.name);
-  }
+  const core::Backend* found = engine::find_backend(backend);
+  if (found == nullptr) return names;
+  for (const core::Kernel& kernel : found->kernels()) names.emplace_back(kernel.name);
   return names;
 }
 

@@ -8,6 +8,7 @@
 namespace pagoda {
 
 int64_t Plan::workspace_bytes() const { return state_->kernel_plan->workspace_bytes; }
+int64_t Plan::zeroed_workspace_bytes() const { return state_->kernel_plan->zeroed_workspace_bytes; }
 int64_t Plan::worker_scratch_bytes() const { return state_->kernel_plan->worker_scratch_bytes; }
 const std::string& Plan::kernel() const { return state_->kernel_name; }
 int64_t Plan::num_work_items() const { return state_->kernel_plan->num_work_items; }
@@ -34,11 +35,13 @@ Options with_executor(const Options& options) {
 Result<Plan> make_plan(const core::Problem& problem, const Options& options) {
   const Result<const core::Kernel*> kernel = select(problem, options);
   if (!kernel) return kernel.status();
-  Result<std::unique_ptr<core::KernelPlan>> kernel_plan = (*kernel)->plan(problem, options);
+  Result<std::unique_ptr<core::KernelPlan>> kernel_plan =
+      (*kernel)->plan(**kernel, problem, options);
   if (!kernel_plan) return kernel_plan.status();
 
   auto state = std::make_shared<Plan::State>();
   state->kernel = *kernel;
+  state->backend = find_backend(options.backend);
   state->kernel_name = (*kernel)->name;
   state->kernel_plan = std::move(*kernel_plan);
   state->signature = Signature(problem);

@@ -13,6 +13,7 @@ namespace pagoda {
 
 struct Plan::State {
   const core::Kernel* kernel = nullptr;
+  const core::Backend* backend = nullptr;
   std::string kernel_name;
   std::unique_ptr<core::KernelPlan> kernel_plan;
   engine::Signature signature;
@@ -23,8 +24,6 @@ struct Plan::State {
 }  // namespace pagoda
 
 namespace pagoda::engine {
-
-inline constexpr size_t kWorkspaceAlignment = 64;
 
 // Options with an executor; everything below the public functions relies on that.
 [[nodiscard]] Options with_executor(const Options& options);

@@ -1,36 +1,74 @@
-// The rows of the table: the CPU back end's own, and the reference.
+// The table of back ends: rows are added, never moved or removed.
 #include "engine/registry.hpp"
 
-#include <vector>
+#include <array>
+#include <atomic>
+#include <mutex>
 
-#include "cpu/kernels.hpp"
-#include "cpu/reference.hpp"
+#include "cpu/backend.hpp"
+#include "cuda/backend.hpp"
 
 namespace pagoda::engine {
 namespace {
 
-constexpr core::Kernel kReference{
-    .name = "reference",
-    .backend = "reference",
-    .refuses = [](const core::Problem&, const Options&) { return std::string(); },
-    .plan = [](const core::Problem&, const Options&) -> Result<std::unique_ptr<core::KernelPlan>> {
-      auto plan = std::make_unique<core::KernelPlan>();
-      plan->num_work_items = 1;
-      return plan;
-    },
-    .run = [](const core::KernelPlan&, const core::Problem& problem, std::span<std::byte>,
-              Executor&) { cpu::reference_attention(problem); }};
+class Table {
+ public:
+  Table() : rows_{&cpu::backend(), &cpu::reference_backend(), &cuda::backend()}, size_(3) {}
+
+  [[nodiscard]] std::span<const core::Backend* const> rows() const {
+    return {rows_.data(), size_.load(std::memory_order_acquire)};
+  }
+  Status add(const core::Backend& backend) {
+    const std::lock_guard lock(adding_);
+    for (const core::Backend* row : rows()) {
+      if (row == &backend) return {};
+      if (std::string_view(row->name) == backend.name) {
+        return Status::invalid("backend", '"' + std::string(backend.name) + '"',
+                               "another back end has that name");
+      }
+    }
+    const size_t size = rows().size();
+    if (size == kMaxBackends) {
+      return Status::invalid("backend", '"' + std::string(backend.name) + '"',
+                             "there can be " + std::to_string(kMaxBackends) + " at most");
+    }
+    rows_[size] = &backend;
+    size_.store(size + 1, std::memory_order_release);
+    return {};
+  }
+
+ private:
+  std::array<const core::Backend*, kMaxBackends> rows_;
+  std::atomic<size_t> size_;
+  std::mutex adding_;
+};
+
+Table& table() {
+  static Table t;
+  return t;
+}
 
 }  // namespace
 
-std::span<const core::Kernel> registry() {
-  static const std::vector<core::Kernel> kKernels = [] {
-    const auto cpu_kernels = cpu::kernels();
-    std::vector<core::Kernel> all(cpu_kernels.begin(), cpu_kernels.end());
-    all.push_back(kReference);
-    return all;
-  }();
-  return kKernels;
+std::span<const core::Backend* const> registry() { return table().rows(); }
+
+const core::Backend* find_backend(std::string_view name) {
+  for (const core::Backend* backend : registry()) {
+    if (name == backend->name) return backend;
+  }
+  return nullptr;
 }
+
+Result<const core::Backend*> backend_of(const Options& options) {
+  if (const core::Backend* backend = find_backend(options.backend)) return backend;
+  std::string names;
+  for (const core::Backend* backend : registry()) {
+    names += (names.empty() ? "" : ", ") + std::string(backend->name);
+  }
+  return Status(StatusCode::kNotFound, "backend",
+                "backend is \"" + options.backend + "\"; this library has " + names);
+}
+
+Status register_backend(const core::Backend& backend) { return table().add(backend); }
 
 }  // namespace pagoda::engine

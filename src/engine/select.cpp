@@ -1,56 +1,52 @@
-// Selection is a walk down the registry.
+// Selection is a walk down the rows of a back end.
 #include "engine/select.hpp"
-
-#include <algorithm>
-
-#include "pagoda/backend.hpp"
 
 namespace pagoda::engine {
 namespace {
 
-std::string join(const std::vector<std::string>& names) {
+std::string names_of(std::span<const core::Kernel> kernels) {
   std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  for (const core::Kernel& kernel : kernels)
+    text += (text.empty() ? "" : ", ") + std::string(kernel.name);
   return text;
-}
-
-Status not_found(const char* field, const std::string& value, const std::string& limit) {
-  return {StatusCode::kNotFound, field, std::string(field) + " is \"" + value + "\"; " + limit};
 }
 
 }  // namespace
 
+std::string why_not(const core::Backend& backend) {
+  return backend.why_not == nullptr ? std::string() : backend.why_not();
+}
+
 Status check_options(const Options& options) {
-  if (options.backend == "cpu") {
-    if (Status s = check_cpu_isa(); !s) return s;
+  const Result<const core::Backend*> found = backend_of(options);
+  if (!found) return found.status();
+  const core::Backend& backend = **found;
+  if (std::string reason = why_not(backend); !reason.empty()) {
+    return Status::unsupported("backend",
+                               "backend \"" + options.backend + "\" can't run here: " + reason);
   }
-  bool is_known_backend = false;
-  for (const core::Kernel& kernel : registry()) {
-    if (options.backend != kernel.backend) continue;
-    if (options.kernel.empty() || options.kernel == kernel.name) return {};
-    is_known_backend = true;
+  if (backend.check_environment != nullptr) {
+    if (Status s = backend.check_environment(); !s) return s;
   }
-  if (is_known_backend) {
-    return not_found("kernel", options.kernel,
-                     "back end " + options.backend + " has " + join(kernels(options.backend)));
+  if (options.kernel.empty()) return {};
+  for (const core::Kernel& kernel : backend.kernels()) {
+    if (options.kernel == kernel.name) return {};
   }
-  std::vector<std::string> names;
-  for (const BackendInfo& backend : backends()) names.push_back(backend.name);
-  return not_found("backend", options.backend, "this library has " + join(names));
+  return {StatusCode::kNotFound, "kernel",
+          "kernel is \"" + options.kernel + "\"; back end " + options.backend + " has " +
+              names_of(backend.kernels())};
 }
 
 std::string yields(const core::Kernel& kernel, const core::Problem& problem) {
-  return kernel.yields == nullptr ? std::string() : kernel.yields(problem);
+  return kernel.yields == nullptr ? std::string() : kernel.yields(kernel, problem);
 }
 
 Result<const core::Kernel*> select(const core::Problem& problem, const Options& options) {
-  if (Status s = check_options(options); !s) return s;
   const core::Kernel* first = nullptr;  // of those that yield
   std::string reasons;
-  for (const core::Kernel& kernel : registry()) {
-    if (options.backend != kernel.backend) continue;
+  for (const core::Kernel& kernel : find_backend(options.backend)->kernels()) {
     if (!options.kernel.empty() && options.kernel != kernel.name) continue;
-    const std::string reason = kernel.refuses(problem, options);
+    const std::string reason = kernel.refuses(kernel, problem, options);
     if (!reason.empty()) {
       reasons += std::string(reasons.empty() ? "" : "; ") + kernel.name + ": " + reason;
       continue;
@@ -59,6 +55,7 @@ Result<const core::Kernel*> select(const core::Problem& problem, const Options& 
     if (first == nullptr) first = &kernel;
   }
   if (first != nullptr) return first;
+  if (reasons.empty()) reasons = "back end " + options.backend + " has none yet";
   return Status::unsupported(options.kernel.empty() ? "backend" : "kernel",
                              "no kernel can serve this call: " + reasons);
 }

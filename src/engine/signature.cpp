@@ -36,10 +36,23 @@ bool walk_mask(const MaskNode& node, Visit&& visit) {
   return true;
 }
 
+// What stands for the lengths where the host can't read them.
+template <typename Visit>
+bool walk_bounds(const core::Problem& p, Visit&& visit) {
+  return visit("q.device", p.device.index) && visit("q", p.total_q) &&
+         visit("max_seqlen_q", p.max_seqlen_q_bound) &&
+         visit("max_seqlen_kv", p.max_seqlen_kv_bound) &&
+         visit("seqlens_q", !p.seqlens_q_valid.empty()) &&
+         visit("cache_lengths", !p.cache_lengths.empty()) &&
+         visit("kv.seqlens_kv", !p.seqlens_kv.empty());
+}
+
 template <typename Visit>
 bool walk(const core::Problem& p, Visit&& visit) {
-  return visit("q", p.batch) && visit("q", p.num_q_heads) && visit("kv.k", p.num_kv_heads) &&
-         visit("q", p.head_dim_qk) && visit("kv.v", p.head_dim_vo) && visit("q", p.max_seqlen_q) &&
+  return visit("q.device", static_cast<int64_t>(p.device.type)) &&
+         (p.has_host_lengths || walk_bounds(p, visit)) && visit("q", p.batch) &&
+         visit("q", p.num_q_heads) && visit("kv.k", p.num_kv_heads) && visit("q", p.head_dim_qk) &&
+         visit("kv.v", p.head_dim_vo) && visit("q", p.max_seqlen_q) &&
          visit("cu_seqlens_q", p.is_ragged) && visit("lse", p.lse.data != nullptr) &&
          visit("row_max", p.row_max.data != nullptr) && walk_rows("q", p.q, visit) &&
          walk_rows("out", p.out, visit) && walk_rows("lse", p.lse, visit) &&
@@ -73,11 +86,12 @@ Status not_planned(const std::string& field, int64_t value, int64_t planned) {
 }  // namespace
 
 Signature::Signature(const core::Problem& problem) {
-  numbers_.reserve(64);
+  numbers_.reserve(80);
   walk(problem, [&](const char*, int64_t value) {
     numbers_.push_back(value);
     return true;
   });
+  if (!problem.has_host_lengths) return;
   lengths_.reserve(static_cast<size_t>(problem.batch) * 3);
   for (int32_t b = 0; b < problem.batch; ++b) {
     const Lengths n = lengths_of(problem, b);
@@ -97,7 +111,7 @@ Status Signature::match(const core::Problem& problem) const {
     if (planned != value) status = not_planned(name, value, planned);
     return planned == value;
   });
-  if (!status) return status;
+  if (!status || !problem.has_host_lengths) return status;
   const int32_t* planned = lengths_.data();
   for (int32_t b = 0; b < problem.batch; ++b, planned += 3) {
     const Lengths n = lengths_of(problem, b);

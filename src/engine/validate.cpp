@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/placement.hpp"
+#include "engine/select.hpp"
 #include "engine/validate_steps.hpp"
 
 namespace pagoda::engine {
@@ -86,7 +88,8 @@ Status check_queries(const Attention& a, core::Problem& p) {
     p.max_seqlen_q = static_cast<int32_t>(a.q.shape[1]);
     p.seqlens_q_valid = a.seqlens_q;
     if (a.seqlens_q.empty()) return {};
-    return check_lengths("seqlens_q", a.seqlens_q, p.batch, 0, p.max_seqlen_q, "seqlen_q");
+    return check_lengths("seqlens_q", a.seqlens_q, p.batch, 0, p.max_seqlen_q, "seqlen_q",
+                         contents_of(p));
   }
   if (!a.seqlens_q.empty()) {
     return complain("seqlens_q.size()", static_cast<int64_t>(a.seqlens_q.size()),
@@ -97,9 +100,15 @@ Status check_queries(const Attention& a, core::Problem& p) {
     return complain("cu_seqlens_q.size()", batch + 1, "batch must be at most 2147483647");
   }
   p.batch = static_cast<int32_t>(batch);
-  if (Status s = check_offsets("cu_seqlens_q", a.cu_seqlens_q, batch, a.q.shape[0], "total_q");
+  p.total_q = a.q.shape[0];
+  if (Status s = check_offsets("cu_seqlens_q", a.cu_seqlens_q, batch, p.total_q, "total_q",
+                               contents_of(p));
       !s) {
     return s;
+  }
+  if (!p.has_host_lengths) {
+    p.max_seqlen_q = static_cast<int32_t>(p.total_q);
+    return {};
   }
   if (a.cu_seqlens_q.back() != a.q.shape[0]) {
     return complain(element_name("cu_seqlens_q", batch), int64_t{a.cu_seqlens_q.back()},
@@ -144,28 +153,36 @@ Status check_scores(const Attention& a, core::Problem& p) {
     return complain("score_mod.softcap", double{softcap}, "must be 0 (off) or finite and above 0");
   }
   if (Status s = check_numbers("score_mod.alibi_slopes", a.score_mod.alibi_slopes, p.num_q_heads,
-                               "num_q_heads", false);
+                               "num_q_heads", false, contents_of(p));
       !s) {
     return s;
   }
   p.score_mod = a.score_mod;
   p.sinks = a.sinks;
-  return check_numbers("sinks", a.sinks, p.num_q_heads, "num_q_heads", false);
+  return check_numbers("sinks", a.sinks, p.num_q_heads, "num_q_heads", false, contents_of(p));
 }
 
-Result<core::Problem> validate(const Attention& attention, const Options& options) {
-  static constexpr std::array kSteps{check_queries, check_cache,  check_cache_lengths,
+Result<core::Problem> validate_for(const core::Backend& backend, const Attention& attention,
+                                   bool checks_indices) {
+  static constexpr std::array kSteps{check_queries, check_cache,  check_maxima, check_cache_lengths,
                                      check_results, check_scores, check_mask};
+  if (Status s = check_placement(backend, attention); !s) return s;
   Result<core::Problem> result{core::Problem{}};
   core::Problem& problem = *result;
+  problem.device = attention.q.device;
+  problem.has_host_lengths = backend.memory == DeviceType::kCpu;
   for (const auto step : kSteps) {
     if (Status s = step(attention, problem); !s) return s;
   }
-  if (options.checks_indices && problem.kv_kind == core::KVKind::kPaged) {
-    const int64_t num_pages = std::get<PagedKV>(attention.kv).k.shape[0];
-    if (Status s = check_page_ids(problem, num_pages); !s) return s;
+  if (checks_indices && problem.kv_kind == core::KVKind::kPaged && problem.has_host_lengths) {
+    if (Status s = check_page_ids(problem, problem.num_pages); !s) return s;
   }
   return result;
+}
+
+Result<core::Problem> validate(const Attention& attention, const Options& options) {
+  if (Status s = check_options(options); !s) return s;
+  return validate_for(*find_backend(options.backend), attention, options.checks_indices);
 }
 
 }  // namespace pagoda::engine

@@ -49,6 +49,7 @@ Status check_tensors(const RaggedKV& kv, core::Problem& p) {
   p.k = kv_view(kv.k, -1, 0, 1);
   p.v = kv_view(kv.v, -1, 0, 1);
   p.num_kv_heads = static_cast<int32_t>(kv.k.shape[1]);
+  p.total_kv = kv.k.shape[0];
   return check_tensor(
       "kv.v", kv.v,
       {{"total_kv", kv.k.shape[0]}, {"num_kv_heads", kv.k.shape[1]}, {"head_dim_vo"}});
@@ -73,6 +74,7 @@ Status check_tensors(const PagedKV& kv, core::Problem& p) {
   p.v = kv_view(kv.v, 0, row_axis, head_axis);
   p.num_kv_heads = static_cast<int32_t>(kv.k.shape[static_cast<size_t>(head_axis)]);
   p.page_size = static_cast<int32_t>(kv.k.shape[static_cast<size_t>(row_axis)]);
+  p.num_pages = kv.k.shape[0];
   const Extent same_rows{"page_size", p.page_size}, same_heads{"num_kv_heads", p.num_kv_heads};
   const Extent same_pages{"num_pages", kv.k.shape[0]}, dim_vo{"head_dim_vo"};
   return is_nhd ? check_tensor("kv.v", kv.v, {same_pages, same_rows, same_heads, dim_vo})
@@ -82,14 +84,14 @@ Status check_tensors(const PagedKV& kv, core::Problem& p) {
 Status check_lengths_of(const DenseKV& kv, core::Problem& p) {
   p.seqlens_kv = kv.seqlens_kv;
   if (kv.seqlens_kv.empty()) return {};
-  return check_lengths("kv.seqlens_kv", kv.seqlens_kv, p.batch, 0, p.max_seqlen_kv,
-                       "max_seqlen_kv");
+  return check_lengths("kv.seqlens_kv", kv.seqlens_kv, p.batch, 0, p.max_seqlen_kv, "max_seqlen_kv",
+                       contents_of(p));
 }
 
 Status check_lengths_of(const RaggedKV& kv, core::Problem& p) {
   p.cu_seqlens_kv = kv.cu_seqlens_kv;
   return check_offsets("kv.cu_seqlens_kv", kv.cu_seqlens_kv, p.batch, kv.k.shape[0],
-                       "total_kv = kv.k.shape[0]");
+                       "total_kv = kv.k.shape[0]", contents_of(p));
 }
 
 Status check_table(const BlockTable& table, int64_t num_pages, core::Problem& p) {
@@ -119,13 +121,15 @@ Status check_table(const BlockTable& table, int64_t num_pages, core::Problem& p)
   const int64_t capacity = num_pages == 0 ? 0 : std::min<int64_t>(width * p.page_size, INT32_MAX);
   return check_lengths(
       "kv.table.seqlens_kv", table.seqlens_kv, p.batch, 0, capacity,
-      num_pages == 0 ? "capacity of a cache without pages" : "max_pages_per_seq * page_size");
+      num_pages == 0 ? "capacity of a cache without pages" : "max_pages_per_seq * page_size",
+      contents_of(p));
 }
 
 Status check_table(const CsrPages& table, int64_t num_pages, core::Problem& p) {
   p.csr = table;
   const auto size = static_cast<int64_t>(table.indices.size());
-  if (Status s = check_offsets("kv.table.indptr", table.indptr, p.batch, size, "indices.size()");
+  if (Status s = check_offsets("kv.table.indptr", table.indptr, p.batch, size, "indices.size()",
+                               contents_of(p));
       !s) {
     return s;
   }
@@ -134,6 +138,7 @@ Status check_table(const CsrPages& table, int64_t num_pages, core::Problem& p) {
                     static_cast<int64_t>(table.last_page_len.size()),
                     "must equal batch = " + std::to_string(p.batch));
   }
+  if (!p.has_host_lengths) return {};
   if (num_pages == 0 && table.indptr.back() > 0) {
     return complain(element_name("kv.table.indptr", p.batch), int64_t{table.indptr.back()},
                     "must be 0: the cache has no pages");
@@ -175,7 +180,8 @@ Status check_dtypes(const ConstTensor& k, const ConstTensor& v, DType q) {
 
 }  // namespace
 
-Status check_kv_scales(const KVScales& scales, DType cache_dtype, int64_t num_kv_heads) {
+Status check_kv_scales(const KVScales& scales, DType cache_dtype, int64_t num_kv_heads,
+                       Contents contents) {
   const std::pair<const char*, float> per_tensor[] = {{"kv_scales.k", scales.k},
                                                       {"kv_scales.v", scales.v}};
   for (const auto& [name, scale] : per_tensor) {
@@ -193,7 +199,8 @@ Status check_kv_scales(const KVScales& scales, DType cache_dtype, int64_t num_kv
       return complain(std::string(name) + ".size()", static_cast<int64_t>(values.size()),
                       "must be 0: only an fp8_e4m3 cache has scales");
     }
-    if (Status s = check_numbers(name, values, num_kv_heads, "num_kv_heads", true); !s) return s;
+    if (Status s = check_numbers(name, values, num_kv_heads, "num_kv_heads", true, contents); !s)
+      return s;
   }
   return {};
 }
@@ -214,7 +221,8 @@ Status check_cache(const Attention& a, core::Problem& p) {
         p.group = p.num_q_heads / p.num_kv_heads;
         if (Status s = check_dtypes(kv.k, kv.v, a.q.dtype); !s) return s;
         p.kv_scales = a.kv_scales;
-        if (Status s = check_kv_scales(a.kv_scales, kv.k.dtype, p.num_kv_heads); !s) return s;
+        if (Status s = check_kv_scales(a.kv_scales, kv.k.dtype, p.num_kv_heads, contents_of(p)); !s)
+          return s;
         return check_lengths_of(kv, p);
       },
       a.kv);
@@ -225,7 +233,66 @@ Status check_cache_lengths(const Attention& a, core::Problem& p) {
   if (a.cache_lengths.empty()) return {};
   // The last query's position must be a 32-bit number too.
   return check_lengths("cache_lengths", a.cache_lengths, p.batch, 0,
-                       int64_t{INT32_MAX} - p.max_seqlen_q, "2147483647 - the longest seqlen_q");
+                       int64_t{INT32_MAX} - p.max_seqlen_q, "2147483647 - the longest seqlen_q",
+                       contents_of(p));
+}
+
+namespace {
+
+// The most keys that a sequence can have, by shapes alone.
+int64_t most_keys(const core::Problem& p) {
+  switch (p.kv_kind) {
+    case core::KVKind::kDense: return p.max_seqlen_kv;
+    case core::KVKind::kRagged: return p.total_kv;
+    case core::KVKind::kPaged: break;
+  }
+  if (p.num_pages == 0) return 0;
+  const int64_t pages = p.block_table.pages != nullptr ? p.block_table.max_pages_per_seq
+                                                       : static_cast<int64_t>(p.csr.indices.size());
+  return pages * p.page_size;
+}
+
+// Where every sequence has all that the shape allows, that is a length as good as any.
+bool are_rows_full(const core::Problem& p) { return !p.is_ragged && p.seqlens_q_valid.empty(); }
+bool are_keys_full(const core::Problem& p) {
+  return p.kv_kind == core::KVKind::kDense && p.seqlens_kv.empty();
+}
+
+// `bound` becomes the promised maximum, or what is known without a promise.
+Status check_maximum(const char* name, int32_t promised, int32_t known, bool is_known_exact,
+                     int32_t& bound) {
+  if (promised < 0) return complain(name, int64_t{promised}, "must be at least 0; 0 = no promise");
+  if (promised != 0 && promised < known && is_known_exact) {
+    return complain(name, int64_t{promised},
+                    "must be 0 or at least the longest sequence, " + std::to_string(known));
+  }
+  bound = promised == 0 || (!is_known_exact && promised > known) ? known : promised;
+  return {};
+}
+
+}  // namespace
+
+Status check_maxima(const Attention& a, core::Problem& p) {
+  const bool is_host = p.has_host_lengths;
+  int32_t rows = p.max_seqlen_q;
+  auto keys = static_cast<int32_t>(std::min<int64_t>(most_keys(p), INT32_MAX));
+  if (is_host && p.batch == 0) rows = keys = 0;
+  if (is_host && p.batch > 0) {
+    rows = keys = 0;
+    for (int32_t b = 0; b < p.batch; ++b) {
+      rows = std::max(rows, p.seqlen_q(b));
+      keys = std::max(keys, p.seqlen_kv(b));
+    }
+  }
+  if (Status s = check_maximum("max_seqlen_q", a.max_seqlen_q, rows, is_host || are_rows_full(p),
+                               p.max_seqlen_q_bound);
+      !s) {
+    return s;
+  }
+  // A ragged Q on a device has no other length.
+  if (!is_host && p.is_ragged) p.max_seqlen_q = p.max_seqlen_q_bound;
+  return check_maximum("max_seqlen_kv", a.max_seqlen_kv, keys, is_host || are_keys_full(p),
+                       p.max_seqlen_kv_bound);
 }
 
 Status check_page_ids(const core::Problem& p, int64_t num_pages) {

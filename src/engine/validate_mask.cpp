@@ -10,7 +10,8 @@ namespace {
 
 constexpr int64_t kMaxMaskReach = INT32_MAX;  // windows and chunks: q +- reach must not overflow
 
-int64_t longest_seqlen_kv(const core::Problem& p) {
+int64_t longest_keys(const core::Problem& p) {
+  if (!p.has_host_lengths) return p.max_seqlen_kv_bound;
   int64_t longest = 0;
   for (int32_t b = 0; b < p.batch; ++b) longest = std::max<int64_t>(longest, p.seqlen_kv(b));
   return longest;
@@ -30,7 +31,7 @@ Status check_additive(const std::string& field, const ConstTensor& t, const core
   const Extent batch = broadcast("batch", p.batch, t.shape[0]);
   const Extent heads = broadcast("num_q_heads", p.num_q_heads, t.shape[1]);
   const Extent rows{.name = "the longest seqlen_q", .least = p.max_seqlen_q};
-  const Extent keys{.name = "the longest seqlen_kv", .least = longest_seqlen_kv(p)};
+  const Extent keys{.name = "the longest seqlen_kv", .least = longest_keys(p)};
   const std::string name = field + ".tensor";
   if (Status s = t.rank == 3 ? check_tensor(name, t, {batch, rows, keys})
                              : check_tensor(name, t, {batch, heads, rows, keys});
@@ -68,6 +69,7 @@ Status check_bits(const std::string& field, const MaskNode& node, const core::Pr
     return complain(field + ".row_offsets.size()", size,
                     "must be batch + 1 = " + std::to_string(int64_t{p.batch} + 1));
   }
+  if (!p.has_host_lengths) return {};
   for (int32_t b = 0; b <= p.batch; ++b) {
     const int64_t offset = node.row_offsets[static_cast<size_t>(b)];
     if (offset < 0 || offset > node.num_words) {
@@ -104,7 +106,7 @@ Status check_leaf(const std::string& field, const MaskNode& node, const core::Pr
       return complain(field + ".chunk", node.chunk, "must be in [1, 2147483647]");
     case MaskKind::kPadding:
       return check_lengths(field + ".valid_lengths", node.valid_lengths, p.batch, 0, INT32_MAX,
-                           "the largest length");
+                           "the largest length", contents_of(p));
     case MaskKind::kAdditive: return check_additive(field, node.tensor, p);
     case MaskKind::kRelativeBias: return check_relative(field, node.tensor, p);
     case MaskKind::kBits: return check_bits(field, node, p);

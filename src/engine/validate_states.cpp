@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/placement.hpp"
 #include "engine/validate.hpp"
 #include "engine/validate_steps.hpp"
 
@@ -71,13 +72,14 @@ Status check_caches(const AppendKV& a) {
   return check_apart("v_cache", a.v_cache, "k_cache", a.k_cache);
 }
 
-Status check_slots(const AppendKV& a, bool checks_indices) {
+Status check_slots(const AppendKV& a, bool checks_indices, Contents contents) {
   const std::span<const int64_t> slots = a.slot_mapping;
   const auto size = static_cast<int64_t>(slots.size());
   if (size != a.k_new.shape[0]) {
     return complain("slot_mapping.size()", size,
                     "must equal num_tokens = " + std::to_string(a.k_new.shape[0]));
   }
+  if (contents == Contents::kUnread) return {};
   const int64_t page_size = a.k_cache.shape[a.layout == PageLayout::kNHD ? 1 : 2];
   const int64_t num_slots = a.k_cache.shape[0] * page_size;
   for (int64_t i = 0; i < size; ++i) {
@@ -98,17 +100,22 @@ Status check_slots(const AppendKV& a, bool checks_indices) {
 
 }  // namespace
 
-Status validate(const AppendKV& append, const Options& options) {
+Status validate(const core::Backend& backend, const AppendKV& append, const Options& options) {
+  const Contents contents =
+      backend.memory == DeviceType::kCpu ? Contents::kRead : Contents::kUnread;
+  if (Status s = check_placement(backend, append); !s) return s;
   if (Status s = check_new_rows(append); !s) return s;
   if (Status s = check_caches(append); !s) return s;
-  if (Status s = check_kv_scales(append.kv_scales, append.k_cache.dtype, append.k_new.shape[1]);
+  if (Status s =
+          check_kv_scales(append.kv_scales, append.k_cache.dtype, append.k_new.shape[1], contents);
       !s) {
     return s;
   }
-  return check_slots(append, options.checks_indices);
+  return check_slots(append, options.checks_indices, contents);
 }
 
-Status validate(const MergeStates& m, const Options& /*options*/) {
+Status validate(const core::Backend& backend, const MergeStates& m, const Options& /*options*/) {
+  if (Status s = check_placement(backend, m); !s) return s;
   const Extent parts{.name = "num_parts", .least = 1};
   if (Status s = check_tensor("partial_out", m.partial_out,
                               {parts,

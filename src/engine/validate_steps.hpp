@@ -16,10 +16,15 @@ inline constexpr int64_t kHeadDimStep = 8;
 [[nodiscard]] Status check_head_dim(std::string_view name, const ConstTensor& tensor);
 // fp8 caches have scales, finite and above 0; the others must leave them alone.
 [[nodiscard]] Status check_kv_scales(const KVScales& scales, DType cache_dtype,
-                                     int64_t num_kv_heads);
+                                     int64_t num_kv_heads, Contents contents);
+
+[[nodiscard]] inline Contents contents_of(const core::Problem& p) {
+  return p.has_host_lengths ? Contents::kRead : Contents::kUnread;
+}
 
 [[nodiscard]] Status check_queries(const Attention& a, core::Problem& p);  // q, its lengths
 [[nodiscard]] Status check_cache(const Attention& a, core::Problem& p);    // k, v, page tables
+[[nodiscard]] Status check_maxima(const Attention& a, core::Problem& p);   // and the bounds
 [[nodiscard]] Status check_cache_lengths(const Attention& a, core::Problem& p);
 [[nodiscard]] Status check_results(const Attention& a, core::Problem& p);  // out, lse, row_max
 [[nodiscard]] Status check_scores(const Attention& a, core::Problem& p);  // scale, sinks, score mod

@@ -140,17 +140,22 @@ TEST(PlannedCalls, serve_other_memory_pages_and_scales) {
 // A plan of a kernel that wants 256 bytes and says what it got.
 struct Probe {
   static inline std::span<std::byte> received;
+  static inline Stream stream;
   static Plan plan_for(const ValidCall& call) {
     static const core::Kernel kernel{
         .name = "probe",
         .backend = "probe",
         .refuses = nullptr,
         .plan = nullptr,
-        .run = [](const core::KernelPlan&, const core::Problem&, std::span<std::byte> workspace,
-                  Executor&) { received = workspace; }};
+        .run = [](const core::Kernel&, const core::KernelPlan&, const core::Problem&,
+                  std::span<std::byte> workspace, const core::RunContext& context) {
+          received = workspace;
+          stream = context.stream;
+        }};
     const Result<Plan> real = pagoda::plan(call.a, call.options);
     auto state = std::make_shared<Plan::State>();
     state->kernel = &kernel;
+    state->backend = real->state().backend;
     state->kernel_plan = std::make_unique<core::KernelPlan>();
     state->kernel_plan->workspace_bytes = 256;
     state->signature = real->state().signature;
@@ -168,6 +173,10 @@ TEST(Workspaces, of_the_right_size_and_alignment_reach_the_kernel) {
   ASSERT_TRUE(run(probe, call.a, memory));
   EXPECT_EQ(Probe::received.data(), memory);
   EXPECT_EQ(Probe::received.size(), 256U);
+  EXPECT_EQ(Probe::stream, Stream{});
+  int32_t queue = 0;
+  ASSERT_TRUE(run(probe, call.a, memory, Stream{&queue}));
+  EXPECT_EQ(Probe::stream.handle, &queue);
 }
 
 TEST(Workspaces, too_small_or_misaligned_are_refused) {

@@ -17,6 +17,7 @@ std::vector<Target> all_targets() {
   std::vector<Target> targets;
   for (const BackendInfo& backend : backends()) {
     if (!backend.is_available || kernels(backend.name).empty()) continue;
+    if (backend.memory != DeviceType::kCpu) continue;  // the table's data is on the host
     for (Target& target : targets_of(backend.name)) targets.push_back(std::move(target));
   }
   return targets;

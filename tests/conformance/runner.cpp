@@ -87,14 +87,21 @@ Outcome CaseRunner::run(const Options& options) {
   data_.poison_outputs();
   const Result<Plan> planned = plan(data_.attention(), chosen);
   if (!planned) return from_status(planned.status());
-  // A workspace of exactly the size that was promised, full of NaN.
+  // A workspace of exactly the size that was promised, full of NaN but for what must be zero.
   const Memory workspace(planned->workspace_bytes());
   workspace.fill_with_nan(DType::kF8E4M3);
+  const int64_t zeroed = planned->zeroed_workspace_bytes();
+  std::fill_n(workspace.data(), zeroed, std::byte{0});
   const Status status = pagoda::run(*planned, data_.attention(),
                                     {workspace.data(), static_cast<size_t>(workspace.bytes())});
   if (!status) return from_status(status);
   Outcome outcome = judge();
   outcome.kernel = planned->kernel();
+  if (std::any_of(workspace.data(), workspace.data() + zeroed,
+                  [](std::byte b) { return b != std::byte{0}; })) {
+    outcome.message = "the run left no zeros at the start of the workspace";
+    outcome.verdict = Verdict::kFailed;
+  }
   if (outcome.verdict != Verdict::kPassed) return outcome;
   if (case_.demand == Demand::kRepeats) outcome.message = find_unrepeatable_bits(chosen);
   if (case_.demand == Demand::kBatchInvariant) outcome.message = find_batch_dependence(chosen);

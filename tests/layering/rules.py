@@ -14,6 +14,7 @@ LAYERS = [
     ["src/operand", "src/mask", "src/softmax", "src/pipeline"],
     ["src/schedule"],  # above mask: work is sized by the keys that a mask leaves visible
     ["src/kernels", "src/cpu"],
+    ["src/cuda"],  # above kernels: it gathers their rows
     ["src/engine"],
     ["src/capi", "src/distributed"],
     ["tests/conformance"],  # the table that `pagoda check` shares with the tests
@@ -37,7 +38,7 @@ THIRD_PARTY = {
     "benchmark/": ["bench"],
     "boost/": ["src/arch/emu/runtime/fiber"],
     "cuda/": ["src/arch/ptx"],
-    "cuda": ["src/arch/ptx"],
+    "cuda": ["src/arch/ptx", "src/cuda"],
     "gtest/": ["*_test.cpp"],
 }
 

@@ -1,0 +1,42 @@
+// Where zeros end and scratch begins, and whose the memory is meanwhile.
+#include "engine/host_workspace.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/int_math.hpp"
+
+namespace pagoda::engine {
+namespace {
+
+thread_local HostWorkspace kept_workspace;
+
+}  // namespace
+
+std::span<std::byte> HostWorkspace::at_least(core::WorkspaceSize size) {
+  const auto zeroed =
+      static_cast<size_t>(core::align_up<int64_t>(size.zeroed, core::kWorkspaceAlignment));
+  const auto scratch = static_cast<size_t>(size.bytes - size.zeroed);
+  if (zeroed > zeroed_ || scratch > scratch_) {
+    const size_t new_zeroed = std::max(zeroed, zeroed_), new_scratch = std::max(scratch, scratch_);
+    memory_.reset();
+    zeroed_ = scratch_ = 0;
+    memory_.reset(static_cast<std::byte*>(
+        ::operator new (new_zeroed + new_scratch, std::align_val_t{core::kWorkspaceAlignment})));
+    zeroed_ = new_zeroed;
+    scratch_ = new_scratch;
+    std::memset(memory_.get(), 0, zeroed_);
+  }
+  return {memory_.get() + zeroed_ - size.zeroed, static_cast<size_t>(size.bytes)};
+}
+
+HostWorkspaceLease::HostWorkspaceLease(core::WorkspaceSize size)
+    : workspace_(std::exchange(kept_workspace, HostWorkspace{})),
+      span_(workspace_.at_least(size)) {}
+
+void HostWorkspaceLease::give_back() {
+  if (workspace_.size() > kept_workspace.size()) kept_workspace = std::move(workspace_);
+}
+
+}  // namespace pagoda::engine
