@@ -38,6 +38,7 @@ if(PAGODA_HAS_CUDA)
   if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 13.0)
     message(FATAL_ERROR "nvcc ${CMAKE_CUDA_COMPILER_VERSION} is too old: 13.0 or later, or -DPAGODA_CUDA=OFF")
   endif()
+  find_package(CUDAToolkit REQUIRED)  # CUDA::cudart_static
 endif()
 
 function(pagoda_cuda_sources)

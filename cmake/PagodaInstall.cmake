@@ -14,12 +14,15 @@ install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION ${CMAKE_INSTALL_DOCDIR
 
 set(pagoda_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/pagoda)
 install(EXPORT pagodaTargets NAMESPACE pagoda:: DESTINATION ${pagoda_cmake_dir})
-# A static libpagoda.a needs oneTBB at link time; a shared one has already linked it.
+# A static libpagoda.a needs oneTBB, and with GPU code the CUDA runtime, at link time; a shared one
+# has already linked them.
 get_target_property(pagoda_type pagoda TYPE)
+set(PAGODA_FIND_DEPENDENCIES "")
 if(pagoda_type STREQUAL "STATIC_LIBRARY")
-  set(PAGODA_FIND_TBB "include(CMakeFindDependencyMacro)\nfind_dependency(TBB)")
-else()
-  set(PAGODA_FIND_TBB "")
+  set(PAGODA_FIND_DEPENDENCIES "include(CMakeFindDependencyMacro)\nfind_dependency(TBB)")
+  if(PAGODA_HAS_CUDA)
+    string(APPEND PAGODA_FIND_DEPENDENCIES "\nfind_dependency(CUDAToolkit)")
+  endif()
 endif()
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/pagodaConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/pagodaConfig.cmake" INSTALL_DESTINATION ${pagoda_cmake_dir})
