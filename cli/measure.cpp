@@ -125,11 +125,13 @@ PlannedProblem::PlannedProblem(const ProblemSpec& spec, const Options& options)
 void PlannedProblem::plan_with(const Options& options) {
   options_ = options;
   plan_ = make_plan(buffers_.attention(), options);
-  if (plan_.workspace_bytes() <= workspace_.bytes()) return;
-  workspace_ = bench::Buffer(plan_.workspace_bytes());
-  if (workspace_.data() == nullptr) {
-    fail(fmt::format("no memory for a workspace of {} bytes", plan_.workspace_bytes()));
+  if (plan_.workspace_bytes() > workspace_.bytes()) {
+    workspace_ = bench::Buffer(plan_.workspace_bytes());
+    if (workspace_.data() == nullptr) {
+      fail(fmt::format("no memory for a workspace of {} bytes", plan_.workspace_bytes()));
+    }
   }
+  std::fill_n(workspace_.data(), plan_.zeroed_workspace_bytes(), std::byte{0});
 }
 
 double PlannedProblem::run_once() {

@@ -1,6 +1,7 @@
 // Memory and calls. All arithmetic is the library's.
 #include "cli/replay/layer_stack.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -187,6 +188,7 @@ Status LayerStack::attend(const Attention& attention, int32_t kind, Plans& plans
   void* start = workspace_.data();
   size_t space = workspace_.size();
   std::align(kAlignment, space - kAlignment, start, space);
+  std::fill_n(static_cast<std::byte*>(start), planned->zeroed_workspace_bytes(), std::byte{0});
   cost.flops += planned->flops();
   const double rows = static_cast<double>(attention.q.shape[0] * attention.q.strides[0]);
   cost.bytes += planned->kv_bytes() + 2 * rows * static_cast<double>(size_bytes(config_.dtype));

@@ -114,6 +114,21 @@ std::span<const BadCall> bad_queries() {
          c.a.cache_lengths = c.ints;
        },
        "cache_lengths[0]", "2147483647 - the longest seqlen_q = 2147483644"},
+      {"more_rows_than_promised", Base::kRagged, [](ValidCall& c) { c.a.max_seqlen_q = 2; },
+       "max_seqlen_q", "is 2; must be 0 or at least the longest sequence, 3"},
+      {"more_padded_rows_than_promised", Base::kDense,
+       [](ValidCall& c) {
+         c.ints = {2, 1};
+         c.a.seqlens_q = c.ints;
+         c.a.max_seqlen_q = 1;
+       },
+       "max_seqlen_q", "is 1; must be 0 or at least the longest sequence, 2"},
+      {"more_keys_than_promised", Base::kBlockTable, [](ValidCall& c) { c.a.max_seqlen_kv = 9; },
+       "max_seqlen_kv", "is 9; must be 0 or at least the longest sequence, 10"},
+      {"negative_promise_of_rows", Base::kRagged, [](ValidCall& c) { c.a.max_seqlen_q = -1; },
+       "max_seqlen_q", "is -1; must be at least 0"},
+      {"negative_promise_of_keys", Base::kCsr, [](ValidCall& c) { c.a.max_seqlen_kv = -7; },
+       "max_seqlen_kv", "is -7; must be at least 0"},
   };
   return kRows;
 }

@@ -114,6 +114,7 @@ void run_accepted(const FuzzedCall& call, const Plan& plan, Memory& memory, bool
   auto* start = const_cast<std::byte*>(workspace.data());
   const size_t skip = (64 - reinterpret_cast<uintptr_t>(start) % 64) % 64;
   const std::span<std::byte> scratch(start + skip, static_cast<size_t>(plan.workspace_bytes()));
+  std::fill_n(scratch.data(), plan.zeroed_workspace_bytes(), std::byte{0});
   if (Status s = run(plan, a, scratch); !s) fail("a planned call was refused", s.message());
   const Outputs first(a);
 

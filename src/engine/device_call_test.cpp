@@ -1,0 +1,365 @@
+// Calls whose memory is a device's, on a back end that only takes notes. Every array stands at an
+// address that must not be read: a host that reads one ends the test.
+#include <array>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <vector>
+
+#include "engine/plan.hpp"
+#include "engine/validate.hpp"
+#include "pagoda/pagoda.hpp"
+
+namespace pagoda {
+namespace {
+
+constexpr Device kGpu{DeviceType::kCuda, 0}, kOtherGpu{DeviceType::kCuda, 1};
+
+// What the back end was told.
+struct Notes {
+  int runs = 0, appends = 0, merges = 0;
+  const core::Kernel* self = nullptr;
+  Stream stream;
+  core::WorkspaceSize kept;
+  Device device;
+  std::span<std::byte> workspace;
+} notes;
+
+constexpr int kData = 7;
+alignas(64) std::array<std::byte, 256> kept_memory;
+
+constexpr core::Kernel kKernel{
+    .name = "notes",
+    .backend = "test:device",
+    .refuses = [](const core::Kernel&, const core::Problem& problem,
+                  const Options&) -> std::string {
+      return problem.has_host_lengths ? "the lengths must be on the device" : "";
+    },
+    .plan = [](const core::Kernel&, const core::Problem&,
+               const Options&) -> Result<std::unique_ptr<core::KernelPlan>> {
+      auto plan = std::make_unique<core::KernelPlan>();
+      plan->workspace_bytes = 192;
+      plan->zeroed_workspace_bytes = 64;
+      return plan;
+    },
+    .run =
+        [](const core::Kernel& self, const core::KernelPlan&, const core::Problem& problem,
+           std::span<std::byte> workspace, const core::RunContext& context) {
+          ++notes.runs;
+          notes.self = &self;
+          notes.stream = context.stream;
+          notes.device = problem.device;
+          notes.workspace = workspace;
+          if (problem.softmax_scale == 13.0F) throw std::runtime_error("the launch failed");
+        },
+    .data = &kData};
+
+constexpr core::Backend kBackend{
+    .name = "test:device",
+    .memory = DeviceType::kCuda,
+    .kernels = [] { return std::span<const core::Kernel>(&kKernel, 1); },
+    .description = [] { return std::string("takes notes"); },
+    .append_kv =
+        [](const AppendKV&, const core::RunContext& context) {
+          ++notes.appends;
+          notes.stream = context.stream;
+          return Status{};
+        },
+    .merge_states =
+        [](const MergeStates&, const core::RunContext&) {
+          ++notes.merges;
+          return Status{};
+        },
+    .keep_workspace =
+        [](core::WorkspaceSize size, Device device, Stream stream) {
+          notes.kept = size;
+          notes.device = device;
+          notes.stream = stream;
+          return std::span(kept_memory).first(static_cast<size_t>(size.bytes));
+        }};
+
+template <typename T>
+T* nowhere() {
+  return reinterpret_cast<T*>(uintptr_t{0x1000});  // below what a process may map
+}
+template <typename T>
+std::span<const T> nowhere(size_t size) {
+  return {nowhere<const T>(), size};
+}
+ConstTensor input(std::initializer_list<int64_t> shape, DType dtype = DType::kBF16) {
+  return ConstTensor::contiguous(nowhere<void>(), dtype, shape, kGpu);
+}
+// Outputs must not share memory with inputs: far away from them, and from each other.
+Tensor output(std::initializer_list<int64_t> shape, DType dtype, uintptr_t place) {
+  return Tensor::contiguous(reinterpret_cast<void*>(place << 32), dtype, shape, kGpu);
+}
+
+// Ragged queries, 3 sequences of 40 tokens together, over pages of 16; 4 query heads on 2.
+struct DeviceCall {
+  DeviceCall() {
+    EXPECT_TRUE(engine::register_backend(kBackend));
+    notes = {};
+    a.q = input({40, 4, 64});
+    a.cu_seqlens_q = nowhere<int32_t>(4);
+    const ConstTensor pages = input({100, 16, 2, 64});
+    a.kv = PagedKV{.k = pages,
+                   .v = pages,
+                   .table = BlockTable{nowhere<const int32_t>(), 8, 8, nowhere<int32_t>(3)}};
+    a.out = output({40, 4, 64}, DType::kBF16, 1);
+    a.lse = output({40, 4}, DType::kF32, 2);
+    a.mask = Mask::causal();
+  }
+  [[nodiscard]] PagedKV& paged() { return std::get<PagedKV>(a.kv); }
+  [[nodiscard]] core::Problem problem() const {
+    const Result<core::Problem> valid = engine::validate(a, options);
+    EXPECT_TRUE(valid) << valid.status().message();
+    return valid ? *valid : core::Problem{};
+  }
+
+  Attention a;
+  Options options{.backend = "test:device", .checks_indices = true};
+};
+
+TEST(DeviceCalls, are_planned_and_run_without_reading_an_array) {
+  DeviceCall call;
+  call.a.cache_lengths = nowhere<int32_t>(3);
+  call.a.sinks = nowhere<float>(4);
+  call.a.score_mod.alibi_slopes = nowhere<float>(4);
+  call.a.max_seqlen_q = 16;
+  call.a.max_seqlen_kv = 100;
+  call.a.mask = (Mask::padding(nowhere<int32_t>(3)) &
+                 Mask::bits(nowhere<const uint32_t>(), 1000, nowhere<int64_t>(4))) &
+                (Mask::additive(input({1, 16, 100}, DType::kF32)) &
+                 Mask::relative_bias(input({4, 9}, DType::kF32)));
+  const Result<Plan> planned = plan(call.a, call.options);
+  ASSERT_TRUE(planned) << planned.status().message();
+  EXPECT_EQ(planned->workspace_bytes(), 192);
+  EXPECT_EQ(planned->zeroed_workspace_bytes(), 64);
+  int queue = 0;
+  const Status status = run(*planned, call.a, kept_memory, Stream{&queue});
+  ASSERT_TRUE(status) << status.message();
+  EXPECT_EQ(notes.runs, 1);
+  EXPECT_EQ(notes.self, &kKernel);
+  EXPECT_EQ(notes.self->data, &kData);
+  EXPECT_EQ(notes.stream.handle, &queue);
+  EXPECT_EQ(notes.workspace.size(), 192U);
+  ASSERT_TRUE(explain(call.a, call.options));
+}
+
+TEST(DeviceCalls, of_every_cache_are_valid) {
+  DeviceCall call;
+  const ConstTensor fp8 = input({100, 16, 2, 64}, DType::kF8E4M3);
+  call.a.kv =
+      PagedKV{.k = fp8,
+              .v = fp8,
+              .table = CsrPages{nowhere<int32_t>(4), nowhere<int32_t>(9), nowhere<int32_t>(3)}};
+  call.a.kv_scales.k_per_head = nowhere<float>(2);
+  EXPECT_EQ(call.problem().max_seqlen_kv_bound, 9 * 16);
+  call.a.kv_scales = {};
+  const ConstTensor rows = input({70, 2, 64}), dense = input({3, 50, 2, 64});
+  call.a.kv = RaggedKV{.k = rows, .v = rows, .cu_seqlens_kv = nowhere<int32_t>(4)};
+  EXPECT_EQ(call.problem().max_seqlen_kv_bound, 70);
+  call.a.kv = DenseKV{.k = dense, .v = dense, .seqlens_kv = nowhere<int32_t>(3)};
+  EXPECT_EQ(call.problem().max_seqlen_kv_bound, 50);
+}
+
+TEST(DeviceCalls, have_bounds_from_promises_or_from_shapes) {
+  DeviceCall call;
+  core::Problem p = call.problem();
+  EXPECT_FALSE(p.has_host_lengths);
+  EXPECT_EQ(p.device, kGpu);
+  EXPECT_EQ(p.max_seqlen_q, 40);
+  EXPECT_EQ(p.max_seqlen_q_bound, 40);
+  EXPECT_EQ(p.total_q, 40);
+  EXPECT_EQ(p.num_pages, 100);
+  EXPECT_EQ(p.max_seqlen_kv_bound, 8 * 16);
+  call.a.max_seqlen_q = 5;
+  call.a.max_seqlen_kv = 77;
+  p = call.problem();
+  EXPECT_EQ(p.max_seqlen_q, 5);
+  EXPECT_EQ(p.max_seqlen_q_bound, 5);
+  EXPECT_EQ(p.max_seqlen_kv_bound, 77);
+  call.a.max_seqlen_kv = 1000;  // more than the table holds
+  EXPECT_EQ(call.problem().max_seqlen_kv_bound, 128);
+  call.a.max_seqlen_q = -1;
+  EXPECT_EQ(plan(call.a, call.options).status().field(), "max_seqlen_q");
+}
+
+TEST(DeviceCalls, of_padded_queries_keep_their_rows_and_have_a_bound_of_their_own) {
+  DeviceCall call;
+  call.a.cu_seqlens_q = {};
+  call.a.q = input({3, 10, 4, 64});
+  call.a.out = output({3, 10, 4, 64}, DType::kBF16, 1);
+  call.a.lse = {};
+  call.a.max_seqlen_q = 4;  // without seqlens_q every sequence has 10
+  EXPECT_EQ(plan(call.a, call.options).status().message(),
+            "max_seqlen_q is 4; must be 0 or at least the longest sequence, 10");
+  call.a.seqlens_q = nowhere<int32_t>(3);
+  EXPECT_EQ(call.problem().max_seqlen_q, 10);
+  EXPECT_EQ(call.problem().max_seqlen_q_bound, 4);
+}
+
+TEST(DeviceCalls, must_have_every_tensor_on_the_device_of_q) {
+  const struct {
+    const char* field;
+    void (*move)(Attention& a, Device to);
+  } kTensors[] = {
+      {"q.device", [](Attention& a, Device to) { a.q.device = to; }},
+      {"kv.k.device", [](Attention& a, Device to) { std::get<PagedKV>(a.kv).k.device = to; }},
+      {"kv.v.device", [](Attention& a, Device to) { std::get<PagedKV>(a.kv).v.device = to; }},
+      {"out.device", [](Attention& a, Device to) { a.out.device = to; }},
+      {"lse.device", [](Attention& a, Device to) { a.lse.device = to; }},
+      {"row_max.device",
+       [](Attention& a, Device to) {
+         a.row_max = output({40, 4}, DType::kF32, 3);
+         a.row_max.device = to;
+       }},
+      {"mask.nodes[0].tensor.device",
+       [](Attention& a, Device to) {
+         ConstTensor table = input({4, 9}, DType::kF32);
+         table.device = to;
+         a.mask = Mask::relative_bias(table) & Mask::causal();
+       }},
+  };
+  for (const auto& [field, move] : kTensors) {
+    DeviceCall call;
+    move(call.a, Device{});
+    const Status on_host = plan(call.a, call.options).status();
+    EXPECT_EQ(on_host.message(),
+              std::string(field) + " is cpu; back end test:device reads device memory (cuda)");
+    EXPECT_EQ(on_host.field(), field);
+    move(call.a, kOtherGpu);
+    const Status elsewhere = run(call.a, call.options);
+    EXPECT_EQ(elsewhere.code(), StatusCode::kInvalidArgument) << field;
+    if (std::string(field) != "q.device") {
+      EXPECT_EQ(elsewhere.message(),
+                std::string(field) + " is cuda:1; must be cuda:0, the device of q");
+    }
+    EXPECT_EQ(notes.runs, 0);
+  }
+}
+
+TEST(DeviceCalls, have_arrays_of_the_right_size) {
+  DeviceCall call;
+  call.a.cache_lengths = nowhere<int32_t>(2);
+  EXPECT_EQ(plan(call.a, call.options).status().field(), "cache_lengths.size()");
+  call.a.cache_lengths = {};
+  call.a.sinks = nowhere<float>(3);
+  EXPECT_EQ(plan(call.a, call.options).status().field(), "sinks.size()");
+  call.a.sinks = {};
+  call.a.mask = Mask::additive(input({1, 40, 127}, DType::kF32));
+  EXPECT_EQ(plan(call.a, call.options).status().field(), "mask.nodes[0].tensor.shape[2]");
+}
+
+// Other lengths in the same arrays, other arrays, other page ids: nothing that a plan could see.
+TEST(DeviceCalls, of_one_plan_differ_in_everything_but_shapes_and_bounds) {
+  DeviceCall call;
+  const Result<Plan> planned = plan(call.a, call.options);
+  ASSERT_TRUE(planned);
+  const std::vector<int32_t> elsewhere(4);
+  call.a.cu_seqlens_q = elsewhere;
+  EXPECT_TRUE(run(*planned, call.a, kept_memory));
+  const auto expect_refusal = [&](const DeviceCall& other, const char* field) {
+    const Status status = run(*planned, other.a, kept_memory);
+    EXPECT_EQ(status.field(), field) << status.message();
+    EXPECT_NE(status.message().find("the plan was made for"), std::string::npos);
+  };
+  DeviceCall more_keys, fewer_rows, on_another, with_positions;
+  more_keys.a.max_seqlen_kv = 100;
+  expect_refusal(more_keys, "max_seqlen_kv");
+  fewer_rows.a.max_seqlen_q = 30;
+  expect_refusal(fewer_rows, "max_seqlen_q");
+  with_positions.a.cache_lengths = nowhere<int32_t>(3);
+  expect_refusal(with_positions, "cache_lengths");
+  for (ConstTensor* t : {&on_another.a.q, &on_another.paged().k, &on_another.paged().v}) {
+    t->device = kOtherGpu;
+  }
+  on_another.a.out.device = on_another.a.lse.device = kOtherGpu;
+  expect_refusal(on_another, "q.device");
+}
+
+TEST(DeviceCalls, cost_what_the_longest_sequences_would) {
+  DeviceCall call;
+  call.a.max_seqlen_q = 16;
+  call.a.max_seqlen_kv = 100;
+  const Result<Plan> planned = plan(call.a, call.options);
+  ASSERT_TRUE(planned);
+  // 40 rows: two sequences of 16, one of 8; row i from the end sees 100 - i keys.
+  const double pairs = 2 * (16 * 100 - 16 * 15 / 2) + (8 * 100 - 8 * 7 / 2);
+  EXPECT_EQ(planned->flops(), 2 * pairs * 4 * 128);
+  EXPECT_EQ(planned->kv_bytes(), 3.0 * 100 * 2 * 128 * 2);
+}
+
+TEST(DeviceCalls, in_one_step_use_the_kept_workspace_of_their_stream) {
+  DeviceCall call;
+  int queue = 0;
+  call.options.stream = Stream{&queue};
+  ASSERT_TRUE(run(call.a, call.options));
+  EXPECT_EQ(notes.kept.bytes, 192);
+  EXPECT_EQ(notes.kept.zeroed, 64);
+  EXPECT_EQ(notes.device, kGpu);
+  EXPECT_EQ(notes.stream.handle, &queue);
+  EXPECT_EQ(notes.workspace.data(), kept_memory.data());
+}
+
+TEST(DeviceCalls, that_fail_to_launch_answer_with_a_status) {
+  DeviceCall call;
+  call.a.softmax_scale = 13.0F;
+  const Status status = run(call.a, call.options);
+  EXPECT_EQ(status.code(), StatusCode::kInternal);
+  EXPECT_NE(status.message().find("the launch failed"), std::string::npos);
+}
+
+TEST(DeviceStates, go_to_the_back_end_unread) {
+  const DeviceCall call;
+  AppendKV append;
+  append.k_new = append.v_new = input({5, 2, 64});
+  append.k_cache = output({100, 16, 2, 64}, DType::kBF16, 1);
+  append.v_cache = output({100, 16, 2, 64}, DType::kBF16, 2);
+  append.slot_mapping = nowhere<int64_t>(5);
+  int queue = 0;
+  Options options = call.options;
+  options.stream = Stream{&queue};
+  Status status = append_kv(append, options);
+  EXPECT_TRUE(status) << status.message();
+  EXPECT_EQ(notes.appends, 1);
+  EXPECT_EQ(notes.stream.handle, &queue);
+  append.v_cache.device = kOtherGpu;
+  EXPECT_EQ(append_kv(append, options).message(),
+            "v_cache.device is cuda:1; must be cuda:0, the device of k_new");
+  MergeStates merge;
+  merge.partial_out = input({2, 5, 4, 64});
+  merge.partial_lse = input({2, 5, 4}, DType::kF32);
+  merge.out = output({5, 4, 64}, DType::kBF16, 1);
+  status = merge_states(merge, options);
+  EXPECT_TRUE(status) << status.message();
+  merge.partial_lse.device = Device{};
+  EXPECT_EQ(merge_states(merge, options).field(), "partial_lse.device");
+  EXPECT_EQ(notes.appends + notes.merges, 2);
+}
+
+// The same promises on the host, where they are compared with the lengths: 3 and 2 rows, 10 keys.
+TEST(HostCalls, have_the_promised_bounds_or_the_longest_lengths) {
+  std::array<float, 10 * 8> memory{}, out{};
+  const std::array<int32_t, 3> offsets{0, 3, 5};
+  const std::array<int32_t, 2> lengths{4, 5};
+  Attention a;
+  a.q = ConstTensor::contiguous(memory.data(), DType::kF32, {5, 1, 8});
+  a.cu_seqlens_q = offsets;
+  const ConstTensor keys = ConstTensor::contiguous(memory.data(), DType::kF32, {2, 5, 1, 8});
+  a.kv = DenseKV{.k = keys, .v = keys, .seqlens_kv = lengths};
+  a.out = Tensor::contiguous(out.data(), DType::kF32, {5, 1, 8});
+  const auto bounds = [&] {
+    const Result<core::Problem> p = engine::validate(a, {});
+    EXPECT_TRUE(p) << p.status().message();
+    EXPECT_EQ(p->max_seqlen_q, 3);
+    EXPECT_TRUE(p->has_host_lengths);
+    return std::pair(p->max_seqlen_q_bound, p->max_seqlen_kv_bound);
+  };
+  EXPECT_EQ(bounds(), std::pair(3, 5));
+  a.max_seqlen_q = 8;
+  a.max_seqlen_kv = 100;
+  EXPECT_EQ(bounds(), std::pair(8, 100));
+}
+
+}  // namespace
+}  // namespace pagoda
