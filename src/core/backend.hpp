@@ -7,7 +7,6 @@
 
 #include "core/kernel.hpp"
 #include "pagoda/attention.hpp"
-#include "pagoda/backend.hpp"
 
 namespace pagoda::core {
 

@@ -7,6 +7,7 @@
 #include "cpu/kernels.hpp"
 #include "cpu/merge_states.hpp"
 #include "cpu/reference.hpp"
+#include "pagoda/backend.hpp"
 
 namespace pagoda::cpu {
 namespace {

@@ -1,77 +1,15 @@
-// What the CUDA back end offers, and why it can't run where it can't. Every call that reaches a
-// kernel does so with its device current.
+// What the CUDA back end offers. Every call that reaches a kernel does so with its device current.
 #include <vector>
 
 #include "arch/ptx/device.hpp"
 #include "cuda/backend.hpp"
+#include "cuda/devices.hpp"
 #include "cuda/kept_workspace.hpp"
 #include "cuda/kernels.hpp"
+#include "cuda/states.hpp"
 
 namespace pagoda::cuda {
 namespace {
-
-constexpr int32_t kArch = 90;  // kernels are compiled for sm_90a, which runs on nothing else
-
-std::string version(int number) {
-  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
-}
-
-int driver_version() {
-  int driver = 0;
-  return cudaDriverGetVersion(&driver) == cudaSuccess ? driver : 0;
-}
-
-std::string describe(const arch::DeviceProperties& device) {
-  return device.name + " (sm_" + std::to_string(device.arch) + ")";
-}
-
-std::string list(std::span<const arch::DeviceProperties> devices) {
-  std::string text;
-  for (const auto& device : devices) text += (text.empty() ? "" : ", ") + describe(device);
-  return text;
-}
-
-std::string find_obstacle() {
-  const int driver = driver_version();
-  if (driver == 0) return "no NVIDIA driver";
-  const std::span<const arch::DeviceProperties> devices = arch::devices();
-  if (arch::devices_error() == cudaErrorInsufficientDriver) {
-    return "the NVIDIA driver is for CUDA " + version(driver) + "; needs " +
-           version(CUDART_VERSION);
-  }
-  if (devices.empty()) {
-    return std::string("no NVIDIA GPU: ") + cudaGetErrorString(arch::devices_error());
-  }
-  for (const auto& device : devices) {
-    if (device.arch == kArch) return {};
-  }
-  return "the kernels are for sm_" + std::to_string(kArch) + "; this machine has " + list(devices);
-}
-
-std::string why_not() {
-  static const std::string kObstacle = [] {
-    try {
-      return find_obstacle();
-    } catch (const std::exception& e) {  // backends() must not throw
-      return std::string(e.what());
-    }
-  }();
-  return kObstacle;
-}
-
-std::string description() { return list(arch::devices()) + ", CUDA " + version(driver_version()); }
-
-std::string refuse_device(Device device) {
-  const std::span<const arch::DeviceProperties> devices = arch::devices();
-  if (device.index < 0 || static_cast<size_t>(device.index) >= devices.size()) {
-    return "there is no cuda:" + std::to_string(device.index) + "; this machine has " +
-           std::to_string(devices.size()) + " devices";
-  }
-  const arch::DeviceProperties& found = devices[static_cast<size_t>(device.index)];
-  if (found.arch == kArch) return {};
-  return "is for sm_" + std::to_string(kArch) + "; cuda:" + std::to_string(device.index) + " is " +
-         describe(found);
-}
 
 // A row that stands before one of kernels(), and is its `data`.
 const core::Kernel& inner(const core::Kernel& row) {
@@ -125,6 +63,8 @@ const core::Backend& backend() {
                                           .kernels = guarded_kernels,
                                           .description = description,
                                           .why_not = why_not,
+                                          .append_kv = append_kv,
+                                          .merge_states = merge_states,
                                           .keep_workspace = keep_workspace};
   return kBackend;
 }

@@ -1,0 +1,11 @@
+// append_kv and merge_states on a GPU.
+#pragma once
+
+#include "core/backend.hpp"
+
+namespace pagoda::cuda {
+
+[[nodiscard]] Status append_kv(const AppendKV& append, const core::RunContext& context);
+[[nodiscard]] Status merge_states(const MergeStates& merge, const core::RunContext& context);
+
+}  // namespace pagoda::cuda
