@@ -25,17 +25,17 @@ class Places {
       : backend_(backend), first_(first.name), device_(first.tensor->device) {}
 
   [[nodiscard]] Status check(std::string_view name, const ConstTensor& tensor) const {
-    if (!tensor.present()) return {};
+    if (!tensor.present() || is_right(tensor.device)) return {};
     const std::string field = std::string(name) + ".device";
-    if (tensor.device.type != backend_.memory) {
-      const std::string limit = "back end " + std::string(backend_.name) + " reads " +
-                                (backend_.memory == DeviceType::kCpu ? "host" : "device") +
-                                " memory (" + pagoda::name(backend_.memory) + ")";
-      return complain(field, to_string(tensor.device), limit);
+    if (tensor.device.type == backend_.memory) {
+      return complain(field, to_string(tensor.device),
+                      "must be " + to_string(device_) + ", the device of " + first_);
     }
-    if (backend_.memory == DeviceType::kCpu || tensor.device == device_) return {};
+    const bool is_host = backend_.memory == DeviceType::kCpu;
     return complain(field, to_string(tensor.device),
-                    "must be " + to_string(device_) + ", the device of " + first_);
+                    "back end " + std::string(backend_.name) + " reads " +
+                        (is_host ? "host" : "device") + " memory (" +
+                        pagoda::name(backend_.memory) + ")");
   }
   [[nodiscard]] Status check_all(std::initializer_list<Named> tensors) const {
     for (const Named& named : tensors) {
@@ -45,6 +45,11 @@ class Places {
   }
 
  private:
+  // An index means nothing on the host.
+  [[nodiscard]] bool is_right(Device device) const {
+    return device.type == backend_.memory && (device.type == DeviceType::kCpu || device == device_);
+  }
+
   const core::Backend& backend_;
   const char* first_;
   Device device_;
