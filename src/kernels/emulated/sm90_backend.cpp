@@ -1,0 +1,70 @@
+// What "emu:sm90" offers: the rows of kernels/sm90, and the two calls beside attention.
+#include "kernels/emulated/sm90_backend.hpp"
+
+#include <stdexcept>
+
+#include "arch/emu/runtime/launch.hpp"
+#include "kernels/append_kv/append_kv.hpp"
+#include "kernels/emulated/call_buffers.hpp"
+#include "kernels/merge_states/merge_states.hpp"
+
+namespace pagoda::emulated {
+namespace {
+
+using emulator::launch;
+using emulator::shape_of;
+
+// The rows of kernels/sm90, launched on the emulator, join here.
+std::span<const core::Kernel> rows() { return {}; }
+
+Status append_kv(const AppendKV& append, const core::RunContext& /*context*/) {
+  const auto params = kernels::make_params(append);
+  const arch::Dim3 grid = kernels::grid_of(params);
+  if (grid.x == 0) return {};
+  CallBuffers buffers;
+  buffers.reads("k_new", append.k_new)
+      .reads("v_new", append.v_new)
+      .reads("slot_mapping", append.slot_mapping)
+      .reads("kv_scales.k_per_head", append.kv_scales.k_per_head)
+      .reads("kv_scales.v_per_head", append.kv_scales.v_per_head)
+      .updates("k_cache", append.k_cache)
+      .updates("v_cache", append.v_cache);
+  expect_clean(launch<kernels::AppendKVKernel>(shape_of<kernels::AppendKVKernel>("append_kv", grid),
+                                               params, buffers.merged()));
+  return {};
+}
+
+Status merge_states(const MergeStates& merge, const core::RunContext& /*context*/) {
+  const auto params = kernels::make_params(merge);
+  const arch::Dim3 grid = kernels::grid_of(params);
+  if (grid.x == 0) return {};
+  CallBuffers buffers;
+  buffers.reads("partial_out", merge.partial_out)
+      .reads("partial_lse", merge.partial_lse)
+      .writes("out", merge.out)
+      .writes("lse", merge.lse);
+  expect_clean(launch<kernels::MergeStatesKernel>(
+      shape_of<kernels::MergeStatesKernel>("merge_states", grid), params, buffers.merged()));
+  return {};
+}
+
+}  // namespace
+
+void expect_clean(const emulator::Result& result) {
+  if (result.is_clean()) return;
+  std::string text = "the emulator found:";
+  for (const emulator::Report& report : result.reports) text += "\n" + to_string(report);
+  throw std::runtime_error(text);
+}
+
+const core::Backend& sm90_backend() {
+  static constexpr core::Backend kBackend{
+      .name = "emu:sm90",
+      .kernels = rows,
+      .description = [] { return std::string("the GPU kernels for sm_90a on the emulator: slow"); },
+      .append_kv = append_kv,
+      .merge_states = merge_states};
+  return kBackend;
+}
+
+}  // namespace pagoda::emulated
