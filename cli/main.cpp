@@ -13,8 +13,21 @@
 #include "cli/replay/replay_command.hpp"
 #include "cli/run.hpp"
 #include "cli/terminal.hpp"
+#include "engine/registry.hpp"
+#include "kernels/emulated/sm90_backend.hpp"
+
+namespace {
+
+// The back ends that the library leaves out, for they need more than it does.
+void add_backends() {
+  const pagoda::Status status = pagoda::engine::register_backend(pagoda::emulated::sm90_backend());
+  if (!status) pagoda::cli::warn(status.message());
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
+  add_backends();
   CLI::App app{"Pagoda: paged flash attention for LLM inference", "pagoda"};
   app.require_subcommand(1);
   app.set_version_flag("--version", PAGODA_VERSION);
