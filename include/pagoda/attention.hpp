@@ -76,8 +76,8 @@ struct Options {
   bool is_batch_invariant = false;
 
   // Checked mode: also validate the contents of index arrays (page ids in range, no page table
-  // entry missing). Offsets and lengths are always validated where the host may read them; nothing
-  // of a device is.
+  // entry missing). Offsets and lengths are always validated where the host may read them; of a
+  // device's, only whether they lie there is looked at.
   bool checks_indices = false;
 };
 

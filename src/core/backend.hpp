@@ -29,6 +29,10 @@ struct Backend {
   Status (*append_kv)(const AppendKV& append, const RunContext& context) = nullptr;
   Status (*merge_states)(const MergeStates& merge, const RunContext& context) = nullptr;
 
+  // Of memory on `device`, as the caller says: why kernels there can't read it; empty: they can. Null:
+  // it can't be told. Asked in checked mode only.
+  std::string (*misplaced)(const void* data, Device device) = nullptr;
+
   // Memory for run(attention, options), kept between calls that follow each other on a stream. Null:
   // the host's, kept by the engine.
   std::span<std::byte> (*keep_workspace)(WorkspaceSize size, Device device,

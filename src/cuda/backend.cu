@@ -65,6 +65,7 @@ const core::Backend& backend() {
                                           .why_not = why_not,
                                           .append_kv = append_kv,
                                           .merge_states = merge_states,
+                                          .misplaced = misplaced,
                                           .keep_workspace = keep_workspace};
   return kBackend;
 }

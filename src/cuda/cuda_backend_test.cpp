@@ -182,6 +182,12 @@ TEST_F(OnGpu, a_captured_call_does_not_grow_its_workspace) {
   arch::check(cudaGraphDestroy(graph), "destroying a graph");
 }
 
+TEST_F(OnGpu, memory_of_the_host_is_told_from_the_device_s) {
+  const std::vector<float> host(4);
+  EXPECT_EQ(misplaced(host.data(), kGpu), "host memory");
+  EXPECT_EQ(misplaced(upload(host), kGpu), "");
+}
+
 TEST_F(OnGpu, the_current_device_is_restored) {
   const int last = static_cast<int>(arch::devices().size()) - 1;
   arch::check(cudaSetDevice(0), "choosing a device");

@@ -73,6 +73,20 @@ std::string refuse_device(Device device) {
          describe(found);
 }
 
+std::string misplaced(const void* data, Device device) {
+  cudaPointerAttributes attributes = {};
+  arch::check(cudaPointerGetAttributes(&attributes, data), "asking where memory lies");
+  switch (attributes.type) {
+    case cudaMemoryTypeUnregistered: return "host memory";
+    case cudaMemoryTypeHost:  // pinned: read over the bus, where it is mapped
+      return attributes.devicePointer == nullptr ? "host memory that is not mapped" : "";
+    case cudaMemoryTypeDevice:
+      if (attributes.device == device.index) return {};
+      return "on cuda:" + std::to_string(attributes.device);
+    default: return {};  // managed
+  }
+}
+
 Status check_device(const char* field, Device device) {
   const std::string reason = refuse_device(device);
   return reason.empty() ? Status{} : Status::unsupported(field, std::string(field) + ": " + reason);

@@ -16,4 +16,7 @@ namespace pagoda::cuda {
 // The same as a complaint about `field`.
 [[nodiscard]] Status check_device(const char* field, Device device);
 
+// Why a kernel on that device can't read the memory; empty: it can.
+[[nodiscard]] std::string misplaced(const void* data, Device device);
+
 }  // namespace pagoda::cuda

@@ -69,6 +69,8 @@ constexpr core::Backend kBackend{
           ++notes.merges;
           return Status{};
         },
+    .misplaced = [](const void* data,
+                    Device) { return std::string(data == &kData ? "on the moon" : ""); },
     .keep_workspace =
         [](core::WorkspaceSize size, Device device, Stream stream) {
           notes.kept = size;
@@ -248,6 +250,40 @@ TEST(DeviceCalls, have_arrays_of_the_right_size) {
   call.a.sinks = {};
   call.a.mask = Mask::additive(input({1, 40, 127}, DType::kF32));
   EXPECT_EQ(plan(call.a, call.options).status().field(), "mask.nodes[0].tensor.shape[2]");
+}
+
+TEST(DeviceCalls, in_checked_mode_have_every_array_looked_at) {
+  const std::span<const int32_t> moon(&kData, 1);
+  const struct {
+    const char* field;
+    void (*move)(Attention& a, std::span<const int32_t> to);
+  } kArrays[] = {
+      {"cu_seqlens_q",
+       [](Attention& a, auto to) {
+         a.cu_seqlens_q = {to.data(), 4};
+       }},
+      {"cache_lengths",
+       [](Attention& a, auto to) {
+         a.cache_lengths = {to.data(), 3};
+       }},
+      {"kv.table.pages",
+       [](Attention& a, auto to) {
+         std::get<BlockTable>(std::get<PagedKV>(a.kv).table).pages = to.data();
+       }},
+      {"mask.nodes[0].valid_lengths",
+       [](Attention& a, auto to) {
+         a.mask = Mask::padding({to.data(), 3});
+       }},
+      {"kv.k.data", [](Attention& a, auto to) { std::get<PagedKV>(a.kv).k.data = to.data(); }},
+  };
+  for (const auto& [field, move] : kArrays) {
+    DeviceCall call;
+    move(call.a, moon);
+    EXPECT_EQ(plan(call.a, call.options).status().message(),
+              std::string(field) + " is on the moon; must be on cuda:0");
+    call.options.checks_indices = false;
+    EXPECT_TRUE(plan(call.a, call.options)) << field;
+  }
 }
 
 // Other lengths in the same arrays, other arrays, other page ids: nothing that a plan could see.

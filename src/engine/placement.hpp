@@ -11,4 +11,8 @@ namespace pagoda::engine {
 [[nodiscard]] Status check_placement(const core::Backend& backend, const AppendKV& append);
 [[nodiscard]] Status check_placement(const core::Backend& backend, const MergeStates& merge);
 
+// Checked mode: asks the back end about every pointer. The call is valid otherwise.
+[[nodiscard]] Status check_pointers(const core::Backend& backend, const Attention& attention);
+[[nodiscard]] Status check_pointers(const core::Backend& backend, const AppendKV& append);
+
 }  // namespace pagoda::engine

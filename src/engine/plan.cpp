@@ -1,6 +1,8 @@
 // plan(): validate, select, let the kernel prepare, record what for.
 #include "engine/plan.hpp"
 
+#include <cassert>
+
 #include "engine/guard.hpp"
 #include "engine/select.hpp"
 #include "engine/validate.hpp"
@@ -38,6 +40,8 @@ Result<Plan> make_plan(const core::Problem& problem, const Options& options) {
   Result<std::unique_ptr<core::KernelPlan>> kernel_plan =
       (*kernel)->plan(**kernel, problem, options);
   if (!kernel_plan) return kernel_plan.status();
+  assert((*kernel_plan)->zeroed_workspace_bytes % core::kWorkspaceAlignment == 0);
+  assert((*kernel_plan)->zeroed_workspace_bytes <= (*kernel_plan)->workspace_bytes);
 
   auto state = std::make_shared<Plan::State>();
   state->kernel = *kernel;

@@ -177,6 +177,9 @@ Result<core::Problem> validate_for(const core::Backend& backend, const Attention
   if (checks_indices && problem.kv_kind == core::KVKind::kPaged && problem.has_host_lengths) {
     if (Status s = check_page_ids(problem, problem.num_pages); !s) return s;
   }
+  if (checks_indices) {
+    if (Status s = check_pointers(backend, attention); !s) return s;
+  }
   return result;
 }
 

@@ -111,7 +111,8 @@ Status validate(const core::Backend& backend, const AppendKV& append, const Opti
       !s) {
     return s;
   }
-  return check_slots(append, options.checks_indices, contents);
+  if (Status s = check_slots(append, options.checks_indices, contents); !s) return s;
+  return options.checks_indices ? check_pointers(backend, append) : Status{};
 }
 
 Status validate(const core::Backend& backend, const MergeStates& m, const Options& /*options*/) {
