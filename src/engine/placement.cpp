@@ -141,7 +141,7 @@ void look_at(Pointers& pointers, const PagedKV& kv) {
         .look("kv.table.seqlens_kv", table->seqlens_kv);
     return;
   }
-  const CsrPages& csr = std::get<CsrPages>(kv.table);
+  const auto& csr = std::get<CsrPages>(kv.table);
   pointers.look("kv.table.indptr", csr.indptr)
       .look("kv.table.indices", csr.indices)
       .look("kv.table.last_page_len", csr.last_page_len);

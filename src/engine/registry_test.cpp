@@ -12,13 +12,13 @@
 namespace pagoda {
 namespace {
 
-constexpr auto no_kernels = [] { return std::span<const core::Kernel>(); };
-constexpr auto nothing = [] { return std::string("nothing"); };
+constexpr auto kNoKernels = [] { return std::span<const core::Kernel>(); };
+constexpr auto kNothing = [] { return std::string("nothing"); };
 
-constexpr core::Backend kBare{.name = "test:bare", .kernels = no_kernels, .description = nothing};
-constexpr core::Backend kTaken{.name = "cpu", .kernels = no_kernels, .description = nothing};
+constexpr core::Backend kBare{.name = "test:bare", .kernels = kNoKernels, .description = kNothing};
+constexpr core::Backend kTaken{.name = "cpu", .kernels = kNoKernels, .description = kNothing};
 constexpr core::Backend kBroken{
-    .name = "test:broken", .kernels = no_kernels, .description = nothing, .why_not = [] {
+    .name = "test:broken", .kernels = kNoKernels, .description = kNothing, .why_not = [] {
       return std::string("its wheels are missing");
     }};
 
