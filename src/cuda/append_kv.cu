@@ -9,11 +9,11 @@ namespace pagoda::cuda {
 
 Status append_kv(const AppendKV& append, const core::RunContext& context) {
   if (Status s = check_device("k_new.device", append.k_new.device); !s) return s;
-  const kernels::AppendKVParams params = kernels::make_params(append);
-  const arch::Dim3 grid = kernels::grid_of(params);
+  const kernel::AppendKVParams params = kernel::make_params(append);
+  const arch::Dim3 grid = kernel::grid_of(params);
   if (grid.x == 0) return {};
   const arch::DeviceGuard device(append.k_new.device.index);
-  arch::check(arch::launch<kernels::AppendKVKernel>(
+  arch::check(arch::launch<kernel::AppendKVKernel>(
                   grid, params, {.stream = static_cast<cudaStream_t>(context.stream.handle)}),
               "launching append_kv");
   return {};

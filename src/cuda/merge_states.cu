@@ -9,11 +9,11 @@ namespace pagoda::cuda {
 
 Status merge_states(const MergeStates& merge, const core::RunContext& context) {
   if (Status s = check_device("partial_out.device", merge.partial_out.device); !s) return s;
-  const kernels::MergeStatesParams params = kernels::make_params(merge);
-  const arch::Dim3 grid = kernels::grid_of(params);
+  const kernel::MergeStatesParams params = kernel::make_params(merge);
+  const arch::Dim3 grid = kernel::grid_of(params);
   if (grid.x == 0) return {};
   const arch::DeviceGuard device(merge.partial_out.device.index);
-  arch::check(arch::launch<kernels::MergeStatesKernel>(
+  arch::check(arch::launch<kernel::MergeStatesKernel>(
                   grid, params, {.stream = static_cast<cudaStream_t>(context.stream.handle)}),
               "launching merge_states");
   return {};

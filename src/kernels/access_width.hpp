@@ -6,7 +6,7 @@
 
 #include "pagoda/dtype.hpp"
 
-namespace pagoda::kernels {
+namespace pagoda::kernel {
 
 // Rows of contiguous elements. Rows start at `data` plus any sum of the offsets that were added.
 class RowAlignment {
@@ -29,4 +29,4 @@ class RowAlignment {
   uint64_t address_bits_;  // a bit that is set here may be set in the address of a row
 };
 
-}  // namespace pagoda::kernels
+}  // namespace pagoda::kernel

@@ -13,7 +13,7 @@
 #include "schedule/tile_grid.hpp"
 #include "softmax/score.hpp"
 
-namespace pagoda::kernels {
+namespace pagoda::kernel {
 
 // Rows of Q, O, LSE or the row maxima: element (sequence b, row i, head h) stands at
 //   b * sequence_stride + (begin(b) + i) * row_stride + h * head_stride         [elements]
@@ -96,4 +96,4 @@ struct AttentionParams : AttentionArguments {
   arch::TensorMap out;  // like q
 };
 
-}  // namespace pagoda::kernels
+}  // namespace pagoda::kernel

@@ -11,7 +11,7 @@
 #include "core/target.hpp"
 #include "pagoda/dtype.hpp"
 
-namespace pagoda::kernels {
+namespace pagoda::kernel {
 
 // A constant: device code may not call size_bytes().
 template <DType kDType>
@@ -144,4 +144,4 @@ PAGODA_DEVICE void store_floats(void* to, const float (&values)[N], float scale 
   store_raw<N * kSizeBytes<kDType>>(to, from_floats<kDType>(values, scale), where);
 }
 
-}  // namespace pagoda::kernels
+}  // namespace pagoda::kernel

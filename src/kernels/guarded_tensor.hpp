@@ -9,7 +9,7 @@
 
 #include "pagoda/tensor.hpp"
 
-namespace pagoda::kernels {
+namespace pagoda::kernel {
 
 class GuardedTensor {
  public:
@@ -41,4 +41,4 @@ class GuardedTensor {
   std::vector<std::byte> bytes_;
 };
 
-}  // namespace pagoda::kernels
+}  // namespace pagoda::kernel

@@ -14,11 +14,12 @@ namespace pagoda {
 // [batch, rows_per_batch] rows; sequence lengths at most rows_per_batch.
 struct DenseRows {
   uint32_t rows_per_batch = 0;
-  const int32_t* lengths = nullptr;  // [batch]; nullptr: all rows
+  const int32_t* lengths = nullptr;  // [batch], or nullptr: ..
+  uint32_t keys_per_batch = 0;       // .. so many keys in every sequence
 
   PAGODA_DEVICE uint32_t num_keys(int32_t batch) const {
     return lengths != nullptr ? static_cast<uint32_t>(arch::load_read_only(lengths + batch))
-                              : rows_per_batch;
+                              : keys_per_batch;
   }
   template <class Indices>
   PAGODA_DEVICE Indices populate(int32_t batch, uint32_t base_row) const {
@@ -47,7 +48,7 @@ struct RaggedRows {
 struct PagedRows {
   const int32_t* pages = nullptr;          // page ids
   const int32_t* first_page_of = nullptr;  // [batch + 1]
-  int32_t table_stride = 0;
+  int64_t table_stride = 0;
   const int32_t* lengths = nullptr;        // [batch] keys; CSR: of the last page, where there is one
   int32_t page_size = 1;
   uint32_t row_stride = 1;  // physical rows from one page to the next
@@ -62,7 +63,7 @@ struct PagedRows {
   PAGODA_DEVICE const int32_t* pages_of(int32_t batch) const {
     return pages + (first_page_of != nullptr
                         ? static_cast<int64_t>(arch::load_read_only(first_page_of + batch))
-                        : static_cast<int64_t>(batch) * table_stride);
+                        : batch * table_stride);
   }
   // Physical row of one key.
   PAGODA_DEVICE uint32_t row_of(int32_t batch, uint32_t key) const {
@@ -104,18 +105,18 @@ concept KVOperand = requires(const Operand operand) {
 };
 static_assert(KVOperand<DenseRows> && KVOperand<RaggedRows> && KVOperand<PagedRows>);
 
-// Dequantisation factors of an fp8 cache: one for the tensor (stride 0) or one a KV head (stride 1).
-// K's goes into the softmax scale, V's into the output.
+// Dequantisation factors of an fp8 cache: one for the tensor, or where given one a KV head. K's goes
+// into the scale of the scores, V's into the output.
 struct KVScaleFactors {
-  const float* k = nullptr;  // nullptr: 1
-  const float* v = nullptr;
-  int32_t stride = 0;
+  float k = 1, v = 1;
+  const float* k_per_head = nullptr;  // [num_kv_heads]
+  const float* v_per_head = nullptr;
 
   PAGODA_DEVICE float k_scale(int32_t kv_head) const {
-    return k != nullptr ? arch::load_read_only(k + kv_head * stride) : 1.0F;
+    return k_per_head != nullptr ? arch::load_read_only(k_per_head + kv_head) : k;
   }
   PAGODA_DEVICE float v_scale(int32_t kv_head) const {
-    return v != nullptr ? arch::load_read_only(v + kv_head * stride) : 1.0F;
+    return v_per_head != nullptr ? arch::load_read_only(v_per_head + kv_head) : v;
   }
 };
 

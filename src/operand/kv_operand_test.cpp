@@ -90,6 +90,7 @@ TEST(KVOperand, every_layout_finds_its_rows) {
   const std::vector<int32_t> lengths{3, 100}, offsets{0, 7, 107};
   const std::vector<int32_t> table{9, 9, 9, 9, 9, 9, 9, 9, 5, 2, 8, 1, 30, 31, 32, -1};  // [2, 8]
   const std::vector<int32_t> pages{4, 5, 2, 8, 1, 30, 31, 32}, first_page{0, 1, 8};
+  const std::vector<int32_t> last_page_lengths{3, 4};
   std::vector<uint32_t> out(16, 0xdead);
   const auto bytes = [](const std::vector<int32_t>& v, const char* name) {
     return emulator::input(name, v.data(), v.size());
@@ -105,12 +106,13 @@ TEST(KVOperand, every_layout_finds_its_rows) {
                  .row_stride = 32},
        .csr = {.pages = pages.data(),
                .first_page_of = first_page.data(),
-               .lengths = lengths.data(),
+               .lengths = last_page_lengths.data(),
                .page_size = 16,
                .row_stride = 32},
        .out = out.data()},
       {bytes(lengths, "lengths"), bytes(offsets, "offsets"), bytes(table, "table"),
        bytes(pages, "pages"), bytes(first_page, "first_page"),
+       bytes(last_page_lengths, "last_page_lengths"),
        emulator::output("out", out.data(), out.size())});
   ASSERT_TRUE(result.is_clean()) << to_string(result.reports[0]);
   // Keys 64..127 of 100: pages 4, 5, 6 of the sequence exist, the fourth does not and is not read.

@@ -39,6 +39,9 @@ struct TileGrid {
   const int32_t* cu_rows = nullptr;  // [batch + 1], null = padded
   int32_t num_splits = 1;
   TileOrder order = TileOrder::kRowsFastest;
+  // Longest first: heads that are walked side by side, one section after the other. The tiles of a
+  // section share K and V in L2; across all heads of a large batch they would not fit.
+  int32_t section = INT32_MAX;
 
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t size() const {
     const int32_t tiles = cu_rows != nullptr ? rows / tile_rows + batch : padded_tiles() * batch;
@@ -67,9 +70,21 @@ struct TileGrid {
       const int32_t column = unit / tiles;
       return coord(column / num_heads, column % num_heads, unit % tiles, rows);
     }
-    const int32_t column = unit % (num_heads * batch);
-    const int32_t tile = tiles - 1 - unit / (num_heads * batch);
-    return coord(column / num_heads, column % num_heads, tile, rows);
+    const Place place = longest_first(unit, num_heads * batch, tiles);
+    return coord(place.column / num_heads, place.column % num_heads, place.tile, rows);
+  }
+
+  struct Place {
+    int32_t column, tile;
+  };
+  // Entry `unit` of `columns` x `tiles`.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr Place longest_first(int32_t unit, int32_t columns,
+                                                                 int32_t tiles) const {
+    const int32_t wide = section < columns ? section : columns;
+    const int32_t first = unit / (wide * tiles) * wide;
+    const int32_t width = columns - first < wide ? columns - first : wide;
+    const int32_t rest = unit - first * tiles;
+    return {first + rest % width, tiles - 1 - rest / width};
   }
 
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileCoord ragged(int32_t unit) const {
@@ -91,7 +106,8 @@ struct TileGrid {
     if (order == TileOrder::kRowsFastest) {
       return coord(sequence, rest / entries, rest % entries, length);
     }
-    return coord(sequence, rest % num_heads, entries - 1 - rest / num_heads, length);
+    const Place place = longest_first(rest, num_heads, entries);
+    return coord(sequence, place.column, place.tile, length);
   }
 
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileCoord coord(int32_t sequence, int32_t head,

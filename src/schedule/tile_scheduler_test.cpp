@@ -26,6 +26,7 @@ Batch random_batch(std::mt19937& rng) {
   grid.tile_rows = 1 + below(130);
   grid.num_splits = below(3) == 0 ? 1 + below(4) : 1;
   grid.order = below(2) == 0 ? TileOrder::kRowsFastest : TileOrder::kLongestFirst;
+  grid.section = 1 + below(9);
   if (below(3) == 0) {
     grid.rows = below(500);
     return batch;

@@ -14,10 +14,10 @@ namespace pagoda::arch {
 inline namespace ptx {
 
 PAGODA_DEVICE int cluster_rank(Where = Where::current()) {
-  return static_cast<int>(cuda::ptx::get_sreg_cluster_ctarank());
+  return static_cast<int>(::cuda::ptx::get_sreg_cluster_ctarank());
 }
 PAGODA_DEVICE int cluster_size(Where = Where::current()) {
-  return static_cast<int>(cuda::ptx::get_sreg_cluster_nctarank());
+  return static_cast<int>(::cuda::ptx::get_sreg_cluster_nctarank());
 }
 
 PAGODA_DEVICE void cluster_arrive(Where = Where::current()) {
@@ -45,7 +45,7 @@ template <class T>
 PAGODA_DEVICE void store_async(RemotePtr<T> to, std::type_identity_t<T> value, MBarrier& mine,
                                int rank, Where = Where::current()) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "st.async moves 4 or 8 bytes");
-  cuda::ptx::st_async(to.generic(), value, map_shared(mine.data(), rank).generic());
+  ::cuda::ptx::st_async(to.generic(), value, map_shared(mine.data(), rank).generic());
 }
 
 }  // namespace ptx

@@ -10,12 +10,12 @@ namespace pagoda::arch {
 inline namespace ptx {
 
 PAGODA_DEVICE void fence_proxy_async_shared(Where = Where::current()) {
-  cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
+  ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
 }
 PAGODA_DEVICE void fence_proxy_async_global(Where = Where::current()) {
-  cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
+  ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_global);
 }
-PAGODA_DEVICE void fence_proxy_async(Where = Where::current()) { cuda::ptx::fence_proxy_async(); }
+PAGODA_DEVICE void fence_proxy_async(Where = Where::current()) { ::cuda::ptx::fence_proxy_async(); }
 
 }  // namespace ptx
 }  // namespace pagoda::arch

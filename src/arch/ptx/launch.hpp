@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cuda_runtime.h>
+#include <mutex>
+#include <set>
+#include <utility>
 
 #include "arch/types.hpp"
 #include "core/target.hpp"
@@ -44,15 +47,26 @@ struct LaunchOptions {
   bool is_dependent = false;  // may start before the launch before it ends (griddepcontrol)
 };
 
+// Once a kernel and device: the driver's call takes longer than all else on the host.
+template <class Params>
+cudaError_t allow_shared_memory(void (*entry)(Params), size_t bytes) {
+  static std::mutex mutex;
+  static std::set<std::pair<void (*)(Params), int>> done;
+  int device = 0;
+  if (cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
+  const std::scoped_lock lock(mutex);
+  if (done.contains({entry, device})) return cudaSuccess;
+  const cudaError_t error = cudaFuncSetAttribute(
+      entry, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  if (error == cudaSuccess) done.insert({entry, device});
+  return error;
+}
+
 template <class Kernel>
 cudaError_t launch(Dim3 grid, const typename Kernel::Params& params, LaunchOptions options = {}) {
   auto* entry = kernel_entry<Kernel>;
   const size_t bytes = sizeof(typename Kernel::Storage);
-  if (cudaError_t error = cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                               static_cast<int>(bytes));
-      error != cudaSuccess) {
-    return error;
-  }
+  if (cudaError_t error = allow_shared_memory(entry, bytes); error != cudaSuccess) return error;
   cudaLaunchAttribute attributes[2] = {};
   unsigned count = 0;
   if (Kernel::kClusterSize > 1) {

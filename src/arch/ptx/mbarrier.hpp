@@ -26,7 +26,7 @@ struct MBarrier {
   }
 
   PAGODA_DEVICE void init(uint32_t arrivals, Where = Where::current()) {
-    cuda::ptx::mbarrier_init(&state, arrivals);
+    ::cuda::ptx::mbarrier_init(&state, arrivals);
   }
   PAGODA_DEVICE void invalidate(Where = Where::current()) {
     asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(address()) : "memory");
@@ -39,7 +39,7 @@ struct MBarrier {
                  "r"(count)
                  : "memory");
 #else
-    for (; count > 0; --count) cuda::ptx::mbarrier_arrive(&state);
+    for (; count > 0; --count) ::cuda::ptx::mbarrier_arrive(&state);
 #endif
   }
   PAGODA_DEVICE void arrive_if(int32_t predicate, Where = Where::current()) {
@@ -55,8 +55,8 @@ struct MBarrier {
                  : "memory");
   }
   PAGODA_DEVICE void arrive_expect_tx(uint32_t bytes, Where = Where::current()) {
-    cuda::ptx::mbarrier_arrive_expect_tx(cuda::ptx::sem_release, cuda::ptx::scope_cta,
-                                         cuda::ptx::space_shared, &state, bytes);
+    ::cuda::ptx::mbarrier_arrive_expect_tx(::cuda::ptx::sem_release, ::cuda::ptx::scope_cta,
+                                         ::cuda::ptx::space_shared, &state, bytes);
   }
   PAGODA_DEVICE void arrive_expect_tx_if(int32_t predicate, uint32_t bytes,
                                          Where = Where::current()) {
@@ -81,13 +81,13 @@ struct MBarrier {
   }
 
   PAGODA_DEVICE bool test_wait(uint32_t parity, Where = Where::current()) {
-    return cuda::ptx::mbarrier_test_wait_parity(&state, parity);
+    return ::cuda::ptx::mbarrier_test_wait_parity(&state, parity);
   }
   PAGODA_DEVICE bool try_wait(uint32_t parity, Where = Where::current()) {
 #if __CUDA_ARCH__ >= 900
-    return cuda::ptx::mbarrier_try_wait_parity(&state, parity);
+    return ::cuda::ptx::mbarrier_try_wait_parity(&state, parity);
 #else
-    return cuda::ptx::mbarrier_test_wait_parity(&state, parity);
+    return ::cuda::ptx::mbarrier_test_wait_parity(&state, parity);
 #endif
   }
   PAGODA_DEVICE void wait(uint32_t parity, Where = Where::current()) {
@@ -95,7 +95,7 @@ struct MBarrier {
     }
   }
   PAGODA_DEVICE void wait_cluster(uint32_t parity, Where = Where::current()) {
-    while (!cuda::ptx::mbarrier_try_wait_parity(cuda::ptx::sem_acquire, cuda::ptx::scope_cluster,
+    while (!::cuda::ptx::mbarrier_try_wait_parity(::cuda::ptx::sem_acquire, ::cuda::ptx::scope_cluster,
                                                 &state, parity)) {
     }
   }
@@ -105,7 +105,7 @@ static_assert(sizeof(MBarrier) == 8);
 // Before sm_90 there are no clusters and no async proxy: the barrier that follows is enough.
 PAGODA_DEVICE void fence_mbarrier_init(Where = Where::current()) {
 #if __CUDA_ARCH__ >= 900
-  cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
+  ::cuda::ptx::fence_mbarrier_init(::cuda::ptx::sem_release, ::cuda::ptx::scope_cluster);
 #endif
 }
 

@@ -21,9 +21,9 @@ template <int kGroup>
 PAGODA_DEVICE constexpr auto cta_group_tag() {
   static_assert(kGroup == 1 || kGroup == 2, "a CTA group is 1 or 2 CTAs");
   if constexpr (kGroup == 1) {
-    return cuda::ptx::cta_group_1_t{};
+    return ::cuda::ptx::cta_group_1_t{};
   } else {
-    return cuda::ptx::cta_group_2_t{};
+    return ::cuda::ptx::cta_group_2_t{};
   }
 }
 
@@ -31,27 +31,27 @@ template <MmaKind kKind>
 PAGODA_DEVICE constexpr auto kind_tag() {
   static_assert(!is_block_scaled(kKind), "block-scaled kinds are not here yet");
   if constexpr (kKind == MmaKind::kF16) {
-    return cuda::ptx::kind_f16_t{};
+    return ::cuda::ptx::kind_f16_t{};
   } else if constexpr (kKind == MmaKind::kTF32) {
-    return cuda::ptx::kind_tf32_t{};
+    return ::cuda::ptx::kind_tf32_t{};
   } else if constexpr (kKind == MmaKind::kF8F6F4) {
-    return cuda::ptx::kind_f8f6f4_t{};
+    return ::cuda::ptx::kind_f8f6f4_t{};
   } else {
-    return cuda::ptx::kind_i8_t{};
+    return ::cuda::ptx::kind_i8_t{};
   }
 }
 
 template <int kGroup>
 PAGODA_DEVICE void tmem_allocate(SharedPtr<uint32_t> out, int columns, Where = Where::current()) {
-  cuda::ptx::tcgen05_alloc(cta_group_tag<kGroup>(), out.generic(), static_cast<uint32_t>(columns));
+  ::cuda::ptx::tcgen05_alloc(cta_group_tag<kGroup>(), out.generic(), static_cast<uint32_t>(columns));
 }
 template <int kGroup>
 PAGODA_DEVICE void tmem_free(TmemPtr at, int columns, Where = Where::current()) {
-  cuda::ptx::tcgen05_dealloc(cta_group_tag<kGroup>(), at.address, static_cast<uint32_t>(columns));
+  ::cuda::ptx::tcgen05_dealloc(cta_group_tag<kGroup>(), at.address, static_cast<uint32_t>(columns));
 }
 template <int kGroup>
 PAGODA_DEVICE void tmem_relinquish(Where = Where::current()) {
-  cuda::ptx::tcgen05_relinquish_alloc_permit(cta_group_tag<kGroup>());
+  ::cuda::ptx::tcgen05_relinquish_alloc_permit(cta_group_tag<kGroup>());
 }
 
 template <MmaKind kKind, int kGroup>
@@ -59,25 +59,25 @@ struct UMma {
   static PAGODA_DEVICE void ss(TmemPtr d, SmemDescriptor a, SmemDescriptor b,
                                InstructionDescriptor instruction, bool accumulate,
                                Where = Where::current()) {
-    cuda::ptx::tcgen05_mma(kind_tag<kKind>(), cta_group_tag<kGroup>(), d.address, a.bits, b.bits,
+    ::cuda::ptx::tcgen05_mma(kind_tag<kKind>(), cta_group_tag<kGroup>(), d.address, a.bits, b.bits,
                            instruction.bits, accumulate);
   }
   static PAGODA_DEVICE void ts(TmemPtr d, TmemPtr a, SmemDescriptor b,
                                InstructionDescriptor instruction, bool accumulate,
                                Where = Where::current()) {
-    cuda::ptx::tcgen05_mma_tmem_a(kind_tag<kKind>(), cta_group_tag<kGroup>(), d.address, a.address,
+    ::cuda::ptx::tcgen05_mma_tmem_a(kind_tag<kKind>(), cta_group_tag<kGroup>(), d.address, a.address,
                                   b.bits, instruction.bits, accumulate);
   }
 };
 
 template <int kGroup>
 PAGODA_DEVICE void tcgen05_commit(MBarrier& barrier, Where = Where::current()) {
-  cuda::ptx::tcgen05_commit(cta_group_tag<kGroup>(), &barrier.state);
+  ::cuda::ptx::tcgen05_commit(cta_group_tag<kGroup>(), &barrier.state);
 }
 template <int kGroup>
 PAGODA_DEVICE void tcgen05_commit_multicast(MBarrier& barrier, uint16_t cta_mask,
                                             Where = Where::current()) {
-  cuda::ptx::tcgen05_commit_multicast(cta_group_tag<kGroup>(), &barrier.state, cta_mask);
+  ::cuda::ptx::tcgen05_commit_multicast(cta_group_tag<kGroup>(), &barrier.state, cta_mask);
 }
 
 template <TmemShape kShape, int kCount, int kSplit = 0>
@@ -85,15 +85,15 @@ PAGODA_DEVICE void tmem_load(uint32_t (&out)[tmem_registers(kShape, kCount)], Tm
                              Where = Where::current()) {
   static_assert(is_tmem_repeat(kShape, kCount), "the shape has no such repeat");
   if constexpr (kShape == TmemShape::k32x32b) {
-    cuda::ptx::tcgen05_ld_32x32b(out, from.address);
+    ::cuda::ptx::tcgen05_ld_32x32b(out, from.address);
   } else if constexpr (kShape == TmemShape::k16x64b) {
-    cuda::ptx::tcgen05_ld_16x64b(out, from.address);
+    ::cuda::ptx::tcgen05_ld_16x64b(out, from.address);
   } else if constexpr (kShape == TmemShape::k16x128b) {
-    cuda::ptx::tcgen05_ld_16x128b(out, from.address);
+    ::cuda::ptx::tcgen05_ld_16x128b(out, from.address);
   } else if constexpr (kShape == TmemShape::k16x256b) {
-    cuda::ptx::tcgen05_ld_16x256b(out, from.address);
+    ::cuda::ptx::tcgen05_ld_16x256b(out, from.address);
   } else {
-    cuda::ptx::tcgen05_ld_16x32bx2(out, from.address, cuda::ptx::n32_t<kSplit>{});
+    ::cuda::ptx::tcgen05_ld_16x32bx2(out, from.address, ::cuda::ptx::n32_t<kSplit>{});
   }
 }
 
@@ -102,44 +102,44 @@ PAGODA_DEVICE void tmem_store(TmemPtr to, const uint32_t (&in)[tmem_registers(kS
                               Where = Where::current()) {
   static_assert(is_tmem_repeat(kShape, kCount), "the shape has no such repeat");
   if constexpr (kShape == TmemShape::k32x32b) {
-    cuda::ptx::tcgen05_st_32x32b(to.address, in);
+    ::cuda::ptx::tcgen05_st_32x32b(to.address, in);
   } else if constexpr (kShape == TmemShape::k16x64b) {
-    cuda::ptx::tcgen05_st_16x64b(to.address, in);
+    ::cuda::ptx::tcgen05_st_16x64b(to.address, in);
   } else if constexpr (kShape == TmemShape::k16x128b) {
-    cuda::ptx::tcgen05_st_16x128b(to.address, in);
+    ::cuda::ptx::tcgen05_st_16x128b(to.address, in);
   } else if constexpr (kShape == TmemShape::k16x256b) {
-    cuda::ptx::tcgen05_st_16x256b(to.address, in);
+    ::cuda::ptx::tcgen05_st_16x256b(to.address, in);
   } else {
-    cuda::ptx::tcgen05_st_16x32bx2(to.address, cuda::ptx::n32_t<kSplit>{}, in);
+    ::cuda::ptx::tcgen05_st_16x32bx2(to.address, ::cuda::ptx::n32_t<kSplit>{}, in);
   }
 }
 
-PAGODA_DEVICE void tmem_wait_load(Where = Where::current()) { cuda::ptx::tcgen05_wait_ld(); }
-PAGODA_DEVICE void tmem_wait_store(Where = Where::current()) { cuda::ptx::tcgen05_wait_st(); }
+PAGODA_DEVICE void tmem_wait_load(Where = Where::current()) { ::cuda::ptx::tcgen05_wait_ld(); }
+PAGODA_DEVICE void tmem_wait_store(Where = Where::current()) { ::cuda::ptx::tcgen05_wait_st(); }
 
 template <TmemCopyShape kShape, int kGroup>
 PAGODA_DEVICE void tmem_copy(TmemPtr to, SmemDescriptor from, Where = Where::current()) {
   constexpr auto group = cta_group_tag<kGroup>();
   if constexpr (kShape == TmemCopyShape::k128x256b) {
-    cuda::ptx::tcgen05_cp_128x256b(group, to.address, from.bits);
+    ::cuda::ptx::tcgen05_cp_128x256b(group, to.address, from.bits);
   } else if constexpr (kShape == TmemCopyShape::k128x128b) {
-    cuda::ptx::tcgen05_cp_128x128b(group, to.address, from.bits);
+    ::cuda::ptx::tcgen05_cp_128x128b(group, to.address, from.bits);
   } else if constexpr (kShape == TmemCopyShape::k4x256b) {
-    cuda::ptx::tcgen05_cp_4x256b(group, to.address, from.bits);
+    ::cuda::ptx::tcgen05_cp_4x256b(group, to.address, from.bits);
   } else if constexpr (kShape == TmemCopyShape::k64x128bWarps02And13) {
-    cuda::ptx::tcgen05_cp_64x128b_warpx2_02_13(group, to.address, from.bits);
+    ::cuda::ptx::tcgen05_cp_64x128b_warpx2_02_13(group, to.address, from.bits);
   } else if constexpr (kShape == TmemCopyShape::k64x128bWarps01And23) {
-    cuda::ptx::tcgen05_cp_64x128b_warpx2_01_23(group, to.address, from.bits);
+    ::cuda::ptx::tcgen05_cp_64x128b_warpx2_01_23(group, to.address, from.bits);
   } else {
-    cuda::ptx::tcgen05_cp_32x128b_warpx4(group, to.address, from.bits);
+    ::cuda::ptx::tcgen05_cp_32x128b_warpx4(group, to.address, from.bits);
   }
 }
 
 PAGODA_DEVICE void tcgen05_fence_before_thread_sync(Where = Where::current()) {
-  cuda::ptx::tcgen05_fence_before_thread_sync();
+  ::cuda::ptx::tcgen05_fence_before_thread_sync();
 }
 PAGODA_DEVICE void tcgen05_fence_after_thread_sync(Where = Where::current()) {
-  cuda::ptx::tcgen05_fence_after_thread_sync();
+  ::cuda::ptx::tcgen05_fence_after_thread_sync();
 }
 
 }  // namespace ptx

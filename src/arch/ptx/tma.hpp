@@ -276,15 +276,15 @@ PAGODA_DEVICE void tma_reduce_add(int32_t predicate, const TensorMap& map, TmaCo
 }
 
 PAGODA_DEVICE void bulk_commit_group(Where = Where::current()) {
-  cuda::ptx::cp_async_bulk_commit_group();
+  ::cuda::ptx::cp_async_bulk_commit_group();
 }
 template <int N>
 PAGODA_DEVICE void bulk_wait_group(Where = Where::current()) {
-  cuda::ptx::cp_async_bulk_wait_group(cuda::ptx::n32_t<N>{});
+  ::cuda::ptx::cp_async_bulk_wait_group(::cuda::ptx::n32_t<N>{});
 }
 template <int N>
 PAGODA_DEVICE void bulk_wait_group_read(Where = Where::current()) {
-  cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<N>{});
+  ::cuda::ptx::cp_async_bulk_wait_group_read(::cuda::ptx::n32_t<N>{});
 }
 
 }  // namespace ptx

@@ -24,7 +24,7 @@
 #include "kernels/append_kv/append_kv_params.hpp"
 #include "kernels/elements.hpp"
 
-namespace pagoda::kernels {
+namespace pagoda::kernel {
 
 struct AppendKVKernel {
   using Params = AppendKVParams;
@@ -137,4 +137,4 @@ struct AppendKVKernel {
   }
 };
 
-}  // namespace pagoda::kernels
+}  // namespace pagoda::kernel

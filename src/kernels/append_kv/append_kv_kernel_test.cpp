@@ -15,7 +15,7 @@
 #include "kernels/guarded_tensor.hpp"
 #include "pagoda/attention.hpp"
 
-namespace pagoda::kernels {
+namespace pagoda::kernel {
 namespace {
 
 using emulator::input;
@@ -325,4 +325,4 @@ TEST(AppendKVKernel, offsets_have_64_bits) {
 }
 
 }  // namespace
-}  // namespace pagoda::kernels
+}  // namespace pagoda::kernel

@@ -10,7 +10,7 @@
 #include "kernels/access_width.hpp"
 #include "pagoda/attention.hpp"
 
-namespace pagoda::kernels {
+namespace pagoda::kernel {
 
 // K or V: its new rows, its cache, its scales. Strides in bytes.
 struct AppendKVSide {
@@ -107,4 +107,4 @@ inline AppendKVSide make_append_side(const ConstTensor& from, const Tensor& to, 
   return {static_cast<int32_t>(std::min<int64_t>(params.num_blocks, INT32_MAX))};
 }
 
-}  // namespace pagoda::kernels
+}  // namespace pagoda::kernel

@@ -18,8 +18,8 @@ using emulator::shape_of;
 std::span<const core::Kernel> rows() { return {}; }
 
 Status append_kv(const AppendKV& append, const core::RunContext& /*context*/) {
-  const auto params = kernels::make_params(append);
-  const arch::Dim3 grid = kernels::grid_of(params);
+  const auto params = kernel::make_params(append);
+  const arch::Dim3 grid = kernel::grid_of(params);
   if (grid.x == 0) return {};
   CallBuffers buffers;
   buffers.reads("k_new", append.k_new)
@@ -29,22 +29,22 @@ Status append_kv(const AppendKV& append, const core::RunContext& /*context*/) {
       .reads("kv_scales.v_per_head", append.kv_scales.v_per_head)
       .updates("k_cache", append.k_cache)
       .updates("v_cache", append.v_cache);
-  expect_clean(launch<kernels::AppendKVKernel>(shape_of<kernels::AppendKVKernel>("append_kv", grid),
+  expect_clean(launch<kernel::AppendKVKernel>(shape_of<kernel::AppendKVKernel>("append_kv", grid),
                                                params, buffers.merged()));
   return {};
 }
 
 Status merge_states(const MergeStates& merge, const core::RunContext& /*context*/) {
-  const auto params = kernels::make_params(merge);
-  const arch::Dim3 grid = kernels::grid_of(params);
+  const auto params = kernel::make_params(merge);
+  const arch::Dim3 grid = kernel::grid_of(params);
   if (grid.x == 0) return {};
   CallBuffers buffers;
   buffers.reads("partial_out", merge.partial_out)
       .reads("partial_lse", merge.partial_lse)
       .writes("out", merge.out)
       .writes("lse", merge.lse);
-  expect_clean(launch<kernels::MergeStatesKernel>(
-      shape_of<kernels::MergeStatesKernel>("merge_states", grid), params, buffers.merged()));
+  expect_clean(launch<kernel::MergeStatesKernel>(
+      shape_of<kernel::MergeStatesKernel>("merge_states", grid), params, buffers.merged()));
   return {};
 }
 

@@ -18,7 +18,7 @@ using emulator::launch;
 using emulator::Options;
 using emulator::output;
 using emulator::shape_of;
-using kernels::GuardedTensor;
+using kernel::GuardedTensor;
 
 namespace {
 
@@ -83,9 +83,9 @@ Outcome run_append_kv(const Options& options) {
                 static_cast<int>(pagoda::append_kv(call, {.backend = "reference"}).code()), 0);
   call.k_cache = k.view();
   call.v_cache = v.view();
-  const kernels::AppendKVParams params = kernels::make_params(call);
-  outcome.result = launch<kernels::AppendKVKernel>(
-      shape_of<kernels::AppendKVKernel>("states/append_kv", kernels::grid_of(params)), params,
+  const kernel::AppendKVParams params = kernel::make_params(call);
+  outcome.result = launch<kernel::AppendKVKernel>(
+      shape_of<kernel::AppendKVKernel>("states/append_kv", kernel::grid_of(params)), params,
       {input_of("k_new", k_new), input_of("v_new", v_new),
        input("slots", slots.data(), slots.size()), input("scales", scales.data(), scales.size()),
        output_of("k_cache", k), output_of("v_cache", v)},
@@ -125,9 +125,9 @@ Outcome run_merge_states(const Options& options) {
                 static_cast<int>(pagoda::merge_states(call, {.backend = "reference"}).code()), 0);
   call.out = out.view();
   call.lse = merged.view();
-  const kernels::MergeStatesParams params = kernels::make_params(call);
-  outcome.result = launch<kernels::MergeStatesKernel>(
-      shape_of<kernels::MergeStatesKernel>("states/merge_states", kernels::grid_of(params)), params,
+  const kernel::MergeStatesParams params = kernel::make_params(call);
+  outcome.result = launch<kernel::MergeStatesKernel>(
+      shape_of<kernel::MergeStatesKernel>("states/merge_states", kernel::grid_of(params)), params,
       {input_of("partial_out", parts), input_of("partial_lse", lses), output_of("out", out),
        output_of("lse", merged)},
       options);

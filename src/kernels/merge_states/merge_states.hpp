@@ -28,7 +28,7 @@
 #include "kernels/elements.hpp"
 #include "kernels/merge_states/merge_states_params.hpp"
 
-namespace pagoda::kernels {
+namespace pagoda::kernel {
 
 struct MergeStatesKernel {
   using Params = MergeStatesParams;
@@ -198,4 +198,4 @@ struct MergeStatesKernel {
   }
 };
 
-}  // namespace pagoda::kernels
+}  // namespace pagoda::kernel

@@ -14,7 +14,7 @@
 #include "kernels/merge_states/merge_states.hpp"
 #include "pagoda/attention.hpp"
 
-namespace pagoda::kernels {
+namespace pagoda::kernel {
 namespace {
 
 using emulator::GlobalBuffer;
@@ -239,4 +239,4 @@ TEST(MergeStatesKernel, chunks_are_as_wide_as_pointers_strides_and_dims_allow) {
 }
 
 }  // namespace
-}  // namespace pagoda::kernels
+}  // namespace pagoda::kernel

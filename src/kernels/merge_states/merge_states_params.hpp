@@ -9,7 +9,7 @@
 #include "kernels/access_width.hpp"
 #include "pagoda/attention.hpp"
 
-namespace pagoda::kernels {
+namespace pagoda::kernel {
 
 // Strides in bytes. Shapes are those of the call.
 struct MergeStatesParams {
@@ -83,4 +83,4 @@ inline constexpr int kMergeStatesRowsPerBlock = 4;  // a warp each
       core::ceil_div<int64_t>(params.num_rows, kMergeStatesRowsPerBlock), INT32_MAX))};
 }
 
-}  // namespace pagoda::kernels
+}  // namespace pagoda::kernel

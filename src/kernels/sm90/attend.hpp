@@ -45,12 +45,14 @@ class Attend {
         k_descriptor_(describe_at(Ops::KProducer::tile_layout, storage.k.data().address())),
         v_descriptor_(describe_at(Ops::VProducer::tile_layout, storage.v.data().address())) {}
 
-  // Adds the keys of `work` to `rows` and `o`; work.walk has at least one tile. Q is in place.
-  PAGODA_DEVICE void run(const Work& work, Row (&rows)[2], float (&o)[tile.depth_vo / 2]) {
+  // Adds the keys of the reader's work to `rows` and `o`; `walk`, its own, has at least one tile.
+  PAGODA_DEVICE void run(const WorkReader& reader, const mask::TileWalk& walk, Row (&rows)[2],
+                         float (&o)[tile.depth_vo / 2]) {
     float s[BN / 2];
     uint32_t p[BN / 16][4];
     float factors[2];
-    const mask::TileWalk& walk = work.walk;
+    storage_.q_ring[warpgroup_][0].wait(q_phase_);  // the load warp's Q has landed
+    q_phase_ ^= 1U;
 
     k_.consumer_wait();  // the load warp's K has landed
     take_turn();
@@ -60,25 +62,33 @@ class Attend {
     pass_turn();
     release(k_);
     int32_t i = walk.num_tiles - 1;
-    make_probabilities<true>(work, walk.column(i), s, rows, factors);
+    make_probabilities<true>(reader, walk.column(i), s, rows, factors);
     pack<T, BN>(s, p);
 
     bool has_output = false;
     for (; i > walk.unmasked_end; --i) {
-      step<true>(work, walk.column(i - 1), s, p, rows, factors, o, has_output);
+      step<true>(reader, walk.column(i - 1), s, p, rows, factors, o, has_output);
     }
     for (; i > walk.unmasked_begin; --i) {
-      step<false>(work, walk.column(i - 1), s, p, rows, factors, o, has_output);
+      step<false>(reader, walk.column(i - 1), s, p, rows, factors, o, has_output);
     }
     for (; i > 0; --i) {
-      step<true>(work, walk.column(i - 1), s, p, rows, factors, o, has_output);
+      step<true>(reader, walk.column(i - 1), s, p, rows, factors, o, has_output);
     }
 
+    // Packed rows: the next Q may come. Tiles of tokens need its place for O.
+    if constexpr (tile.rows == RowKind::kPacked) free_q();
     v_.consumer_wait();
     issue_output(o, p, has_output);
     arch::wgmma_wait_group<0>();
     arch::wgmma_pin(o);
     release(v_);
+  }
+
+  // By every warp: it reads Q, or the O that took its place, no longer.
+  PAGODA_DEVICE void free_q() {
+    arch::syncwarp();
+    storage_.q_ring[warpgroup_][1].arrive_if(arch::elect_one());
   }
 
  private:
@@ -89,7 +99,7 @@ class Attend {
 
   // The scores of the next tile, while the probabilities of the last one meet their V.
   template <bool is_masked>
-  PAGODA_DEVICE void step(const Work& work, int32_t column, float (&s)[BN / 2], uint32_t (&p)[BN / 16][4],
+  PAGODA_DEVICE void step(const WorkReader& reader, int32_t column, float (&s)[BN / 2], uint32_t (&p)[BN / 16][4],
                           Row (&rows)[2], float (&factors)[2], float (&o)[tile.depth_vo / 2],
                           bool& has_output) {
     k_.consumer_wait();  // the load warps' K and V have landed
@@ -102,7 +112,7 @@ class Attend {
     arch::wgmma_wait_group<1>();
     arch::wgmma_pin(s);
     release(k_);
-    const bool rescales = make_probabilities<is_masked>(work, column, s, rows, factors);
+    const bool rescales = make_probabilities<is_masked>(reader, column, s, rows, factors);
     arch::wgmma_wait_group<0>();
     arch::wgmma_pin(o);
     release(v_);
@@ -143,11 +153,11 @@ class Attend {
   }
 
   template <bool is_masked>
-  PAGODA_DEVICE bool make_probabilities(const Work& work, int32_t column, float (&s)[BN / 2],
-                                        Row (&rows)[2], float (&factors)[2]) {
+  PAGODA_DEVICE bool make_probabilities(const WorkReader& reader, int32_t column,
+                                        float (&s)[BN / 2], Row (&rows)[2], float (&factors)[2]) {
     constexpr bool is_general = tile.scores == ScoreClass::kGeneral;
-    if constexpr (is_general) score<Config>(params_, work, rows, column, s);
-    if constexpr (is_masked) hide<Config>(params_, work, rows, column, s);
+    if constexpr (is_general) score<Config>(params_, reader, rows, column, s);
+    if constexpr (is_masked) hide<Config>(params_, reader, rows, column, s);
     return soften<BN>(s, rows, is_general ? 1.0F : params_.score_map.scale_log2, factors);
   }
 
@@ -190,6 +200,7 @@ class Attend {
   int warpgroup_;
   typename Ops::KRing k_;
   typename Ops::VRing v_;
+  uint32_t q_phase_ = 0;
   arch::SmemDescriptor q_descriptor_, k_descriptor_, v_descriptor_;
 };
 

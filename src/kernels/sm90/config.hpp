@@ -38,8 +38,8 @@ struct TileConfig {
   ScoreClass scores = ScoreClass::kPlain;
   bool has_turns = true;  // consumer warpgroups issue their products in turns (ping-pong)
   int ctas_per_sm = 1;
-  int producer_registers = 40;
-  int consumer_registers = 232;
+  int producer_registers = 56;
+  int consumer_registers = 224;
 
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int threads() const {
     return (num_consumers + 1) * kWarpgroup;

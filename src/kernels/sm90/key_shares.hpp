@@ -15,7 +15,12 @@ namespace pagoda::sm90 {
 
 struct ShareStorage {
   arch::SharedArray<int32_t, 16> warp_sums;
-  arch::SharedArray<int32_t, 2> start;  // sequence, its first tile
+  arch::SharedArray<int32_t, 5> start;  // a ShareStart
+
+  PAGODA_DEVICE ShareStart load() {
+    return {arch::load(start.at(0)), arch::load(start.at(1)), arch::load(start.at(2)),
+            arch::load(start.at(3)), arch::load(start.at(4))};
+  }
 };
 
 // Sum of `value` over the threads of the CTA before this one, and over all. Every thread calls.
@@ -43,9 +48,9 @@ PAGODA_DEVICE int32_t sum_before(int32_t value, int32_t& total, ShareStorage& st
   return before + inclusive - value;
 }
 
-// Every thread calls; all get the same.
+// Leaves the CTA's share in storage.start. Every thread calls.
 template <class Config>
-PAGODA_DEVICE ShareStart find_share(const AttentionParams& params, ShareStorage& storage) {
+PAGODA_DEVICE void find_share(const AttentionParams& params, ShareStorage& storage) {
   constexpr int threads = Config::tile.threads();
   const int32_t batch = params.sequences.batch;
   const int thread = arch::thread_idx();
@@ -71,14 +76,22 @@ PAGODA_DEVICE ShareStart find_share(const AttentionParams& params, ShareStorage&
     int32_t sum = 0;
     const int32_t before = done + sum_before<threads>(tiles, sum, storage);
     if (before <= begin && begin < before + tiles) {
-      arch::store(storage.start.at(0), round + thread);
-      arch::store(storage.start.at(1), before);
+      arch::store(storage.start.at(3), round + thread);
+      arch::store(storage.start.at(4), before);
     }
     done += sum;
   }
+  if (thread == 0) {
+    const bool is_empty = begin >= total;
+    arch::store(storage.start.at(0), is_empty ? 0 : begin);
+    arch::store(storage.start.at(1), is_empty ? 0 : end);
+    arch::store(storage.start.at(2), share);
+    if (is_empty) {
+      arch::store(storage.start.at(3), 0);
+      arch::store(storage.start.at(4), 0);
+    }
+  }
   arch::syncthreads();
-  if (begin >= total) return {0, 0, share, 0, 0};
-  return {begin, end, share, arch::load(storage.start.at(0)), arch::load(storage.start.at(1))};
 }
 
 }  // namespace pagoda::sm90

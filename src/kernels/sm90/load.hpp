@@ -1,5 +1,5 @@
-// The load roles, by TMA: one warp moves K (and Q, for tiles of tokens), another V. Each walks the key
-// tiles of its work from the last to the first, as the consumers do.
+// The load roles of K and V, by TMA, a warp each. They walk the key tiles of their work from the last to
+// the first, as the consumers do.
 #pragma once
 
 #include <cstdint>
@@ -15,44 +15,17 @@
 
 namespace pagoda::sm90 {
 
-// The rows of one warpgroup. Rows past the sequence's end are another's, or zeros: nobody looks at
-// what becomes of them.
-template <class Config>
-PAGODA_DEVICE void load_q(const AttentionParams& params, Storage<Config>& storage, const Work& work,
-                          uint32_t phase, int32_t elect) {
-  using Ops = Operands<Config>;
-  for (int w = 0; w < Config::tile.num_consumers; ++w) {
-    arch::MBarrier& full = storage.q_ring[w][0];
-    storage.q_ring[w][1].wait(phase ^ 1U);  // the consumer has stored the O that took Q's place
-    arch::syncwarp();
-    full.arrive_expect_tx_if(elect, Ops::q_elements * sizeof(typename Config::T));
-    const bool is_ragged = params.sequences.cu_rows != nullptr;
-    const int32_t row = work.first_token + w * kRows + (is_ragged ? work.memory_row : 0);
-    PAGODA_UNROLL
-    for (int column = 0; column < Config::tile.depth_qk; column += Ops::chunk) {
-      arch::tma_load<4>(elect, storage.q.at(w * Ops::q_elements + column * kRows), params.q,
-                        {{column, work.first_head, row, is_ragged ? 0 : work.sequence}}, full,
-                        arch::Eviction::kFirst);
-    }
-  }
-}
-
-template <class Config, int page_size, class Scheduler>
-PAGODA_DEVICE void load_k(const AttentionParams& params, Storage<Config>& storage,
-                          Scheduler scheduler) {
+template <class Config, int page_size>
+PAGODA_DEVICE void load_k(const AttentionParams& params, Storage<Config>& storage) {
   using Ops = Operands<Config>;
   using Indices = PagedRowIndices<Config::tile.BN, page_size>;
   using Tile =
       KVTmaTile<typename Config::T, Indices::k_issue_rows, Config::tile.depth_qk, Config::tile.swizzle>;
   auto ring = Ops::KProducer::create(storage.k_ring, storage.k.data());
   const int32_t elect = arch::elect_one();
-  uint32_t q_phase = 0;
-  for (Work work; scheduler.next(work);) {
-    if (work.walk.num_tiles == 0) continue;
-    if constexpr (Config::tile.rows == RowKind::kTokens) {
-      load_q<Config>(params, storage, work, q_phase, elect);
-      q_phase ^= 1U;
-    }
+  WorkReader reader(storage.work);
+  for (; reader.next(); reader.release()) {
+    const Work work = reader.work();
     const auto num_keys = static_cast<uint32_t>(work.rows.seqlen_kv);
     for (int32_t tile = work.walk.num_tiles; tile-- > 0;) {
       const auto column = static_cast<uint32_t>(work.walk.column(tile));
@@ -87,9 +60,8 @@ PAGODA_DEVICE void zero_rows(arch::SharedPtr<typename Config::T> tile, int first
   }
 }
 
-template <class Config, int page_size, class Scheduler>
-PAGODA_DEVICE void load_v(const AttentionParams& params, Storage<Config>& storage,
-                          Scheduler scheduler) {
+template <class Config, int page_size>
+PAGODA_DEVICE void load_v(const AttentionParams& params, Storage<Config>& storage) {
   using Ops = Operands<Config>;
   using Indices = PagedRowIndices<Config::tile.BN, page_size>;
   using Tile = KVTmaTile<typename Config::T, Indices::template v_issue_rows<1>, Config::tile.depth_vo,
@@ -97,7 +69,9 @@ PAGODA_DEVICE void load_v(const AttentionParams& params, Storage<Config>& storag
   auto ring = Ops::VProducer::create(storage.v_ring, storage.v.data());
   const int32_t elect = arch::elect_one();
   uint32_t tail_phase = 0;
-  for (Work work; scheduler.next(work);) {
+  WorkReader reader(storage.work);
+  for (; reader.next(); reader.release()) {
+    const Work work = reader.work();
     const auto num_keys = static_cast<uint32_t>(work.rows.seqlen_kv);
     for (int32_t tile = work.walk.num_tiles; tile-- > 0;) {
       const auto column = static_cast<uint32_t>(work.walk.column(tile));

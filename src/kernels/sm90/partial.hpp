@@ -114,9 +114,14 @@ class Partial {
       sums = merged.sums;
       scale(o, merged.a);
       const int32_t left = num_pieces - round;
-      for (int32_t i = 0; i < (left < 32 ? left : 32); ++i) {
-        const float factor = arch::shuffle(weight, i) * merged.b;
-        if (factor != 0) add_piece(o, out_row(work.slot(round + i), row), factor);
+      const int32_t count = left < 32 ? left : 32;
+      for (int32_t i = 0; i < count; i += kInFlight) {
+        float factors[kInFlight];
+        PAGODA_UNROLL
+        for (int k = 0; k < kInFlight; ++k) {
+          factors[k] = i + k < count ? arch::shuffle(weight, i + k) * merged.b : 0.0F;
+        }
+        add_pieces(o, work, round + i, row, factors);
       }
     }
     finish(work, where, sums, max_of_warp(max), o);
@@ -131,15 +136,31 @@ class Partial {
     }
   }
 
+  // Loads first, all of them, then sums: the latency of L2 once. A weight of 0 is not read.
+  static constexpr int kInFlight = 8;
   template <int pairs>
-  static PAGODA_DEVICE void add_piece(float (&o)[pairs][2], const float* from, float factor) {
+  PAGODA_DEVICE void add_pieces(float (&o)[pairs][2], const Work& work, int32_t first, int row,
+                                const float (&factors)[kInFlight]) const {
+    FloatPair values[kInFlight][pairs];
     PAGODA_UNROLL
-    for (int i = 0; i < pairs; ++i) {
-      const int column = 64 * i + 2 * arch::lane_idx();
-      if (column >= tile.depth_vo) continue;
-      const auto pair = arch::load(reinterpret_cast<const FloatPair*>(from + column));
-      o[i][0] += factor * pair.low;
-      o[i][1] += factor * pair.high;
+    for (int k = 0; k < kInFlight; ++k) {
+      PAGODA_UNROLL
+      for (int i = 0; i < pairs; ++i) {
+        const int column = 64 * i + 2 * arch::lane_idx();
+        values[k][i] = FloatPair{0, 0};
+        if (factors[k] != 0 && column < tile.depth_vo) {
+          values[k][i] = arch::load(
+              reinterpret_cast<const FloatPair*>(out_row(work.slot(first + k), row) + column));
+        }
+      }
+    }
+    PAGODA_UNROLL
+    for (int k = 0; k < kInFlight; ++k) {
+      PAGODA_UNROLL
+      for (int i = 0; i < pairs; ++i) {
+        o[i][0] += factors[k] * values[k][i].low;
+        o[i][1] += factors[k] * values[k][i].high;
+      }
     }
   }
 

@@ -14,7 +14,7 @@
 #include "arch/warp.hpp"
 #include "core/target.hpp"
 #include "kernels/sm90/config.hpp"
-#include "kernels/sm90/work.hpp"
+#include "kernels/sm90/work_ring.hpp"
 #include "softmax/online.hpp"
 
 namespace pagoda::sm90 {
@@ -53,14 +53,15 @@ template <class Config>
 struct KeepWords {
   uint32_t own = 0;  // general: of this lane
 
-  static PAGODA_DEVICE KeepWords of(const AttentionParams& params, const Work& work, const Row& row,
-                                    int32_t column) {
+  static PAGODA_DEVICE KeepWords of(const AttentionParams& params, const WorkReader& reader,
+                                    const Row& row, int32_t column) {
     KeepWords words;
     if constexpr (Config::tile.scores == ScoreClass::kGeneral) {
       constexpr int blocks = (Config::tile.BN + 31) / 32;
       const int32_t base = column + 32 * (arch::lane_idx() % 4 % blocks);
       if (row.is_valid && row.keys.keep32(base) != 0) {
-        words.own = params.mask.row(work.rows, row.token, row.q_head).keep32(base);
+        const mask::RowTile rows = reader.work().rows;
+        words.own = params.mask.row(rows, row.token, row.q_head).keep32(base);
       }
     }
     return words;
@@ -76,13 +77,13 @@ struct KeepWords {
 
 // Scores of hidden keys become -infinity; `column` is that of the tile.
 template <class Config>
-PAGODA_DEVICE void hide(const AttentionParams& params, const Work& work, const Row (&rows)[2],
-                        int32_t column, float (&s)[Config::tile.BN / 2]) {
+PAGODA_DEVICE void hide(const AttentionParams& params, const WorkReader& reader,
+                        const Row (&rows)[2], int32_t column, float (&s)[Config::tile.BN / 2]) {
   constexpr int BN = Config::tile.BN;
   const int32_t first = 2 * (arch::lane_idx() % 4);  // of the thread, in 8 columns
   PAGODA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const auto words = KeepWords<Config>::of(params, work, rows[r], column);
+    const auto words = KeepWords<Config>::of(params, reader, rows[r], column);
     PAGODA_UNROLL
     for (int block = 0; block < BN; block += 32) {
       const uint32_t keep =
@@ -101,9 +102,10 @@ PAGODA_DEVICE void hide(const AttentionParams& params, const Work& work, const R
 
 // General scores: products become scores in log2 units with soft cap, ALiBi and biases.
 template <class Config>
-PAGODA_DEVICE void score(const AttentionParams& params, const Work& work, const Row (&rows)[2],
-                         int32_t column, float (&s)[Config::tile.BN / 2]) {
+PAGODA_DEVICE void score(const AttentionParams& params, const WorkReader& reader,
+                         const Row (&rows)[2], int32_t column, float (&s)[Config::tile.BN / 2]) {
   constexpr int BN = Config::tile.BN;
+  const mask::RowTile tile = reader.work().rows;
   PAGODA_UNROLL
   for (int i = 0; i < BN / 2; ++i) s[i] = params.score_map(s[i]);
   const int32_t first = column + 2 * (arch::lane_idx() % 4);  // of the thread
@@ -113,7 +115,7 @@ PAGODA_DEVICE void score(const AttentionParams& params, const Work& work, const 
     if (params.alibi_slopes != nullptr) {
       const float slope =
           arch::load_read_only(params.alibi_slopes + rows[r].q_head) * softmax::kLog2e;
-      const int32_t position = work.rows.position(rows[r].token);
+      const int32_t position = tile.position(rows[r].token);
       PAGODA_UNROLL
       for (int i = 0; i < BN / 2; i += 4) {
         s[i + 2 * r] += softmax::alibi_bias(slope, first + 2 * i, position);
@@ -121,7 +123,7 @@ PAGODA_DEVICE void score(const AttentionParams& params, const Work& work, const 
       }
     }
     for (int32_t b = 0; b < params.mask.num_biases; ++b) {
-      const mask::BiasRow bias = params.mask.biases[b].row(work.rows, rows[r].token, rows[r].q_head);
+      const mask::BiasRow bias = params.mask.biases[b].row(tile, rows[r].token, rows[r].q_head);
       PAGODA_UNROLL
       for (int i = 0; i < BN / 2; i += 4) {
         s[i + 2 * r] = bias.rewrite(first + 2 * i, s[i + 2 * r]);

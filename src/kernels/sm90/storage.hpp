@@ -8,6 +8,7 @@
 #include "arch/memory.hpp"
 #include "kernels/sm90/config.hpp"
 #include "kernels/sm90/key_shares.hpp"
+#include "kernels/sm90/work_ring.hpp"
 #include "pipeline/staged_pipeline.hpp"
 #include "pipeline/tma_producer_pipeline.hpp"
 
@@ -35,6 +36,8 @@ struct Operands {
   static constexpr int k_elements = tile.BN * tile.depth_qk;
   static constexpr int v_elements = tile.BN * tile.depth_vo;
   static constexpr int chunk = static_cast<int>(swizzle_width_bytes(tile.swizzle) / sizeof(T));
+  // Readers of the work: the load warps of K, V and Q, and every consumer warp.
+  static constexpr uint32_t work_readers = tile.num_consumers * 4 + 3;
   // Arrivals that release a stage: one of every consumer warp.
   static constexpr uint32_t releases = tile.num_consumers * 4;
 };
@@ -50,9 +53,10 @@ struct Storage {
   arch::SharedArray<T, tile.v_stages * Ops::v_elements, 1024> v;
   arch::MBarrier k_ring[Ops::KRing::num_mbars];
   arch::MBarrier v_ring[Ops::VRing::num_mbars];
-  arch::MBarrier q_ring[tile.num_consumers][2];  // full, empty; rows of tokens only
+  arch::MBarrier q_ring[tile.num_consumers][2];  // full, empty
   arch::MBarrier v_tail;                         // V of a tile that ends inside: before its tail is zeroed
   arch::SharedArray<uint32_t, tile.num_consumers> arrivals;  // at a split unit, seen by a warpgroup
+  WorkRing work;
   ShareStorage share;
 };
 

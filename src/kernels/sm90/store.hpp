@@ -94,13 +94,6 @@ class Store {
     from_registers(work, rows, factors, o);
   }
 
-  // O is in place or on its way out of shared memory: Q may come.
-  PAGODA_DEVICE void free_q() {
-    arch::bulk_wait_group_read<0>();
-    sync_warpgroup(warpgroup_);
-    storage_.q_ring[warpgroup_][1].arrive_if(arch::thread_idx() % kWarpgroup == 0 ? 1 : 0);
-  }
-
  private:
   // 0 where nothing is to be read from O: it may hold anything then.
   static PAGODA_DEVICE uint32_t scaled_pair(float low, float high, float factor) {
@@ -162,6 +155,7 @@ class Store {
                          staging + column * kRows);
     }
     arch::bulk_commit_group();
+    arch::bulk_wait_group_read<0>();  // the place may be written again
   }
 
   const AttentionParams& params_;

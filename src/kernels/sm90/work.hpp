@@ -1,5 +1,5 @@
-// Work: a tile of query rows and the key tiles that it sees, or a piece of these. Every role walks the
-// same sequence of Work: each computes it for itself, nothing is communicated.
+// Work: a tile of query rows and the key tiles that it sees, or a piece of these; and the two ways to
+// hand it out. One lane of a CTA computes it (work_ring.hpp).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace pagoda::sm90 {
 
-using kernels::AttentionParams;
+using kernel::AttentionParams;
 
 // The walk of `rows`, which exist.
 template <class Config>
@@ -67,7 +67,7 @@ class GridWork {
 
  private:
   PAGODA_DEVICE bool make(const schedule::TileCoord& tile, Work& work) {
-    const kernels::Sequences& sequences = params_.sequences;
+    const kernel::Sequences& sequences = params_.sequences;
     const int32_t b = tile.sequence;
     if (sequences.num_rows(b) < params_.min_rows) return false;
     const auto num_keys = static_cast<int32_t>(sequences.keys.num_keys(b));
@@ -142,7 +142,7 @@ struct SequenceTiles {
 
 template <class Config>
 PAGODA_DEVICE SequenceTiles sequence_tiles(const AttentionParams& params, int32_t b) {
-  const kernels::Sequences& sequences = params.sequences;
+  const kernel::Sequences& sequences = params.sequences;
   SequenceTiles result;
   const int32_t num_rows = sequences.num_rows(b);
   if (num_rows == 0 || num_rows > params.max_rows) return result;
@@ -215,7 +215,7 @@ class ShareWork {
 
   // Which rows: units count token tiles fastest, then head tiles, then KV heads.
   PAGODA_DEVICE void place(int32_t unit, Work& work) const {
-    const kernels::Sequences& sequences = params_.sequences;
+    const kernel::Sequences& sequences = params_.sequences;
     const PackedRows packed = PackedRows::of(params_.group);
     const int32_t num_rows = sequences.num_rows(sequence_);
     const int32_t valid = sequences.num_valid_rows(sequence_);

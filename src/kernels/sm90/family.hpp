@@ -1,0 +1,32 @@
+// Family: the launches of the instances of one shape, on one machine (a GPU, the emulator).
+#pragma once
+
+#include "kernels/sm90/kernel.hpp"
+#include "kernels/sm90/launch_plan.hpp"
+
+namespace pagoda::sm90 {
+
+// `Machine`: struct with Context, and `launch<Kernel>(ctas, arguments, context)`.
+template <class Machine>
+struct Family {
+  using Function = void (*)(int32_t ctas, const LaunchArguments& arguments,
+                            typename Machine::Context& context);
+  Function tokens[2], packed[2];  // by ScoreClass
+
+  [[nodiscard]] Function of(const Launch& launch) const {
+    const auto scores = static_cast<size_t>(launch.scores);
+    return launch.rows == RowKind::kTokens ? tokens[scores] : packed[scores];
+  }
+};
+
+template <class Machine, class T, int depth_qk, int depth_vo>
+Family<Machine> make_family() {
+  constexpr auto kPlain = ScoreClass::kPlain, kGeneral = ScoreClass::kGeneral;
+  constexpr auto kTokens = RowKind::kTokens, kPacked = RowKind::kPacked;
+  return {{Machine::template launch<Kernel<Instance<T, depth_qk, depth_vo, kTokens, kPlain>>>,
+           Machine::template launch<Kernel<Instance<T, depth_qk, depth_vo, kTokens, kGeneral>>>},
+          {Machine::template launch<Kernel<Instance<T, depth_qk, depth_vo, kPacked, kPlain>>>,
+           Machine::template launch<Kernel<Instance<T, depth_qk, depth_vo, kPacked, kGeneral>>>}};
+}
+
+}  // namespace pagoda::sm90

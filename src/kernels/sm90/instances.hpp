@@ -1,0 +1,86 @@
+// The instances: which shapes are compiled, and with which tiles. Tuning is data: every number here
+// was measured on an H200 (README.md) and nothing else decides a tile.
+#pragma once
+
+#include "kernels/sm90/config.hpp"
+#include "pagoda/dtype.hpp"
+
+namespace pagoda::sm90 {
+
+enum class LoadKind : uint8_t {
+  kTma,     // whole tiles or pages by the copy engine
+  kGather,  // rows by threads: any page size, any stride, fp8 caches
+};
+
+// A family of instances: one element type and one pair of padded head dims.
+struct Shape {
+  const char* name;
+  DType dtype;
+  int depth_qk;
+  int depth_vo;
+};
+
+// In the order of the registry: the smallest that holds a call's head dims serves it.
+inline constexpr Shape kShapes[] = {
+    {"sm90.d64.bf16", DType::kBF16, 64, 64},
+    {"sm90.d96.bf16", DType::kBF16, 96, 96},
+    {"sm90.d128.bf16", DType::kBF16, 128, 128},
+    {"sm90.d192x128.bf16", DType::kBF16, 192, 128},
+    {"sm90.d256.bf16", DType::kBF16, 256, 256},
+    {"sm90.d64.f16", DType::kF16, 64, 64},
+    {"sm90.d96.f16", DType::kF16, 96, 96},
+    {"sm90.d128.f16", DType::kF16, 128, 128},
+    {"sm90.d192x128.f16", DType::kF16, 192, 128},
+    {"sm90.d256.f16", DType::kF16, 256, 256},
+};
+
+PAGODA_HOST_DEVICE constexpr TileConfig tokens_tile(int depth_qk, int depth_vo) {
+  TileConfig tile;
+  tile.depth_qk = depth_qk;
+  tile.depth_vo = depth_vo;
+  if (depth_qk == 64) {  // bound by exponentials: three consumers share the tensor cores
+    tile.num_consumers = 3;
+    tile.producer_registers = 56;
+    tile.consumer_registers = 152;
+  }
+  if (depth_qk == 256) tile.BN = 64;  // two stages of K and of V fill the shared memory
+  return tile;
+}
+
+PAGODA_HOST_DEVICE constexpr TileConfig packed_tile(int depth_qk, int depth_vo) {
+  TileConfig tile;
+  tile.rows = RowKind::kPacked;
+  tile.depth_qk = depth_qk;
+  tile.depth_vo = depth_vo;
+  tile.num_consumers = 1;
+  tile.has_turns = false;
+  tile.BN = 64;
+  tile.k_stages = tile.v_stages = 3;
+  if (depth_qk <= 128) {  // two CTAs: one multiplies while the other waits for memory
+    tile.ctas_per_sm = 2;
+    tile.producer_registers = 64;
+    tile.consumer_registers = 192;
+    if (depth_qk <= 96) tile.k_stages = tile.v_stages = 4;
+  } else {
+    tile.producer_registers = 64;
+    tile.consumer_registers = 240;
+  }
+  return tile;
+}
+
+PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int depth_qk, int depth_vo, RowKind rows,
+                                                ScoreClass scores) {
+  TileConfig tile = rows == RowKind::kTokens ? tokens_tile(depth_qk, depth_vo)
+                                             : packed_tile(depth_qk, depth_vo);
+  tile.scores = scores;
+  if (depth_qk % 64 != 0) tile.swizzle = arch::Swizzle::k64B;
+  return tile;
+}
+
+template <class T_, int depth_qk, int depth_vo, RowKind rows, ScoreClass scores>
+struct Instance {
+  using T = T_;
+  static constexpr TileConfig tile = tile_of(depth_qk, depth_vo, rows, scores);
+};
+
+}  // namespace pagoda::sm90

@@ -1,0 +1,100 @@
+// The load role of Q: a warp. Tiles of tokens come by TMA, packed rows by the lanes, 16 bytes each: they
+// are rows of several heads and tokens.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/fence.hpp"
+#include "arch/thread.hpp"
+#include "arch/tma.hpp"
+#include "arch/warp.hpp"
+#include "kernels/sm90/storage.hpp"
+
+namespace pagoda::sm90 {
+
+// Rows past the sequence's end are another's, or zeros: nobody looks at what becomes of them.
+template <class Config>
+PAGODA_DEVICE void load_tokens(const AttentionParams& params, Storage<Config>& storage,
+                               const Work& work, int warpgroup, int32_t elect) {
+  using Ops = Operands<Config>;
+  arch::MBarrier& full = storage.q_ring[warpgroup][0];
+  full.arrive_expect_tx_if(elect, Ops::q_elements * sizeof(typename Config::T));
+  const bool is_ragged = params.sequences.cu_rows != nullptr;
+  const int32_t row = work.first_token + warpgroup * kRows + (is_ragged ? work.memory_row : 0);
+  PAGODA_UNROLL
+  for (int column = 0; column < Config::tile.depth_qk; column += Ops::chunk) {
+    arch::tma_load<4>(elect, storage.q.at(warpgroup * Ops::q_elements + column * kRows), params.q,
+                      {{column, work.first_head, row, is_ragged ? 0 : work.sequence}}, full,
+                      arch::Eviction::kFirst);
+  }
+}
+
+// 8 elements, as wide as their address allows.
+template <class T>
+PAGODA_DEVICE arch::Words<4> load_words(const T* from) {
+  if (reinterpret_cast<uintptr_t>(from) % 16 == 0) {
+    return arch::load_read_only(reinterpret_cast<const arch::Words<4>*>(from));
+  }
+  const auto* const elements = reinterpret_cast<const uint16_t*>(from);
+  arch::Words<4> value;
+  PAGODA_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    value.word[i] = arch::load_read_only(elements + 2 * i) |
+                    static_cast<uint32_t>(arch::load_read_only(elements + 2 * i + 1)) << 16U;
+  }
+  return value;
+}
+
+// Zeros in columns past the head dim. Rows that are nobody's keep what was there: each row of the
+// product is its own, and theirs is not looked at.
+template <class Config>
+PAGODA_DEVICE void load_packed(const AttentionParams& params, Storage<Config>& storage,
+                               const Work& work, int32_t elect) {
+  using Ops = Operands<Config>;
+  using T = typename Config::T;
+  constexpr int words = Config::tile.depth_qk / 8;  // of a row
+  const auto base = storage.q.data();
+  const int rows = work.valid_tokens * work.num_heads;
+  for (int i = arch::lane_idx(); i < rows * words; i += 32) {
+    const int row = i / words, column = i % words * 8;
+    arch::Words<4> value{{0, 0, 0, 0}};
+    if (column < params.dim_qk) {
+      const int64_t token = work.memory_row + work.first_token + row / work.num_heads;
+      const int32_t head = work.first_head + row % work.num_heads;
+      value = load_words(static_cast<const T*>(params.q_data) +
+                         params.q_rows.offset(work.sequence, token, head) + column);
+    }
+    const auto dense = static_cast<uint32_t>(
+        ((column / Ops::chunk * kRows + row) * Ops::chunk + column % Ops::chunk) * sizeof(T));
+    const uint32_t place =
+        swizzle_address(base.address() + dense, Config::tile.swizzle) - base.address();
+    arch::store((base + static_cast<int32_t>(place / sizeof(T))).template as<arch::Words<4>>(), value);
+  }
+  arch::fence_proxy_async_shared();  // Q, before wgmma reads it
+  arch::syncwarp();
+  storage.q_ring[0][0].arrive_if(elect);
+}
+
+template <class Config>
+PAGODA_DEVICE void load_q(const AttentionParams& params, Storage<Config>& storage) {
+  const int32_t elect = arch::elect_one();
+  uint32_t phase = 1;
+  WorkReader reader(storage.work);
+  for (; reader.next(); reader.release()) {
+    const Work work = reader.work();
+    if (work.walk.num_tiles == 0) continue;
+    for (int w = 0; w < Config::tile.num_consumers; ++w) {
+      storage.q_ring[w][1].wait(phase);  // the consumer needs its place no longer
+      arch::syncwarp();
+      if constexpr (Config::tile.rows == RowKind::kTokens) {
+        load_tokens<Config>(params, storage, work, w, elect);
+      } else {
+        static_assert(Config::tile.num_consumers == 1, "packed rows are one consumer's");
+        load_packed<Config>(params, storage, work, elect);
+      }
+    }
+    phase ^= 1U;
+  }
+}
+
+}  // namespace pagoda::sm90
