@@ -1,6 +1,5 @@
 // Gathers the rows of src/kernels: one line for each architecture's kernels.
 #include "cuda/kernels.hpp"
-
 #include "cuda/sm90.hpp"
 
 namespace pagoda::cuda {

@@ -1,10 +1,9 @@
 // One row a shape; the plan says which of its instances run.
-#include "cuda/sm90.hpp"
-
 #include <array>
 #include <vector>
 
 #include "arch/ptx/device.hpp"
+#include "cuda/sm90.hpp"
 #include "kernels/sm90/instances/on_gpu.hpp"
 
 namespace pagoda::cuda {
@@ -35,9 +34,8 @@ std::string refuses(const core::Kernel& self, const core::Problem& problem, cons
 Result<std::unique_ptr<core::KernelPlan>> plan(const core::Kernel& self,
                                                const core::Problem& problem,
                                                const Options& options) {
-  return std::unique_ptr<core::KernelPlan>(sm90::make_plan(*row_of(self).shape, problem,
-                                                           device_of(problem).num_sms,
-                                                           options.is_batch_invariant));
+  return std::unique_ptr<core::KernelPlan>(sm90::make_plan(
+      *row_of(self).shape, problem, device_of(problem).num_sms, options.is_batch_invariant));
 }
 
 void run(const core::Kernel& self, const core::KernelPlan& kernel_plan,
@@ -47,8 +45,8 @@ void run(const core::Kernel& self, const core::KernelPlan& kernel_plan,
   auto stream = static_cast<cudaStream_t>(context.stream.handle);
   for (int32_t i = 0; i < plan.num_launches; ++i) {
     const sm90::Launch& launch = plan.launches[i];
-    row_of(self).family.of(launch)(
-        launch.ctas, sm90::make_arguments(plan, launch, problem, workspace), stream);
+    row_of(self).family.of(launch)(launch.ctas,
+                                   sm90::make_arguments(plan, launch, problem, workspace), stream);
   }
 }
 

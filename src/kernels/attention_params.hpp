@@ -72,11 +72,12 @@ struct AttentionArguments {
   mask::ExpressionMask mask;  // plain instances read its interval alone
   softmax::ScoreMap score_map;
   const float* alibi_slopes = nullptr;  // [num_q_heads], natural units
-  const float* sinks = nullptr;  // [num_q_heads]
+  const float* sinks = nullptr;         // [num_q_heads]
   KVScaleFactors kv_scales;
 
   // Tiles of tokens: the grid; sequences of fewer than min_rows rows are another launch's.
   schedule::TileGrid grid;
+  uint32_t* grid_counter = nullptr;  // zero between launches
   int32_t min_rows = 0;
   // Packed rows: sequences of more than max_rows rows are another launch's.
   int32_t max_rows = INT32_MAX;
@@ -91,9 +92,9 @@ struct AttentionArguments {
 
 struct AttentionParams : AttentionArguments {
   // For the operands that TMA moves (launch_plan.hpp says which).
-  arch::TensorMap q;    // [batch, rows, heads, dim], boxes of 64 rows of one head
+  arch::TensorMap q;     // [batch, rows, heads, dim], boxes of 64 rows of one head
   arch::TensorMap k, v;  // KVTmaTile
-  arch::TensorMap out;  // like q
+  arch::TensorMap out;   // like q
 };
 
 }  // namespace pagoda::kernel

@@ -49,7 +49,7 @@ struct PagedRows {
   const int32_t* pages = nullptr;          // page ids
   const int32_t* first_page_of = nullptr;  // [batch + 1]
   int64_t table_stride = 0;
-  const int32_t* lengths = nullptr;        // [batch] keys; CSR: of the last page, where there is one
+  const int32_t* lengths = nullptr;  // [batch] keys; CSR: of the last page, where there is one
   int32_t page_size = 1;
   uint32_t row_stride = 1;  // physical rows from one page to the next
 
@@ -71,8 +71,8 @@ struct PagedRows {
     return static_cast<uint32_t>(arch::load_read_only(pages_of(batch) + key / size)) * row_stride +
            key % size;
   }
-  // Looks up the pages of the keys base_row .. base_row + BN that exist; base_row is a multiple of the
-  // page where pages are smaller than the tile. No entry past the sequence's last page is read.
+  // Looks up the pages of the keys base_row .. base_row + BN that exist; base_row is a multiple of
+  // the instance's pieces. No entry past the sequence's last page is read.
   template <class Indices>
   PAGODA_DEVICE Indices populate(int32_t batch, uint32_t base_row) const {
     Indices indices;
@@ -80,15 +80,19 @@ struct PagedRows {
     if constexpr (Indices::num_pages == 1) {
       indices.rows[0] = base_row < keys ? row_of(batch, base_row) : kOutOfBoundsRow;
     } else {
-      arch::expect(page_size == Indices::page_size, "the instance is for the cache's page size");
-      arch::expect(base_row % Indices::page_size == 0, "a tile starts at a page");
-      const int32_t* const table = pages_of(batch) + base_row / Indices::page_size;
+      constexpr auto piece = static_cast<uint32_t>(Indices::page_size);  // of a page, or all of it
+      arch::expect(page_size % Indices::page_size == 0, "the instance's pieces fill a page");
+      arch::expect(base_row % piece == 0, "a tile starts at a piece");
+      const int32_t* const table = pages_of(batch);
+      const auto size = static_cast<uint32_t>(page_size);
       PAGODA_UNROLL
-      for (int page = 0; page < Indices::num_pages; ++page) {
-        const bool exists = base_row + static_cast<uint32_t>(page * Indices::page_size) < keys;
-        indices.rows[page] =
-            exists ? static_cast<uint32_t>(arch::load_read_only(table + page)) * row_stride
-                   : kOutOfBoundsRow;
+      for (int i = 0; i < Indices::num_pages; ++i) {
+        const uint32_t key = base_row + static_cast<uint32_t>(i) * piece;
+        indices.rows[i] =
+            key < keys
+                ? static_cast<uint32_t>(arch::load_read_only(table + key / size)) * row_stride +
+                      key % size
+                : kOutOfBoundsRow;
       }
     }
     return indices;

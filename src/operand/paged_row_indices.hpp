@@ -198,21 +198,32 @@ struct PagedRowIndices {
   }
 };
 
-// Calls f.operator()<page_size>() with the instance that serves a run-time page size: 0 where a tile
-// lies in one page (not paged, or whole tiles a page), else a divisor of BN. False: TMA can't serve
-// it, KVRowGather (kv_row_gather.hpp) can.
+// Rows that one copy of a tile of BN keys moves from a cache with pages of `page_size` rows: 0 where a
+// tile lies in one page (not paged, or whole tiles a page); else the largest piece of at most 128 rows that
+// divides page and tile, the page itself or a part of it; -1: TMA can't serve it, KVRowGather
+// (kv_row_gather.hpp) can.
+PAGODA_HOST_DEVICE constexpr int kv_piece_rows(int page_size, int BN) {
+  if (page_size % BN == 0) return 0;
+  for (int rows = 128; rows >= 8; rows /= 2) {
+    if (rows < BN && BN % rows == 0 && page_size % rows == 0) return rows;
+  }
+  return -1;
+}
+
+// Calls f.operator()<piece>() with kv_piece_rows; false where that is -1.
 template <int BN, class F>
 PAGODA_HOST_DEVICE bool dispatch_page_size(int page_size, F&& f) {
-  if (page_size == 0 || page_size % BN == 0) return f.template operator()<0>(), true;
-  const auto try_size = [&]<int size>() {
-    if constexpr (size < BN && BN % size == 0) {
-      if (page_size == size) return f.template operator()<size>(), true;
+  const int piece = kv_piece_rows(page_size, BN);
+  if (piece == 0) return f.template operator()<0>(), true;
+  const auto try_rows = [&]<int rows>() {
+    if constexpr (rows < BN && BN % rows == 0) {
+      if (piece == rows) return f.template operator()<rows>(), true;
     }
     return false;
   };
-  return try_size.template operator()<8>() || try_size.template operator()<16>() ||
-         try_size.template operator()<32>() || try_size.template operator()<64>() ||
-         try_size.template operator()<128>();
+  return try_rows.template operator()<8>() || try_rows.template operator()<16>() ||
+         try_rows.template operator()<32>() || try_rows.template operator()<64>() ||
+         try_rows.template operator()<128>();
 }
 
 }  // namespace pagoda

@@ -56,8 +56,8 @@ cudaError_t allow_shared_memory(void (*entry)(Params), size_t bytes) {
   if (cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
   const std::scoped_lock lock(mutex);
   if (done.contains({entry, device})) return cudaSuccess;
-  const cudaError_t error = cudaFuncSetAttribute(
-      entry, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  const cudaError_t error = cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                 static_cast<int>(bytes));
   if (error == cudaSuccess) done.insert({entry, device});
   return error;
 }

@@ -56,7 +56,7 @@ struct MBarrier {
   }
   PAGODA_DEVICE void arrive_expect_tx(uint32_t bytes, Where = Where::current()) {
     ::cuda::ptx::mbarrier_arrive_expect_tx(::cuda::ptx::sem_release, ::cuda::ptx::scope_cta,
-                                         ::cuda::ptx::space_shared, &state, bytes);
+                                           ::cuda::ptx::space_shared, &state, bytes);
   }
   PAGODA_DEVICE void arrive_expect_tx_if(int32_t predicate, uint32_t bytes,
                                          Where = Where::current()) {
@@ -95,8 +95,8 @@ struct MBarrier {
     }
   }
   PAGODA_DEVICE void wait_cluster(uint32_t parity, Where = Where::current()) {
-    while (!::cuda::ptx::mbarrier_try_wait_parity(::cuda::ptx::sem_acquire, ::cuda::ptx::scope_cluster,
-                                                &state, parity)) {
+    while (!::cuda::ptx::mbarrier_try_wait_parity(::cuda::ptx::sem_acquire,
+                                                  ::cuda::ptx::scope_cluster, &state, parity)) {
     }
   }
 };

@@ -43,7 +43,8 @@ PAGODA_DEVICE constexpr auto kind_tag() {
 
 template <int kGroup>
 PAGODA_DEVICE void tmem_allocate(SharedPtr<uint32_t> out, int columns, Where = Where::current()) {
-  ::cuda::ptx::tcgen05_alloc(cta_group_tag<kGroup>(), out.generic(), static_cast<uint32_t>(columns));
+  ::cuda::ptx::tcgen05_alloc(cta_group_tag<kGroup>(), out.generic(),
+                             static_cast<uint32_t>(columns));
 }
 template <int kGroup>
 PAGODA_DEVICE void tmem_free(TmemPtr at, int columns, Where = Where::current()) {
@@ -60,13 +61,13 @@ struct UMma {
                                InstructionDescriptor instruction, bool accumulate,
                                Where = Where::current()) {
     ::cuda::ptx::tcgen05_mma(kind_tag<kKind>(), cta_group_tag<kGroup>(), d.address, a.bits, b.bits,
-                           instruction.bits, accumulate);
+                             instruction.bits, accumulate);
   }
   static PAGODA_DEVICE void ts(TmemPtr d, TmemPtr a, SmemDescriptor b,
                                InstructionDescriptor instruction, bool accumulate,
                                Where = Where::current()) {
-    ::cuda::ptx::tcgen05_mma_tmem_a(kind_tag<kKind>(), cta_group_tag<kGroup>(), d.address, a.address,
-                                  b.bits, instruction.bits, accumulate);
+    ::cuda::ptx::tcgen05_mma_tmem_a(kind_tag<kKind>(), cta_group_tag<kGroup>(), d.address,
+                                    a.address, b.bits, instruction.bits, accumulate);
   }
 };
 

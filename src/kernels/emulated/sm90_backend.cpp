@@ -6,6 +6,7 @@
 #include "arch/emu/runtime/launch.hpp"
 #include "kernels/append_kv/append_kv.hpp"
 #include "kernels/emulated/call_buffers.hpp"
+#include "kernels/emulated/sm90/rows.hpp"
 #include "kernels/merge_states/merge_states.hpp"
 
 namespace pagoda::emulated {
@@ -13,9 +14,6 @@ namespace {
 
 using emulator::launch;
 using emulator::shape_of;
-
-// The rows of kernels/sm90, launched on the emulator, join here.
-std::span<const core::Kernel> rows() { return {}; }
 
 Status append_kv(const AppendKV& append, const core::RunContext& /*context*/) {
   const auto params = kernel::make_params(append);
@@ -30,7 +28,7 @@ Status append_kv(const AppendKV& append, const core::RunContext& /*context*/) {
       .updates("k_cache", append.k_cache)
       .updates("v_cache", append.v_cache);
   expect_clean(launch<kernel::AppendKVKernel>(shape_of<kernel::AppendKVKernel>("append_kv", grid),
-                                               params, buffers.merged()));
+                                              params, buffers.merged()));
   return {};
 }
 
@@ -60,7 +58,7 @@ void expect_clean(const emulator::Result& result) {
 const core::Backend& sm90_backend() {
   static constexpr core::Backend kBackend{
       .name = "emu:sm90",
-      .kernels = rows,
+      .kernels = sm90_kernels,
       .description = [] { return std::string("the GPU kernels for sm_90a on the emulator: slow"); },
       .append_kv = append_kv,
       .merge_states = merge_states};

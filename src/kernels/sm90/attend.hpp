@@ -41,7 +41,8 @@ class Attend {
         warpgroup_(warpgroup),
         k_(Ops::KRing::consumer(storage.k_ring)),
         v_(Ops::VRing::consumer(storage.v_ring)),
-        q_descriptor_(describe_at(Ops::q_tile, storage.q.at(warpgroup * Ops::q_elements).address())),
+        q_descriptor_(
+            describe_at(Ops::q_tile, storage.q.at(warpgroup * Ops::q_elements).address())),
         k_descriptor_(describe_at(Ops::KProducer::tile_layout, storage.k.data().address())),
         v_descriptor_(describe_at(Ops::VProducer::tile_layout, storage.v.data().address())) {}
 
@@ -92,16 +93,17 @@ class Attend {
   }
 
  private:
-  static PAGODA_DEVICE arch::SmemDescriptor describe_at(arch::OperandTile operand, uint32_t address) {
+  static PAGODA_DEVICE arch::SmemDescriptor describe_at(arch::OperandTile operand,
+                                                        uint32_t address) {
     operand.start_bytes = address;
     return arch::encode(arch::describe(operand), arch::DescriptorFormat::kSm90);
   }
 
   // The scores of the next tile, while the probabilities of the last one meet their V.
   template <bool is_masked>
-  PAGODA_DEVICE void step(const WorkReader& reader, int32_t column, float (&s)[BN / 2], uint32_t (&p)[BN / 16][4],
-                          Row (&rows)[2], float (&factors)[2], float (&o)[tile.depth_vo / 2],
-                          bool& has_output) {
+  PAGODA_DEVICE void step(const WorkReader& reader, int32_t column, float (&s)[BN / 2],
+                          uint32_t (&p)[BN / 16][4], Row (&rows)[2], float (&factors)[2],
+                          float (&o)[tile.depth_vo / 2], bool& has_output) {
     k_.consumer_wait();  // the load warps' K and V have landed
     take_turn();
     issue_scores(s);

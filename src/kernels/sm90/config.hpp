@@ -46,12 +46,20 @@ struct TileConfig {
   }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int tile_rows() const { return num_consumers * kRows; }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr KVTiling k_tiling() const {
-    return {.BN = BN, .BK0 = depth_qk, .BK1 = BN, .padded_depth = depth_qk,
-            .num_kv_stages = k_stages, .swizzle = swizzle};
+    return {.BN = BN,
+            .BK0 = depth_qk,
+            .BK1 = BN,
+            .padded_depth = depth_qk,
+            .num_kv_stages = k_stages,
+            .swizzle = swizzle};
   }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr KVTiling v_tiling() const {
-    return {.BN = BN, .BK0 = depth_vo, .BK1 = BN, .padded_depth = depth_vo,
-            .num_kv_stages = v_stages, .swizzle = swizzle};
+    return {.BN = BN,
+            .BK0 = depth_vo,
+            .BK1 = BN,
+            .padded_depth = depth_vo,
+            .num_kv_stages = v_stages,
+            .swizzle = swizzle};
   }
 };
 

@@ -22,16 +22,11 @@ struct Shape {
 
 // In the order of the registry: the smallest that holds a call's head dims serves it.
 inline constexpr Shape kShapes[] = {
-    {"sm90.d64.bf16", DType::kBF16, 64, 64},
-    {"sm90.d96.bf16", DType::kBF16, 96, 96},
-    {"sm90.d128.bf16", DType::kBF16, 128, 128},
-    {"sm90.d192x128.bf16", DType::kBF16, 192, 128},
-    {"sm90.d256.bf16", DType::kBF16, 256, 256},
-    {"sm90.d64.f16", DType::kF16, 64, 64},
-    {"sm90.d96.f16", DType::kF16, 96, 96},
-    {"sm90.d128.f16", DType::kF16, 128, 128},
-    {"sm90.d192x128.f16", DType::kF16, 192, 128},
-    {"sm90.d256.f16", DType::kF16, 256, 256},
+    {"sm90.d64.bf16", DType::kBF16, 64, 64},      {"sm90.d96.bf16", DType::kBF16, 96, 96},
+    {"sm90.d128.bf16", DType::kBF16, 128, 128},   {"sm90.d192x128.bf16", DType::kBF16, 192, 128},
+    {"sm90.d256.bf16", DType::kBF16, 256, 256},   {"sm90.d64.f16", DType::kF16, 64, 64},
+    {"sm90.d96.f16", DType::kF16, 96, 96},        {"sm90.d128.f16", DType::kF16, 128, 128},
+    {"sm90.d192x128.f16", DType::kF16, 192, 128}, {"sm90.d256.f16", DType::kF16, 256, 256},
 };
 
 PAGODA_HOST_DEVICE constexpr TileConfig tokens_tile(int depth_qk, int depth_vo) {
@@ -40,8 +35,10 @@ PAGODA_HOST_DEVICE constexpr TileConfig tokens_tile(int depth_qk, int depth_vo) 
   tile.depth_vo = depth_vo;
   if (depth_qk == 64) {  // bound by exponentials: three consumers share the tensor cores
     tile.num_consumers = 3;
+    tile.BN = 96;  // 128 needs more than 152 registers
     tile.producer_registers = 56;
     tile.consumer_registers = 152;
+    tile.k_stages = tile.v_stages = 4;
   }
   if (depth_qk == 256) tile.BN = 64;  // two stages of K and of V fill the shared memory
   return tile;
@@ -60,19 +57,22 @@ PAGODA_HOST_DEVICE constexpr TileConfig packed_tile(int depth_qk, int depth_vo) 
     tile.ctas_per_sm = 2;
     tile.producer_registers = 64;
     tile.consumer_registers = 192;
-    if (depth_qk <= 96) tile.k_stages = tile.v_stages = 4;
+    if (depth_qk == 64) tile.BN = 128;
+    if (depth_qk == 96) tile.k_stages = tile.v_stages = 4;
   } else {
     tile.producer_registers = 64;
-    tile.consumer_registers = 240;
+    tile.consumer_registers = 248;
   }
   return tile;
 }
 
 PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int depth_qk, int depth_vo, RowKind rows,
                                                 ScoreClass scores) {
-  TileConfig tile = rows == RowKind::kTokens ? tokens_tile(depth_qk, depth_vo)
-                                             : packed_tile(depth_qk, depth_vo);
+  TileConfig tile =
+      rows == RowKind::kTokens ? tokens_tile(depth_qk, depth_vo) : packed_tile(depth_qk, depth_vo);
   tile.scores = scores;
+  // The wide O leaves few registers for masks and biases.
+  if (scores == ScoreClass::kGeneral && depth_vo == 256) tile.BN = 32;
   if (depth_qk % 64 != 0) tile.swizzle = arch::Swizzle::k64B;
   return tile;
 }

@@ -25,6 +25,7 @@ struct Kernel {
 
   static PAGODA_DEVICE void run(const Params& params) {
     auto& storage = arch::shared_storage<Storage>();
+    prefetch(params);
     init_barriers(storage);
     if constexpr (tile.rows == RowKind::kPacked) find_share<Config>(params, storage.share);
     if (arch::warpgroup_idx() == 0) {
@@ -38,6 +39,14 @@ struct Kernel {
 
  private:
   using Ops = Operands<Config>;
+
+  // The first copies need not wait for their maps.
+  static PAGODA_DEVICE void prefetch(const Params& params) {
+    if (arch::thread_idx() != kWarpgroup) return;
+    arch::tma_prefetch_descriptor(params.k);
+    arch::tma_prefetch_descriptor(params.v);
+    if constexpr (tile.rows == RowKind::kTokens) arch::tma_prefetch_descriptor(params.q);
+  }
 
   static PAGODA_DEVICE void init_barriers(Storage& storage) {
     if (arch::thread_idx() == 0) {
@@ -63,12 +72,12 @@ struct Kernel {
     const int warp = arch::warp_idx();
     if (warp == 0) {
       const arch::Role role("load k");
-      dispatch_page_size<tile.BN>(
-          page_size, [&]<int size>() { load_k<Config, size>(params, storage); });
+      dispatch_page_size<tile.BN>(page_size,
+                                  [&]<int size>() { load_k<Config, size>(params, storage); });
     } else if (warp == 1) {
       const arch::Role role("load v");
-      dispatch_page_size<tile.BN>(
-          page_size, [&]<int size>() { load_v<Config, size>(params, storage); });
+      dispatch_page_size<tile.BN>(page_size,
+                                  [&]<int size>() { load_v<Config, size>(params, storage); });
     } else if (warp == 2) {
       const arch::Role role("load q");
       load_q<Config>(params, storage);

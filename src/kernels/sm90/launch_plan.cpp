@@ -15,8 +15,9 @@ using core::Problem;
 // Sequences of up to so many query rows have their heads packed; longer ones fill tiles of tokens.
 // Measured on an H200, README.md.
 constexpr int32_t kShortRows = 64;
-constexpr int32_t kMinSplitTiles = 4;  // of keys: less does not pay for the merge
-constexpr int64_t kAlignment = 128;    // bytes, of the parts of the workspace
+constexpr int32_t kFewRows = 16;
+constexpr int32_t kMinSplitTiles = 4;   // of keys: less does not pay for the merge
+constexpr int64_t kAlignment = 128;     // bytes, of the parts of the workspace
 constexpr int64_t kL2Bytes = 32 << 20;  // K and V that tiles of one section share: of H200's 50 MB
 
 int64_t stride_bytes(int64_t elements) { return elements * 2; }
@@ -25,10 +26,8 @@ int64_t stride_bytes(int64_t elements) { return elements * 2; }
 
 // Rows of a box of K or V; 0 where the pages don't fit the tiles.
 int32_t box_rows(const Problem& p, int32_t BN) {
-  if (p.kv_kind != core::KVKind::kPaged || p.page_size % BN == 0) return BN;
-  const bool has_instance = p.page_size == 8 || p.page_size == 16 || p.page_size == 32 ||
-                            p.page_size == 64 || p.page_size == 128;
-  return has_instance && BN % p.page_size == 0 ? p.page_size : 0;
+  const int32_t piece = p.kv_kind == core::KVKind::kPaged ? kv_piece_rows(p.page_size, BN) : 0;
+  return piece == 0 ? BN : std::max(piece, 0);
 }
 
 // Physical rows, of one row stride each, from one sequence or page to the next; 0: not a whole number.
@@ -161,8 +160,7 @@ Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, in
   const int32_t tiles = grid_of(p, tile, launch).size();
   if (splits && tiles > 0 && tiles < num_sms) {
     const int32_t key_tiles = core::ceil_div(p.max_seqlen_kv_bound, tile.BN);
-    launch.num_splits =
-        std::max(1, std::min(num_sms / tiles, key_tiles / kMinSplitTiles));
+    launch.num_splits = std::max(1, std::min(num_sms / tiles, key_tiles / kMinSplitTiles));
   }
   launch.ctas = std::min(tiles * launch.num_splits, num_sms);
   return launch;
@@ -177,7 +175,10 @@ Launch packed_launch(const Problem& p, const Shape& shape, ScoreClass scores, Lo
   const int64_t token_tiles = std::min<int64_t>(rows, rows / packed.tokens + p.batch);
   const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, tile.BN) + 1);
   const int64_t most = token_tiles * p.num_kv_heads * packed.head_tiles * key_tiles;
-  launch.ctas = static_cast<int32_t>(std::min<int64_t>(most, int64_t{num_sms} * tile.ctas_per_sm));
+  // Many rows take long to merge: half of the pieces then.
+  const int32_t rows_of_unit = std::min(packed.tokens, p.max_seqlen_q) * packed.heads;
+  const int32_t per_sm = rows_of_unit > kFewRows ? 1 : tile.ctas_per_sm;
+  launch.ctas = static_cast<int32_t>(std::min<int64_t>(most, int64_t{num_sms} * per_sm));
   return launch;
 }
 
@@ -193,8 +194,7 @@ void size_workspace(const Problem& p, LaunchPlan& plan) {
     const Launch& launch = plan.launches[i];
     const TileConfig tile =
         tile_of(plan.shape->depth_qk, plan.shape->depth_vo, launch.rows, launch.scores);
-    const int64_t blocks =
-        num_slots(p, tile, launch, !plan.has_whole_units) * tile.num_consumers;
+    const int64_t blocks = num_slots(p, tile, launch, !plan.has_whole_units) * tile.num_consumers;
     const auto at_least = [](int64_t& size, int64_t bytes) {
       size = std::max(size, core::align_up(bytes, kAlignment));
     };
@@ -202,10 +202,11 @@ void size_workspace(const Problem& p, LaunchPlan& plan) {
     at_least(plan.stats_bytes, blocks * kRows * 4 * int64_t{sizeof(float)});
     at_least(plan.partial_bytes, blocks * kRows * tile.depth_vo * int64_t{sizeof(float)});
     if (blocks > 0) {
-      plan.num_split_rows = (p.is_ragged ? p.total_q : int64_t{p.batch} * p.max_seqlen_q) *
-                            p.num_q_heads;
+      plan.num_split_rows =
+          (p.is_ragged ? p.total_q : int64_t{p.batch} * p.max_seqlen_q) * p.num_q_heads;
     }
   }
+  plan.counter_bytes += kAlignment;  // the queue of the grid
   plan.zeroed_workspace_bytes = plan.counter_bytes;
   plan.workspace_bytes = plan.counter_bytes + plan.stats_bytes + plan.partial_bytes;
 }
@@ -259,7 +260,8 @@ void set_workspace(const LaunchPlan& plan, std::span<std::byte> workspace,
                    kernel::AttentionArguments& a) {
   if (workspace.empty()) return;
   std::byte* at = workspace.data();
-  a.counters = reinterpret_cast<uint32_t*>(at);
+  a.grid_counter = reinterpret_cast<uint32_t*>(at);
+  a.counters = reinterpret_cast<uint32_t*>(at + kAlignment);
   at += plan.counter_bytes;
   a.partial_stats = reinterpret_cast<float*>(at);
   at += plan.stats_bytes;

@@ -19,7 +19,7 @@ struct Launch {
   ScoreClass scores = ScoreClass::kPlain;
   LoadKind load = LoadKind::kTma;
   int32_t ctas = 0;
-  int32_t num_splits = 1;  // tiles of tokens
+  int32_t num_splits = 1;                      // tiles of tokens
   int32_t min_rows = 0, max_rows = INT32_MAX;  // of the sequences that it serves
 };
 

@@ -19,8 +19,8 @@ template <class Config, int page_size>
 PAGODA_DEVICE void load_k(const AttentionParams& params, Storage<Config>& storage) {
   using Ops = Operands<Config>;
   using Indices = PagedRowIndices<Config::tile.BN, page_size>;
-  using Tile =
-      KVTmaTile<typename Config::T, Indices::k_issue_rows, Config::tile.depth_qk, Config::tile.swizzle>;
+  using Tile = KVTmaTile<typename Config::T, Indices::k_issue_rows, Config::tile.depth_qk,
+                         Config::tile.swizzle>;
   auto ring = Ops::KProducer::create(storage.k_ring, storage.k.data());
   const int32_t elect = arch::elect_one();
   WorkReader reader(storage.work);
@@ -64,8 +64,8 @@ template <class Config, int page_size>
 PAGODA_DEVICE void load_v(const AttentionParams& params, Storage<Config>& storage) {
   using Ops = Operands<Config>;
   using Indices = PagedRowIndices<Config::tile.BN, page_size>;
-  using Tile = KVTmaTile<typename Config::T, Indices::template v_issue_rows<1>, Config::tile.depth_vo,
-                         Config::tile.swizzle>;
+  using Tile = KVTmaTile<typename Config::T, Indices::template v_issue_rows<1>,
+                         Config::tile.depth_vo, Config::tile.swizzle>;
   auto ring = Ops::VProducer::create(storage.v_ring, storage.v.data());
   const int32_t elect = arch::elect_one();
   uint32_t tail_phase = 0;

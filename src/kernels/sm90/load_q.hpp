@@ -68,7 +68,8 @@ PAGODA_DEVICE void load_packed(const AttentionParams& params, Storage<Config>& s
         ((column / Ops::chunk * kRows + row) * Ops::chunk + column % Ops::chunk) * sizeof(T));
     const uint32_t place =
         swizzle_address(base.address() + dense, Config::tile.swizzle) - base.address();
-    arch::store((base + static_cast<int32_t>(place / sizeof(T))).template as<arch::Words<4>>(), value);
+    arch::store((base + static_cast<int32_t>(place / sizeof(T))).template as<arch::Words<4>>(),
+                value);
   }
   arch::fence_proxy_async_shared();  // Q, before wgmma reads it
   arch::syncwarp();

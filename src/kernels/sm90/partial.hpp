@@ -17,6 +17,9 @@ namespace pagoda::sm90 {
 struct alignas(8) FloatPair {
   float low, high;
 };
+struct alignas(16) FloatQuad {
+  float value[4];
+};
 
 template <class Config>
 class Partial {
@@ -30,7 +33,8 @@ class Partial {
       : params_(params), storage_(storage), warpgroup_(warpgroup) {}
 
   // All threads of the warpgroup.
-  PAGODA_DEVICE void run(const Work& work, const Row (&rows)[2], const float (&o)[tile.depth_vo / 2]) {
+  PAGODA_DEVICE void run(const Work& work, const Row (&rows)[2],
+                         const float (&o)[tile.depth_vo / 2]) {
     leave(work, rows, o);
     if (!arrives_last(work)) return;
     arch::thread_fence();  // the pieces of the earlier arrivals are seen
@@ -89,98 +93,99 @@ class Partial {
     return arch::load(storage_.arrivals.at(warpgroup_)) != 0;
   }
 
+  // Columns of a lane: quads 4 lane, 4 lane + 128, ...
+  static constexpr int kQuads = (tile.depth_vo + 127) / 128;
+  using Columns = FloatQuad[kQuads];
+  // Pieces whose loads are in flight together: the latency of L2 is paid once for all of them.
+  static constexpr int kInFlight = 16 / kQuads;
+
   // A warp: each lane a piece for the sums, then a share of the columns.
   PAGODA_DEVICE void merge_row(const Work& work, int row) {
     const Row where = make_row<Config>(params_, work, warpgroup_ * kRows + row);
     if (!where.is_written) return;
-    constexpr int pairs = (tile.depth_vo + 63) / 64;  // of a lane
     const int lane = arch::lane_idx();
-    float o[pairs][2] = {};
+    Columns o = {};
     softmax::Sums sums;
     float max = softmax::kMinusInfinity;
     const int32_t num_pieces = where.is_valid ? work.num_pieces : 0;
     for (int32_t round = 0; round < num_pieces; round += 32) {
       softmax::Sums mine;
       if (round + lane < num_pieces) {
-        const float* const stats = stats_row(work.slot(round + lane), row);
-        mine = softmax::Sums{arch::load(stats), arch::load(stats + 1)};
-        const float piece_max = arch::load(stats + 2);
-        max = piece_max > max ? piece_max : max;
+        const auto stats =
+            arch::load(reinterpret_cast<const FloatQuad*>(stats_row(work.slot(round + lane), row)));
+        mine = softmax::Sums{stats.value[0], stats.value[1]};
+        max = stats.value[2] > max ? stats.value[2] : max;
       }
       const float pivot = max_of_warp(mine.has_keys() ? mine.pivot : softmax::kMinusInfinity);
       const float weight = mine.has_keys() ? ::exp2f(mine.pivot - pivot) : 0.0F;
       const float sum = sum_of_warp(mine.has_keys() ? mine.sum * weight : 0.0F);
       const softmax::Merged merged = softmax::merge(sums, softmax::Sums{pivot, sum});
       sums = merged.sums;
-      scale(o, merged.a);
+      PAGODA_UNROLL
+      for (int i = 0; i < kQuads; ++i) {
+        PAGODA_UNROLL
+        for (int e = 0; e < 4; ++e) o[i].value[e] *= merged.a;
+      }
       const int32_t left = num_pieces - round;
       const int32_t count = left < 32 ? left : 32;
-      for (int32_t i = 0; i < count; i += kInFlight) {
-        float factors[kInFlight];
-        PAGODA_UNROLL
-        for (int k = 0; k < kInFlight; ++k) {
-          factors[k] = i + k < count ? arch::shuffle(weight, i + k) * merged.b : 0.0F;
-        }
-        add_pieces(o, work, round + i, row, factors);
+      for (int32_t first = 0; first < count; first += kInFlight) {
+        add_pieces(o, work, round, first, count, row, weight * merged.b);
       }
     }
     finish(work, where, sums, max_of_warp(max), o);
   }
 
-  template <int pairs>
-  static PAGODA_DEVICE void scale(float (&o)[pairs][2], float factor) {
-    PAGODA_UNROLL
-    for (int i = 0; i < pairs; ++i) {
-      o[i][0] *= factor;
-      o[i][1] *= factor;
-    }
-  }
-
-  // Loads first, all of them, then sums: the latency of L2 once. A weight of 0 is not read.
-  static constexpr int kInFlight = 8;
-  template <int pairs>
-  PAGODA_DEVICE void add_pieces(float (&o)[pairs][2], const Work& work, int32_t first, int row,
-                                const float (&factors)[kInFlight]) const {
-    FloatPair values[kInFlight][pairs];
+  // Pieces round + first .. of which lane i has the weight of piece round + i. A weight of 0 is not
+  // read: nothing may have been written there.
+  PAGODA_DEVICE void add_pieces(Columns& o, const Work& work, int32_t round, int32_t first,
+                                int32_t count, int row, float weight) const {
+    float factors[kInFlight];
+    Columns values[kInFlight];
     PAGODA_UNROLL
     for (int k = 0; k < kInFlight; ++k) {
+      factors[k] = arch::shuffle(weight, (first + k) % 32);
+      if (first + k >= count) factors[k] = 0;
+      const float* const from = out_row(work.slot(round + first + k), row);
       PAGODA_UNROLL
-      for (int i = 0; i < pairs; ++i) {
-        const int column = 64 * i + 2 * arch::lane_idx();
-        values[k][i] = FloatPair{0, 0};
+      for (int i = 0; i < kQuads; ++i) {
+        const int column = 128 * i + 4 * arch::lane_idx();
+        values[k][i] = FloatQuad{};
         if (factors[k] != 0 && column < tile.depth_vo) {
-          values[k][i] = arch::load(
-              reinterpret_cast<const FloatPair*>(out_row(work.slot(first + k), row) + column));
+          values[k][i] = arch::load(reinterpret_cast<const FloatQuad*>(from + column));
         }
       }
     }
     PAGODA_UNROLL
     for (int k = 0; k < kInFlight; ++k) {
       PAGODA_UNROLL
-      for (int i = 0; i < pairs; ++i) {
-        o[i][0] += factors[k] * values[k][i].low;
-        o[i][1] += factors[k] * values[k][i].high;
+      for (int i = 0; i < kQuads; ++i) {
+        PAGODA_UNROLL
+        for (int e = 0; e < 4; ++e) o[i].value[e] += factors[k] * values[k][i].value[e];
       }
     }
   }
 
-  template <int pairs>
   PAGODA_DEVICE void finish(const Work& work, const Row& where, softmax::Sums sums, float max,
-                            const float (&o)[pairs][2]) {
+                            const Columns& o) {
     const RowResult result =
         end_row(params_, work.kv_head, where.q_head, where.is_valid, sums, max);
     const int lane = arch::lane_idx();
     if (lane == 0) store_statistics(params_, work, where.token, where.q_head, result);
-    T* const to = static_cast<T*>(params_.out_data) +
-                  params_.out_rows.offset(work.sequence, work.memory_row + where.token, where.q_head);
+    T* const to =
+        static_cast<T*>(params_.out_data) +
+        params_.out_rows.offset(work.sequence, work.memory_row + where.token, where.q_head);
     const bool is_aligned = reinterpret_cast<uintptr_t>(to) % 4 == 0;
     const float factor = result.end.o_factor;
     PAGODA_UNROLL
-    for (int i = 0; i < pairs; ++i) {
-      const int32_t column = 64 * i + 2 * lane;
-      if (column >= params_.dim_vo) continue;
-      const uint32_t pair = factor == 0 ? 0 : pack_pair<T>(o[i][0] * factor, o[i][1] * factor);
-      store_pair(to, column, pair, is_aligned);
+    for (int i = 0; i < kQuads; ++i) {
+      PAGODA_UNROLL
+      for (int e = 0; e < 4; e += 2) {
+        const int32_t column = 128 * i + 4 * lane + e;
+        if (column >= params_.dim_vo) continue;
+        const float low = o[i].value[e], high = o[i].value[e + 1];
+        store_pair(to, column, factor == 0 ? 0 : pack_pair<T>(low * factor, high * factor),
+                   is_aligned);
+      }
     }
   }
 

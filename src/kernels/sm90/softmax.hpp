@@ -86,8 +86,7 @@ PAGODA_DEVICE void hide(const AttentionParams& params, const WorkReader& reader,
     const auto words = KeepWords<Config>::of(params, reader, rows[r], column);
     PAGODA_UNROLL
     for (int block = 0; block < BN; block += 32) {
-      const uint32_t keep =
-          words.word(rows[r], column, block / 32) >> static_cast<uint32_t>(first);
+      const uint32_t keep = words.word(rows[r], column, block / 32) >> static_cast<uint32_t>(first);
       PAGODA_UNROLL
       for (int j = 0; j < 32 && block + j < BN; j += 8) {
         PAGODA_UNROLL

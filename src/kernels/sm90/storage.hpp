@@ -54,7 +54,7 @@ struct Storage {
   arch::MBarrier k_ring[Ops::KRing::num_mbars];
   arch::MBarrier v_ring[Ops::VRing::num_mbars];
   arch::MBarrier q_ring[tile.num_consumers][2];  // full, empty
-  arch::MBarrier v_tail;                         // V of a tile that ends inside: before its tail is zeroed
+  arch::MBarrier v_tail;  // V of a tile that ends inside: before its tail is zeroed
   arch::SharedArray<uint32_t, tile.num_consumers> arrivals;  // at a split unit, seen by a warpgroup
   WorkRing work;
   ShareStorage share;

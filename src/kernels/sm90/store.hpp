@@ -32,8 +32,8 @@ PAGODA_DEVICE RowResult end_row(const AttentionParams& params, int32_t kv_head, 
                                 bool is_valid, softmax::Sums sums, float max) {
   RowResult result;
   if (!is_valid) return result;  // rows past the sequence's valid ones: zeros, sink or not
-  const float sink =
-      params.sinks != nullptr ? arch::load_read_only(params.sinks + q_head) : softmax::kMinusInfinity;
+  const float sink = params.sinks != nullptr ? arch::load_read_only(params.sinks + q_head)
+                                             : softmax::kMinusInfinity;
   result.end = softmax::finish(sums, sink, params.kv_scales.v_scale(kv_head));
   result.row_max = softmax::finish_max(max, sink);
   return result;
@@ -74,7 +74,8 @@ class Store {
   PAGODA_DEVICE Store(const AttentionParams& params, Storage<Config>& storage, int warpgroup)
       : params_(params), storage_(storage), warpgroup_(warpgroup) {}
 
-  PAGODA_DEVICE void run(const Work& work, const Row (&rows)[2], const float (&o)[tile.depth_vo / 2]) {
+  PAGODA_DEVICE void run(const Work& work, const Row (&rows)[2],
+                         const float (&o)[tile.depth_vo / 2]) {
     float factors[2];
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
@@ -100,7 +101,8 @@ class Store {
     return factor == 0 ? 0 : pack_pair<T>(low * factor, high * factor);
   }
 
-  PAGODA_DEVICE void from_registers(const Work& work, const Row (&rows)[2], const float (&factors)[2],
+  PAGODA_DEVICE void from_registers(const Work& work, const Row (&rows)[2],
+                                    const float (&factors)[2],
                                     const float (&o)[tile.depth_vo / 2]) {
     const int32_t first = 2 * (arch::lane_idx() % 4);
     PAGODA_UNROLL
@@ -141,7 +143,8 @@ class Store {
         const int i = 4 * (j + m / 2) + 2 * (m % 2);
         words[m] = scaled_pair(o[i], o[i + 1], factors[m % 2]);
       }
-      arch::stmatrix<4>(staging + static_cast<int32_t>((place - staging.address()) / sizeof(T)), words);
+      arch::stmatrix<4>(staging + static_cast<int32_t>((place - staging.address()) / sizeof(T)),
+                        words);
     }
     arch::fence_proxy_async_shared();  // the staged rows, before TMA reads them
     sync_warpgroup(warpgroup_);

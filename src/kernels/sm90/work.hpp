@@ -49,14 +49,30 @@ struct Work {
 
 // --- tiles of tokens of one head ---------------------------------------------------------------
 
-// Persistent CTAs over the grid: CTA i takes entries i, i + CTAs, ... Visible keys of a tile in up to
-// grid.num_splits parts.
+// Draws entries of the grid that every CTA shares. Every CTA draws once past the end; whoever draws
+// last leaves the counter at zero for the next launch.
+struct GridCounter {
+  uint32_t* counter;
+  int32_t
+      draws;  // of all CTAs together: entries beyond the first of each, and one past the end each
+
+  PAGODA_DEVICE int32_t operator()() const {
+    const auto drawn = static_cast<int32_t>(
+        arch::atomic_add<arch::Order::kRelaxed, arch::Scope::kGpu>(counter, 1U));
+    if (drawn == draws - 1) arch::store(counter, 0U);
+    return drawn;
+  }
+};
+
+// CTAs take the next entry of the grid whenever they are free: the tiles of a causal mask differ too
+// much for fixed shares. Visible keys of a tile in up to grid.num_splits parts.
 template <class Config>
 class GridWork {
  public:
   PAGODA_DEVICE explicit GridWork(const AttentionParams& params)
       : params_(params),
-        tiles_(params.grid, arch::block_idx().x, arch::grid_dim().x) {}
+        tiles_(params.grid, arch::block_idx().x, arch::grid_dim().x,
+               GridCounter{params.grid_counter, params.grid.size()}) {}
 
   PAGODA_DEVICE bool next(Work& work) {
     for (schedule::TileCoord tile; tiles_.next(tile);) {
@@ -77,7 +93,8 @@ class GridWork {
     work.kv_head = tile.head / params_.group;
     work.first_token = tile.first_row;
     work.num_tokens = tile.num_rows;
-    work.valid_tokens = valid_left < 0 ? 0 : (valid_left < tile.num_rows ? valid_left : tile.num_rows);
+    work.valid_tokens =
+        valid_left < 0 ? 0 : (valid_left < tile.num_rows ? valid_left : tile.num_rows);
     work.memory_row = sequences.first_row(b);
     work.rows = mask::RowTile{b, num_keys, sequences.q_position(b, num_keys), tile.first_row,
                               work.valid_tokens};
@@ -90,8 +107,8 @@ class GridWork {
 
   PAGODA_DEVICE bool split(const schedule::TileCoord& tile, Work& work) {
     const int32_t start = work.walk.start_column;
-    const schedule::SplitKV parts = schedule::split_kv(start, work.walk.end_column,
-                                                       params_.grid.num_splits, Config::tile.BN);
+    const schedule::SplitKV parts =
+        schedule::split_kv(start, work.walk.end_column, params_.grid.num_splits, Config::tile.BN);
     const int32_t num_parts = parts.num_parts();
     if (tile.split >= (num_parts == 0 ? 1 : num_parts)) return false;
     if (num_parts <= 1) return true;
@@ -106,7 +123,7 @@ class GridWork {
   }
 
   const AttentionParams& params_;
-  schedule::PersistentScheduler tiles_;
+  schedule::QueuedScheduler<GridCounter> tiles_;
 };
 
 // --- packed rows -------------------------------------------------------------------------------
@@ -154,8 +171,7 @@ PAGODA_DEVICE SequenceTiles sequence_tiles(const AttentionParams& params, int32_
   }
   const PackedRows packed = PackedRows::of(params.group);
   result.unit_tiles = result.walk.num_tiles > 0 ? result.walk.num_tiles : 1;
-  result.units =
-      params.num_kv_heads * packed.head_tiles * ((num_rows - 1) / packed.tokens + 1);
+  result.units = params.num_kv_heads * packed.head_tiles * ((num_rows - 1) / packed.tokens + 1);
   return result;
 }
 
@@ -230,7 +246,8 @@ class ShareWork {
     const int32_t left = num_rows - work.first_token;
     work.num_tokens = left < packed.tokens ? left : packed.tokens;
     const int32_t valid_left = valid - work.first_token;
-    work.valid_tokens = valid_left < 0 ? 0 : (valid_left < work.num_tokens ? valid_left : work.num_tokens);
+    work.valid_tokens =
+        valid_left < 0 ? 0 : (valid_left < work.num_tokens ? valid_left : work.num_tokens);
     work.memory_row = sequences.first_row(sequence_);
     const auto num_keys = static_cast<int32_t>(sequences.keys.num_keys(sequence_));
     work.rows = mask::RowTile{sequence_, num_keys, sequences.q_position(sequence_, num_keys),
