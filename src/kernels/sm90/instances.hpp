@@ -57,7 +57,7 @@ PAGODA_HOST_DEVICE constexpr TileConfig packed_tile(int depth_qk, int depth_vo) 
     tile.ctas_per_sm = 2;
     tile.producer_registers = 64;
     tile.consumer_registers = 192;
-    if (depth_qk == 64) tile.BN = 128;
+    if (depth_qk == 64) tile.k_stages = tile.v_stages = 6;
     if (depth_qk == 96) tile.k_stages = tile.v_stages = 4;
   } else {
     tile.producer_registers = 64;
@@ -71,8 +71,9 @@ PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int depth_qk, int depth_vo, RowK
   TileConfig tile =
       rows == RowKind::kTokens ? tokens_tile(depth_qk, depth_vo) : packed_tile(depth_qk, depth_vo);
   tile.scores = scores;
-  // The wide O leaves few registers for masks and biases.
+  // Masks and biases need registers: where O is wide, or consumers are many.
   if (scores == ScoreClass::kGeneral && depth_vo == 256) tile.BN = 32;
+  if (scores == ScoreClass::kGeneral && depth_qk == 64) tile.BN = 64;
   if (depth_qk % 64 != 0) tile.swizzle = arch::Swizzle::k64B;
   return tile;
 }
