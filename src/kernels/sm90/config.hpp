@@ -44,6 +44,10 @@ struct TileConfig {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int threads() const {
     return (num_consumers + 1) * kWarpgroup;
   }
+  // Where the register file has not the most that a thread can use for all, roles share by setmaxnreg.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool has_budgets() const {
+    return threads() * ctas_per_sm > 256;
+  }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int tile_rows() const { return num_consumers * kRows; }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr KVTiling k_tiling() const {
     return {.BN = BN,

@@ -59,9 +59,6 @@ PAGODA_HOST_DEVICE constexpr TileConfig packed_tile(int depth_qk, int depth_vo) 
     tile.consumer_registers = 192;
     if (depth_qk == 64) tile.k_stages = tile.v_stages = 6;
     if (depth_qk == 96) tile.k_stages = tile.v_stages = 4;
-  } else {
-    tile.producer_registers = 64;
-    tile.consumer_registers = 248;
   }
   return tile;
 }

@@ -29,10 +29,14 @@ struct Kernel {
     init_barriers(storage);
     if constexpr (tile.rows == RowKind::kPacked) find_share<Config>(params, storage.share);
     if (arch::warpgroup_idx() == 0) {
-      arch::register_budget_decrease<tile.producer_registers>();
+      if constexpr (tile.has_budgets()) {
+        arch::register_budget_decrease<tile.producer_registers>();
+      }
       produce(params, storage);
     } else {
-      arch::register_budget_increase<tile.consumer_registers>();
+      if constexpr (tile.has_budgets()) {
+        arch::register_budget_increase<tile.consumer_registers>();
+      }
       consume(params, storage);
     }
   }

@@ -159,8 +159,10 @@ PAGODA_DEVICE bool soften(float (&s)[BN / 2], Row (&rows)[2], float scale, float
     }
     tile_max[r] = max_of_quad(largest) * scale;
   }
-  const bool rescales = arch::any(rows[0].online.wants_rescale(tile_max[0]) ||
-                                  rows[1].online.wants_rescale(tile_max[1]));
+  // Rows that hold no query have scores of whatever was in Q's place: they have no vote.
+  const bool rescales =
+      arch::any((rows[0].is_valid && rows[0].online.wants_rescale(tile_max[0])) ||
+                (rows[1].is_valid && rows[1].online.wants_rescale(tile_max[1])));
   PAGODA_UNROLL
   for (int r = 0; r < 2; ++r) {
     factors[r] = rows[r].online.begin_tile(tile_max[r], rescales);
