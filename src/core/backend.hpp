@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/kernel.hpp"
+#include "core/memory_space.hpp"
 #include "pagoda/attention.hpp"
 
 namespace pagoda::core {
@@ -37,6 +38,9 @@ struct Backend {
   // the host's, kept by the engine.
   std::span<std::byte> (*keep_workspace)(WorkspaceSize size, Device device,
                                          Stream stream) = nullptr;
+
+  // How programs bring calls to a device and their results back. Null: the memory is the host's.
+  MemorySpace& (*memory_space)(Device device) = nullptr;
 };
 
 }  // namespace pagoda::core

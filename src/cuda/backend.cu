@@ -6,6 +6,7 @@
 #include "cuda/devices.hpp"
 #include "cuda/kept_workspace.hpp"
 #include "cuda/kernels.hpp"
+#include "cuda/memory_space.hpp"
 #include "cuda/states.hpp"
 
 namespace pagoda::cuda {
@@ -66,7 +67,8 @@ const core::Backend& backend() {
                                           .append_kv = append_kv,
                                           .merge_states = merge_states,
                                           .misplaced = misplaced,
-                                          .keep_workspace = keep_workspace};
+                                          .keep_workspace = keep_workspace,
+                                          .memory_space = memory_space};
   return kBackend;
 }
 

@@ -59,7 +59,9 @@ std::string why_not() {
   return kObstacle;
 }
 
-std::string description() { return list(arch::devices()) + ", CUDA " + version(driver_version()); }
+std::string driver() { return "CUDA " + version(driver_version()); }
+
+std::string description() { return list(arch::devices()) + ", " + driver(); }
 
 std::string refuse_device(Device device) {
   const std::span<const arch::DeviceProperties> devices = arch::devices();

@@ -10,6 +10,7 @@ namespace pagoda::cuda {
 // Of the back end as a whole: what it runs on, and what keeps it from running (empty: nothing).
 [[nodiscard]] std::string description();
 [[nodiscard]] std::string why_not();
+[[nodiscard]] std::string driver();  // "CUDA 13.0": the newest that it runs
 
 // Why this one can't be used; empty: it can.
 [[nodiscard]] std::string refuse_device(Device device);

@@ -16,7 +16,7 @@ LAYERS = [
     ["src/kernels", "src/cpu"],
     ["src/cuda"],  # above kernels: it gathers their rows
     ["src/engine"],
-    ["src/capi", "src/distributed"],
+    ["src/capi", "src/distributed", "src/mirror"],
     ["tests/conformance"],  # the table that `pagoda check` shares with the tests
     ["bench"],
     ["cli"],

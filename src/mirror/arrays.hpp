@@ -1,0 +1,131 @@
+// Every array of a call, one after the other: its name, where it begins and how many bytes it covers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pagoda/attention.hpp"
+
+namespace pagoda::mirror {
+
+// One array. Bytes [low, high) from `data` on; low < 0 where a stride is negative.
+struct Array {
+  std::string name;
+  std::byte* data = nullptr;
+  int64_t low = 0;
+  int64_t high = 0;
+  bool is_output = false;
+};
+
+// Calls visit(const Array&) for each array that is present, and puts the pointer that it returns into
+// the call instead. Tensors are then said to lie on `device`.
+template <typename Visit>
+void replace_arrays(Attention& attention, Device device, const Visit& visit);
+
+// The mask whose nodes these are.
+[[nodiscard]] Mask mask_of(std::span<const MaskNode> nodes);
+
+namespace detail {
+
+template <typename Void>
+Array array_of(std::string name, const BasicTensor<Void>& tensor, bool is_output) {
+  Array array{.name = std::move(name),
+              .data = static_cast<std::byte*>(const_cast<void*>(tensor.data)),
+              .is_output = is_output};
+  int64_t low = 0, high = 1;
+  for (size_t d = 0; d < static_cast<size_t>(tensor.rank); ++d) {
+    if (tensor.shape[d] == 0) return array;
+    const int64_t step = (tensor.shape[d] - 1) * tensor.strides[d];
+    (step < 0 ? low : high) += step;
+  }
+  array.low = low * size_bytes(tensor.dtype);
+  array.high = high * size_bytes(tensor.dtype);
+  return array;
+}
+
+template <typename Visit>
+class Replacer {
+ public:
+  Replacer(Device device, const Visit& visit) : device_(device), visit_(visit) {}
+
+  template <typename Void>
+  void tensor(const char* name, BasicTensor<Void>& tensor, bool is_output = false) const {
+    if (!tensor.present()) return;
+    tensor.data = visit_(array_of(name, tensor, is_output));
+    tensor.device = device_;
+  }
+  template <typename T>
+  void span(const char* name, std::span<const T>& values) const {
+    if (values.data() == nullptr) return;
+    const T* data = values.data();
+    pointer(name, data, static_cast<int64_t>(values.size()));
+    values = {data, values.size()};
+  }
+  template <typename T>
+  void pointer(const char* name, const T*& data, int64_t count) const {
+    if (data == nullptr) return;
+    data = reinterpret_cast<const T*>(
+        visit_(Array{.name = name,
+                     .data = reinterpret_cast<std::byte*>(const_cast<T*>(data)),
+                     .high = count * static_cast<int64_t>(sizeof(T))}));
+  }
+
+  void table(DenseKV& kv) const { span("kv.seqlens_kv", kv.seqlens_kv); }
+  void table(RaggedKV& kv) const { span("kv.cu_seqlens_kv", kv.cu_seqlens_kv); }
+  void table(PagedKV& kv) const {
+    if (auto* csr = std::get_if<CsrPages>(&kv.table)) {
+      span("kv.table.indptr", csr->indptr);
+      span("kv.table.indices", csr->indices);
+      span("kv.table.last_page_len", csr->last_page_len);
+      return;
+    }
+    auto& block = std::get<BlockTable>(kv.table);
+    const auto rows = static_cast<int64_t>(block.seqlens_kv.size());
+    pointer("kv.table.pages", block.pages,
+            rows == 0 ? 0 : (rows - 1) * block.row_stride + block.max_pages_per_seq);
+    span("kv.table.seqlens_kv", block.seqlens_kv);
+  }
+  void node(MaskNode& node) const {
+    span("mask.valid_lengths", node.valid_lengths);
+    tensor("mask.tensor", node.tensor);
+    pointer("mask.words", node.words, node.num_words);
+    span("mask.row_offsets", node.row_offsets);
+  }
+
+ private:
+  Device device_;
+  const Visit& visit_;
+};
+
+}  // namespace detail
+
+template <typename Visit>
+void replace_arrays(Attention& a, Device device, const Visit& visit) {
+  const detail::Replacer<Visit> replace(device, visit);
+  replace.tensor("q", a.q);
+  replace.span("cu_seqlens_q", a.cu_seqlens_q);
+  replace.span("seqlens_q", a.seqlens_q);
+  std::visit(
+      [&](auto& kv) {
+        replace.tensor("kv.k", kv.k);
+        replace.tensor("kv.v", kv.v);
+        replace.table(kv);
+      },
+      a.kv);
+  replace.span("kv_scales.k_per_head", a.kv_scales.k_per_head);
+  replace.span("kv_scales.v_per_head", a.kv_scales.v_per_head);
+  replace.span("cache_lengths", a.cache_lengths);
+  std::vector<MaskNode> nodes = a.mask.nodes();
+  for (MaskNode& node : nodes) replace.node(node);
+  a.mask = mask_of(nodes);
+  replace.span("score_mod.alibi_slopes", a.score_mod.alibi_slopes);
+  replace.span("sinks", a.sinks);
+  replace.tensor("out", a.out, /*is_output=*/true);
+  replace.tensor("lse", a.lse, /*is_output=*/true);
+  replace.tensor("row_max", a.row_max, /*is_output=*/true);
+}
+
+}  // namespace pagoda::mirror
