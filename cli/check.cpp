@@ -1,4 +1,5 @@
-// Runs the conformance table on a back end, at every ISA level of the machine.
+// Runs the conformance table on a back end: of the CPU at every ISA level of the machine, of an emulator
+// on several threads, of a device with everything in its memory.
 #include "cli/check.hpp"
 
 #include <algorithm>
@@ -12,8 +13,10 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "bench/pinned_pool.hpp"
 #include "cli/engine_options.hpp"
 #include "cli/progress.hpp"
+#include "cli/skip_reasons.hpp"
 #include "cli/terminal.hpp"
 #include "conformance/runner.hpp"
 
@@ -30,6 +33,9 @@ struct CheckOptions {
   std::string backend = "cpu";
   std::string isa = "all";
   std::string filter;
+  int64_t every = 1;
+  int32_t jobs = 0;               // 0 = by the back end
+  double max_multiply_adds = -1;  // millions; below 0 = by the back end
   bool lists_only = false;
   bool is_json = false;
   bool is_verbose = false;
@@ -43,8 +49,13 @@ struct Tally {
 };
 
 std::vector<Target> choose_targets(const CheckOptions& options) {
-  require_backend("--backend", options.backend);
+  require_available_backend("--backend", options.backend);
   std::vector<Target> targets = conformance::targets_of(options.backend);
+  if (options.max_multiply_adds >= 0) {
+    for (Target& target : targets) {
+      target.effort.max_multiply_adds = options.max_multiply_adds * 1e6;
+    }
+  }
   if (options.isa == "all") return targets;
   std::vector<std::string> levels;
   for (const Target& target : targets) {
@@ -59,6 +70,32 @@ std::vector<Target> choose_targets(const CheckOptions& options) {
                      fmt::join(levels, ", ")));
   }
   return targets;
+}
+
+std::vector<const Case*> choose_cases(const CheckOptions& options) {
+  if (options.every < 1) fail(fmt::format("--every: {} is below 1", options.every));
+  std::vector<const Case*> cases;
+  int64_t index = 0;
+  for (const Case* c : conformance::select_cases(options.filter)) {
+    if (index++ % options.every == 0) cases.push_back(c);
+  }
+  if (cases.empty()) fail(fmt::format("--filter: no case matches '{}'", options.filter));
+  return cases;
+}
+
+// A kernel of the CPU has threads of its own, a device has one queue; an emulated launch is one thread.
+int32_t choose_jobs(const CheckOptions& options) {
+  constexpr int32_t kMost = 1024;
+  if (options.jobs < 0 || options.jobs > kMost) {
+    fail(fmt::format("--jobs: {} is not from 0 to {}", options.jobs, kMost));
+  }
+  const bool is_emulated = options.backend.starts_with("emu:");
+  if (options.jobs > 1 && !is_emulated) {
+    fail(fmt::format("--jobs: back end '{}' uses the machine with one case at a time",
+                     options.backend));
+  }
+  if (options.jobs > 0) return options.jobs;
+  return is_emulated ? static_cast<int32_t>(bench::allowed_cpus().size()) : 1;
 }
 
 const char* name_of(Verdict verdict) {
@@ -122,6 +159,26 @@ void print_tallies(const std::vector<Target>& targets, std::map<std::string, Tal
   table.print();
 }
 
+void print_skips(const SkipReasons& skips) {
+  const std::vector<SkipReason> reasons = skips.sorted();
+  if (reasons.empty()) return;
+  Table table({{"skipped", Table::Align::kRight}, {"because"}, {"for one"}});
+  for (const SkipReason& reason : reasons) {
+    table.add({format_count(reason.count), reason.text, reason.example});
+  }
+  fmt::print("\n");
+  table.print();
+  fmt::print("\n");
+}
+
+nlohmann::ordered_json to_json(const SkipReasons& skips) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const SkipReason& reason : skips.sorted()) {
+    list.push_back({{"count", reason.count}, {"reason", reason.text}, {"example", reason.example}});
+  }
+  return list;
+}
+
 void list_cases(const std::vector<const Case*>& cases, bool is_json) {
   if (is_json) {
     nlohmann::ordered_json names = nlohmann::ordered_json::array();
@@ -133,49 +190,75 @@ void list_cases(const std::vector<const Case*>& cases, bool is_json) {
   fmt::print("{} cases\n", cases.size());
 }
 
-void run_check(const CheckOptions& options) {
-  const std::vector<const Case*> cases = conformance::select_cases(options.filter);
-  if (cases.empty()) fail(fmt::format("--filter: no case matches '{}'", options.filter));
-  if (options.lists_only) return list_cases(cases, options.is_json);
-
-  const std::vector<Target> targets = choose_targets(options);
-  const size_t total = cases.size() * targets.size();
-  if (!options.is_json) {
-    std::vector<std::string> labels;
-    for (const Target& target : targets) labels.push_back(target.label);
-    fmt::print("{} cases on {} ({} runs)\n", cases.size(), fmt::join(labels, ", "), total);
-    std::fflush(stdout);
-  }
+// What a run has shown so far.
+struct Findings {
   std::map<std::string, Tally> tallies;
+  SkipReasons skips;
   nlohmann::ordered_json reports = nlohmann::ordered_json::array();
-  Progress progress("check", static_cast<int64_t>(total));
-  const RunSummary summary = conformance::run_cases(
-      cases, targets, [&](const CaseReport& report, int32_t done, int32_t /*total*/) {
-        count(tallies[report.target], report);
-        if (options.is_json) reports.push_back(to_json(report));
-        const bool is_worth_a_line =
-            options.is_verbose || report.outcome.verdict == Verdict::kFailed;
-        if (!options.is_json && is_worth_a_line) {
-          progress.clear();
-          print_report(report);
-        }
-        progress.update(done, report.target);
-        return true;
-      });
+};
+
+void print_heading(const std::vector<const Case*>& cases, const std::vector<Target>& targets,
+                   int32_t jobs) {
+  std::vector<std::string> labels;
+  for (const Target& target : targets) labels.push_back(target.label);
+  fmt::print("{} cases on {} ({} runs{})\n", cases.size(), fmt::join(labels, ", "),
+             cases.size() * targets.size(), jobs > 1 ? fmt::format(", {} at a time", jobs) : "");
+  const double limit = targets.front().effort.max_multiply_adds;
+  if (limit > 0) {
+    fmt::print("cases of more than {:.0f} million multiply-adds are left out\n", limit * 1e-6);
+  }
+  std::fflush(stdout);
+}
+
+void print_end(const RunSummary& summary, const std::vector<Target>& targets, Findings& findings) {
+  print_tallies(targets, findings.tallies);
+  print_skips(findings.skips);
+  fmt::print("{} passed, {} failed, {} skipped\n", summary.passed,
+             summary.failed == 0 ? "0" : paint(fmt::format("{}", summary.failed), Style::kRed),
+             summary.skipped);
+}
+
+void print_json(const RunSummary& summary, size_t cases, const Findings& findings) {
+  fmt::print("{}\n", nlohmann::ordered_json{{"cases", cases},
+                                            {"passed", summary.passed},
+                                            {"failed", summary.failed},
+                                            {"skipped", summary.skipped},
+                                            {"seconds", summary.seconds},
+                                            {"skip_reasons", to_json(findings.skips)},
+                                            {"reports", findings.reports}}
+                         .dump(2));
+}
+
+void run_check(const CheckOptions& options) {
+  const std::vector<const Case*> cases = choose_cases(options);
+  if (options.lists_only) return list_cases(cases, options.is_json);
+  const std::vector<Target> targets = choose_targets(options);
+  const int32_t jobs = choose_jobs(options);
+  if (!options.is_json) print_heading(cases, targets, jobs);
+
+  Findings findings;
+  Progress progress("check", static_cast<int64_t>(cases.size() * targets.size()));
+  const auto on_report = [&](const CaseReport& report, int32_t done, int32_t /*total*/) {
+    count(findings.tallies[report.target], report);
+    const Verdict verdict = report.outcome.verdict;
+    if (verdict == Verdict::kSkipped) {
+      findings.skips.add(report.outcome.message, report.test_case->name);
+    }
+    if (options.is_json) {
+      findings.reports.push_back(to_json(report));
+    } else if (options.is_verbose || verdict == Verdict::kFailed) {
+      progress.clear();
+      print_report(report);
+    }
+    progress.update(done, report.target);
+    return true;
+  };
+  const RunSummary summary = conformance::run_cases(cases, targets, on_report, jobs);
   progress.finish();
   if (options.is_json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"cases", cases.size()},
-                                              {"passed", summary.passed},
-                                              {"failed", summary.failed},
-                                              {"skipped", summary.skipped},
-                                              {"seconds", summary.seconds},
-                                              {"reports", reports}}
-                           .dump(2));
+    print_json(summary, cases.size(), findings);
   } else {
-    print_tallies(targets, tallies);
-    fmt::print("{} passed, {} failed, {} skipped\n", summary.passed,
-               summary.failed == 0 ? "0" : paint(fmt::format("{}", summary.failed), Style::kRed),
-               summary.skipped);
+    print_end(summary, targets, findings);
   }
   finish_with(summary.failed == 0 ? 0 : kExitFailed);
 }
@@ -191,6 +274,11 @@ void add_check_command(CLI::App& app) {
                       "One ISA level, or 'all' (default): every level of this machine in turn");
   command->add_option("--filter", options->filter,
                       "Only cases whose name contains this or, with * or ?, matches it");
+  command->add_option("--every", options->every, "Only every Nth case of those (default 1)");
+  command->add_option("--jobs", options->jobs,
+                      "Cases at a time, for emulated back ends (default there: the CPUs)");
+  command->add_option("--max-multiply-adds", options->max_multiply_adds,
+                      "Skip cases of more millions; 0 = none (default: none, but on emulators)");
   command->add_flag("--list", options->lists_only, "Print the names of the cases and end");
   command->add_flag("--verbose", options->is_verbose, "Print a line for every case");
   command->add_flag("--json", options->is_json, "Print one JSON object");

@@ -47,6 +47,14 @@ void require_backend(const std::string& flag, const std::string& backend) {
   }
 }
 
+void require_available_backend(const std::string& flag, const std::string& backend) {
+  require_backend(flag, backend);
+  for (const BackendInfo& info : backends()) {
+    if (info.name != backend || info.is_available) continue;
+    fail(fmt::format("{}: back end '{}' can't run here: {}", flag, backend, info.description));
+  }
+}
+
 void use_isa_level(const std::string& flag, const std::string& level) {
   const std::vector<std::string> levels = cpu_isa_levels();
   if (!contains(levels, level)) {

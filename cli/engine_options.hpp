@@ -39,5 +39,7 @@ class EngineSetup {
 // Ends the command where the name is not a registered back end, or an ISA level of this machine.
 void require_backend(const std::string& flag, const std::string& backend);
 void use_isa_level(const std::string& flag, const std::string& level);
+// Likewise where the back end can't run here.
+void require_available_backend(const std::string& flag, const std::string& backend);
 
 }  // namespace pagoda::cli

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/element.hpp"
 #include "problem_data.hpp"
 #include "random.hpp"
 
@@ -12,12 +11,6 @@ namespace {
 
 constexpr int32_t kUnusedPages = 3;
 constexpr int32_t kInvalidPage = 0x3fffffff;  // following it is a crash, not a wrong number
-
-// Copies one [dim] vector into the cache's type.
-template <typename Value>
-void store_vector(const Memory& memory, DType dtype, int64_t offset, int32_t dim, Value value) {
-  for (int32_t d = 0; d < dim; ++d) core::store_element(memory.data(), dtype, offset + d, value(d));
-}
 
 }  // namespace
 
@@ -63,7 +56,7 @@ void ProblemData::make_contiguous_cache() {
           is_dense ? static_cast<int64_t>(b) * outer_stride : kv_offsets_[b] * row_stride;
       for (int64_t key = 0; key < sequence(b).kv; ++key) {
         for (int64_t h = 0; h < case_.kv_heads; ++h) {
-          store_vector(memory, case_.kv_dtype, start + key * row_stride + h * head_stride, dim,
+          memory.store(case_.kv_dtype, start + key * row_stride + h * head_stride, dim,
                        [&](int64_t d) { return value(b, key, h, d); });
         }
       }
@@ -131,7 +124,7 @@ void ProblemData::make_pages() {
   Strides v = strides_of(case_.dim_vo);
   const int64_t element = size_bytes(case_.kv_dtype);
   int64_t v_start = 0;
-  const Memory* v_home = &k_memory_;
+  Memory* v_home = &k_memory_;
   switch (case_.storage) {
     case KVStorage::kSeparate:
       k_memory_ = Memory(((num_pages - 1) * k.page + k.page_extent) * element);
@@ -156,10 +149,10 @@ void ProblemData::make_pages() {
       const int64_t page = pages_of[b][static_cast<size_t>(key / page_size)];
       const int64_t slot = key % page_size;
       for (int64_t h = 0; h < case_.kv_heads; ++h) {
-        store_vector(k_memory_, case_.kv_dtype, page * k.page + slot * k.row + h * k.head,
-                     case_.dim_qk, [&](int64_t d) { return k_value(b, key, h, d); });
-        store_vector(*v_home, case_.kv_dtype, v_start + page * v.page + slot * v.row + h * v.head,
-                     case_.dim_vo, [&](int64_t d) { return v_value(b, key, h, d); });
+        k_memory_.store(case_.kv_dtype, page * k.page + slot * k.row + h * k.head, case_.dim_qk,
+                        [&](int64_t d) { return k_value(b, key, h, d); });
+        v_home->store(case_.kv_dtype, v_start + page * v.page + slot * v.row + h * v.head,
+                      case_.dim_vo, [&](int64_t d) { return v_value(b, key, h, d); });
       }
     }
   }

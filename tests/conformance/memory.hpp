@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/element.hpp"
 #include "pagoda/tensor.hpp"
 
 namespace pagoda::conformance {
@@ -24,13 +26,25 @@ class Memory {
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] int64_t bytes() const { return bytes_; }
   [[nodiscard]] bool is_sparse() const { return bytes_ >= int64_t{1} << 30; }
+  [[nodiscard]] std::span<std::byte> span() const { return {data_, static_cast<size_t>(bytes_)}; }
   // NaN in every element of a dense block; a sparse one is left alone.
   void fill_with_nan(DType dtype) const;
+  // Stores one vector, element i of it value(i), and notes where a sparse block now holds something.
+  template <typename Value>
+  void store(DType dtype, int64_t offset, int64_t count, const Value& value) {
+    for (int64_t i = 0; i < count; ++i) core::store_element(data_, dtype, offset + i, value(i));
+    if (!is_sparse()) return;
+    const auto size = static_cast<size_t>(size_bytes(dtype));
+    touched_.push_back(
+        span().subspan(static_cast<size_t>(offset) * size, static_cast<size_t>(count) * size));
+  }
+  [[nodiscard]] const std::vector<std::span<std::byte>>& touched() const { return touched_; }
   [[nodiscard]] uint64_t checksum() const;  // 0 for a sparse block
 
  private:
   std::byte* data_ = nullptr;
   int64_t bytes_ = 0;
+  std::vector<std::span<std::byte>> touched_;  // of a sparse block
 };
 
 // A tensor that the call under test writes, poisoned and surrounded by guards.
@@ -42,6 +56,7 @@ class OutputTensor {
                int64_t middle_gap);
 
   [[nodiscard]] const Tensor& tensor() const { return tensor_; }
+  [[nodiscard]] std::span<std::byte> bytes() { return bytes_; }  // guards and gaps included
   void poison();
   [[nodiscard]] float at(std::initializer_list<int64_t> index) const;
   // Sets one element, guards and gaps included where the index says so: for tests of the tests.

@@ -108,11 +108,8 @@ void ProblemData::make_query() {
       for (int64_t head = 0; head < case_.q_heads; ++head) {
         const int64_t from =
             ((static_cast<int64_t>(b) * rows_ + row) * case_.q_heads + head) * case_.dim_qk;
-        for (int64_t d = 0; d < case_.dim_qk; ++d) {
-          core::store_element(q_memory_.data(), case_.q_dtype,
-                              offset(static_cast<int64_t>(b), row, head) + d,
-                              q_[static_cast<size_t>(from + d)]);
-        }
+        q_memory_.store(case_.q_dtype, offset(static_cast<int64_t>(b), row, head), case_.dim_qk,
+                        [&](int64_t d) { return q_[static_cast<size_t>(from + d)]; });
       }
     }
   }
@@ -251,6 +248,24 @@ void ProblemData::poison_outputs() {
   out_.poison();
   lse_.poison();
   row_max_.poison();
+}
+
+mirror::Surroundings ProblemData::surroundings() {
+  mirror::Surroundings all{
+      .outputs = {out_.bytes(), lse_.bytes(), row_max_.bytes()}, .sparse = {}, .touched = {}};
+  for (const Memory* memory : {&q_memory_, &k_memory_, &v_memory_}) {
+    if (!memory->is_sparse()) continue;
+    all.sparse.push_back(memory->span());
+    all.touched.insert(all.touched.end(), memory->touched().begin(), memory->touched().end());
+  }
+  return all;
+}
+
+int32_t ProblemData::max_seqlen_q() const {
+  return *std::max_element(q_lengths_.begin(), q_lengths_.end());
+}
+int32_t ProblemData::max_seqlen_kv() const {
+  return *std::max_element(kv_lengths_.begin(), kv_lengths_.end());
 }
 
 uint64_t ProblemData::input_checksum() const {

@@ -12,6 +12,7 @@
 #include "core/problem.hpp"
 #include "mask_material.hpp"
 #include "memory.hpp"
+#include "mirror/mirror.hpp"
 #include "pagoda/attention.hpp"
 
 namespace pagoda::conformance {
@@ -37,6 +38,15 @@ class ProblemData {
   void poison_outputs();
   // What the call must not have done: a write outside the outputs or into an input. Empty = none.
   [[nodiscard]] std::string damage() const;
+
+  // What a mirror of the call must know about its memory.
+  [[nodiscard]] mirror::Surroundings surroundings();
+  [[nodiscard]] int64_t input_bytes() const {
+    return q_memory_.bytes() + k_memory_.bytes() + v_memory_.bytes();
+  }
+  // Of valid query rows and keys, over all sequences.
+  [[nodiscard]] int32_t max_seqlen_q() const;
+  [[nodiscard]] int32_t max_seqlen_kv() const;
 
   // For tests of the tests.
   OutputTensor& mutable_out() { return out_; }

@@ -2,14 +2,22 @@
 #include "runner.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <thread>
 
 #include "pagoda/backend.hpp"
 
 namespace pagoda::conformance {
 namespace {
+
+// An emulated case may take a few seconds: 2 to 4 million multiply-adds take one (one core of a Xeon,
+// 2.1 GHz). The emulator keeps notes of every byte.
+constexpr double kEmulatedMultiplyAdds = 30e6;
+constexpr int64_t kEmulatedBytes = int64_t{256} << 20;
 
 // Claims any number of workers and runs them one after the other, last first: a schedule that the
 // executor's contract allows and a kernel might not expect.
@@ -51,20 +59,64 @@ Outcome run_on(CaseRunner* runner, const Target& target) {
       return from_status(status);
     }
   }
-  return runner->run(target.options);
+  return runner->run(target.options, target.effort);
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+bool is_emulated(const std::string& backend) { return backend.starts_with("emu:"); }
+
+// What a kernel of 64-row tiles multiplies, whatever the mask hides, in all runs of the case.
+double multiply_adds(const Case& c, const Effort& effort) {
+  constexpr int64_t kRows = 64;
+  double sum = 0;
+  for (const Sequence& s : c.lengths.sequences) {
+    const int64_t rows = int64_t{s.q} * (c.q_heads / c.kv_heads);
+    const auto tiles = static_cast<double>((rows + kRows - 1) / kRows);
+    sum += tiles * kRows * c.kv_heads * s.kv * (c.dim_qk + c.dim_vo);
+  }
+  if (c.demand == Demand::kRepeats) sum *= effort.repeats;
+  if (c.demand == Demand::kBatchInvariant) {
+    sum *= 5 * static_cast<double>(effort.worker_counts.size());  // once alone, in four batches
+  }
+  return sum;
+}
+
+// Why a case is not run there though the back end might serve it; empty: it is run.
+std::string left_out(const Case& c, const ProblemData& data, const Effort& effort) {
+  if (effort.max_bytes > 0 && data.input_bytes() > effort.max_bytes) {
+    return "left out: its tensors span " + std::to_string(data.input_bytes() >> 20) +
+           " MiB of memory; the limit here is " + std::to_string(effort.max_bytes >> 20);
+  }
+  const double count = multiply_adds(c, effort);
+  if (effort.max_multiply_adds <= 0 || count <= effort.max_multiply_adds) return {};
+  const auto millions = [](double x) { return std::to_string(static_cast<int64_t>(x * 1e-6)); };
+  return "left out: " + millions(count) +
+         " million multiply-adds in its tiles; the limit here is " +
+         millions(effort.max_multiply_adds);
+}
+
 }  // namespace
 
+Effort effort_for(const std::string& backend) {
+  Effort effort;
+  if (backend != "cpu" && backend != "reference") effort.worker_counts = {1};
+  if (is_emulated(backend)) {
+    effort.repeats = 3;
+    effort.max_multiply_adds = kEmulatedMultiplyAdds;
+    effort.max_bytes = kEmulatedBytes;
+  }
+  return effort;
+}
+
 std::vector<Target> targets_of(const std::string& backend) {
-  if (backend != "cpu") return {{backend, Options{.backend = backend}, ""}};
+  const Effort effort = effort_for(backend);
+  if (backend != "cpu") return {{backend, Options{.backend = backend}, "", effort}};
   std::vector<Target> targets;
   for (const std::string& level : cpu_isa_levels()) {
-    targets.push_back({"cpu:" + level, Options{.backend = backend}, level});
+    targets.push_back({"cpu:" + level, Options{.backend = backend}, level, effort});
   }
   return targets;
 }
@@ -81,35 +133,45 @@ Outcome CaseRunner::judge() const {
   return outcome;
 }
 
-Outcome CaseRunner::run(const Options& options) {
+Outcome CaseRunner::run(const Options& options, const Effort& effort) {
   Options chosen = options;
   if (case_.demand == Demand::kBatchInvariant) chosen.is_batch_invariant = true;
-  data_.poison_outputs();
-  const Result<Plan> planned = plan(data_.attention(), chosen);
+  try {
+    CallSite site(case_, data_, chosen.backend);
+    return run_at(site, chosen, effort);
+  } catch (const std::bad_alloc&) {
+    return from_status(
+        Status::unsupported("", "not enough memory on the device: the case's tensors span " +
+                                    std::to_string(data_.input_bytes() >> 20) + " MiB"));
+  } catch (const std::exception& e) {  // a fault of the device among them
+    return from_status(Status(StatusCode::kInternal, "", e.what()));
+  }
+}
+
+Outcome CaseRunner::run_at(CallSite& site, const Options& options, const Effort& effort) {
+  const Result<Plan> planned = plan(site.attention(), options);
   if (!planned) return from_status(planned.status());
-  // A workspace of exactly the size that was promised, full of NaN but for what must be zero.
-  const Memory workspace(planned->workspace_bytes());
-  workspace.fill_with_nan(DType::kF8E4M3);
-  const int64_t zeroed = planned->zeroed_workspace_bytes();
-  std::fill_n(workspace.data(), zeroed, std::byte{0});
-  const Status status = pagoda::run(*planned, data_.attention(),
-                                    {workspace.data(), static_cast<size_t>(workspace.bytes())});
-  if (!status) return from_status(status);
+  if (const std::string why = left_out(case_, data_, effort); !why.empty()) {
+    return from_status(Status::unsupported("", why));
+  }
+  site.poison_outputs();
+  if (const Status status = site.run_planned(*planned); !status) return from_status(status);
   Outcome outcome = judge();
   outcome.kernel = planned->kernel();
-  if (std::any_of(workspace.data(), workspace.data() + zeroed,
-                  [](std::byte b) { return b != std::byte{0}; })) {
-    outcome.message = "the run left no zeros at the start of the workspace";
-    outcome.verdict = Verdict::kFailed;
-  }
   if (outcome.verdict != Verdict::kPassed) return outcome;
-  if (case_.demand == Demand::kRepeats) outcome.message = find_unrepeatable_bits(chosen);
-  if (case_.demand == Demand::kBatchInvariant) outcome.message = find_batch_dependence(chosen);
+  outcome.message = site.damage();
+  if (outcome.message.empty() && case_.demand == Demand::kRepeats) {
+    outcome.message = find_unrepeatable_bits(site, options, effort);
+  }
+  if (outcome.message.empty() && case_.demand == Demand::kBatchInvariant) {
+    outcome.message = find_batch_dependence(options, effort);
+  }
   if (!outcome.message.empty()) outcome.verdict = Verdict::kFailed;
   return outcome;
 }
 
-std::string CaseRunner::find_unrepeatable_bits(const Options& options) {
+std::string CaseRunner::find_unrepeatable_bits(CallSite& site, const Options& options,
+                                               const Effort& effort) {
   const auto all_bits = [&] {
     std::vector<std::vector<uint32_t>> bits;
     for (int32_t b = 0; b < data_.canonical().batch; ++b) bits.push_back(data_.result_bits(b));
@@ -117,18 +179,19 @@ std::string CaseRunner::find_unrepeatable_bits(const Options& options) {
   };
   const auto first = all_bits();
   // plan() and run() in one call must give the bits of the two apart, too.
-  for (int32_t repeat = 2; repeat <= 16; ++repeat) {
-    data_.poison_outputs();
-    if (const Status status = pagoda::run(data_.attention(), options); !status) {
+  for (int32_t repeat = 2; repeat <= effort.repeats; ++repeat) {
+    site.poison_outputs();
+    if (const Status status = pagoda::run(site.attention(), options); !status) {
       return status.message();
     }
+    site.fetch();
     if (all_bits() != first) return "run " + std::to_string(repeat) + " gave other bits";
   }
   return {};
 }
 
 // Puts the same sequences into other batches, onto other pages and other numbers of workers.
-std::string CaseRunner::find_batch_dependence(const Options& options) {
+std::string CaseRunner::find_batch_dependence(const Options& options, const Effort& effort) {
   const std::vector<Sequence>& all = case_.lengths.sequences;
   std::vector<std::vector<uint32_t>> want;
   for (int32_t b = 0; b < data_.canonical().batch; ++b) want.push_back(data_.result_bits(b));
@@ -138,12 +201,15 @@ std::string CaseRunner::find_batch_dependence(const Options& options) {
     variant.lengths.sequences = std::move(sequences);
     variant.name += "/variant" + std::to_string(variant.lengths.sequences.size());
     ProblemData data(variant);
+    CallSite site(variant, data, options.backend);
     BackwardExecutor executor(workers);
     Options chosen = options;
     chosen.executor = &executor;
-    if (const Status status = pagoda::run(data.attention(), chosen); !status) {
+    site.poison_outputs();
+    if (const Status status = pagoda::run(site.attention(), chosen); !status) {
       return status.message();
     }
+    site.fetch();
     const std::vector<Sequence>& in = variant.lengths.sequences;
     for (size_t i = 0; i < in.size(); ++i) {
       for (size_t b = 0; b < all.size(); ++b) {
@@ -165,7 +231,7 @@ std::string CaseRunner::find_batch_dependence(const Options& options) {
   batches.push_back(between_strangers);
   batches.push_back(all);
   for (const auto& batch : batches) {
-    for (const int32_t workers : {1, 2, 5}) {
+    for (const int32_t workers : effort.worker_counts) {
       std::string message = differs(batch, workers);
       if (!message.empty()) return message;
     }
@@ -173,33 +239,78 @@ std::string CaseRunner::find_batch_dependence(const Options& options) {
   return {};
 }
 
-RunSummary run_cases(std::span<const Case* const> cases, std::span<const Target> targets,
-                     const Progress& progress) {
-  RunSummary summary;
-  const auto start = std::chrono::steady_clock::now();
-  const std::string level_before = cpu_isa_level();
-  const auto total = static_cast<int32_t>(cases.size() * targets.size());
-  int32_t done = 0;
-  bool goes_on = true;
-  for (size_t i = 0; i < cases.size() && goes_on; ++i) {
-    std::unique_ptr<CaseRunner> runner = make_runner(*cases[i]);
-    for (size_t t = 0; t < targets.size() && goes_on; ++t) {
-      CaseReport report;
-      report.test_case = cases[i];
-      report.target = targets[t].label;
-      const auto case_start = std::chrono::steady_clock::now();
-      report.outcome = run_on(runner.get(), targets[t]);
-      report.seconds = seconds_since(case_start);
-      switch (report.outcome.verdict) {
-        case Verdict::kPassed: ++summary.passed; break;
-        case Verdict::kFailed: ++summary.failed; break;
-        case Verdict::kSkipped: ++summary.skipped; break;
+namespace {
+
+// Hands out cases and gathers what became of them, for any number of threads.
+class Run {
+ public:
+  Run(std::span<const Case* const> cases, std::span<const Target> targets, const Progress& progress)
+      : cases_(cases), targets_(targets), progress_(progress) {}
+
+  // Takes cases until there are none left, or the progress says so.
+  void work() {
+    for (size_t i = next_++; i < cases_.size() && goes_on_; i = next_++) {
+      const std::unique_ptr<CaseRunner> runner = make_runner(*cases_[i]);
+      for (size_t t = 0; t < targets_.size() && goes_on_; ++t) {
+        CaseReport report;
+        report.test_case = cases_[i];
+        report.target = targets_[t].label;
+        const auto start = std::chrono::steady_clock::now();
+        report.outcome = run_on(runner.get(), targets_[t]);
+        report.seconds = seconds_since(start);
+        record(i, report);
       }
-      if (report.outcome.verdict != Verdict::kPassed) summary.not_passed.push_back(report);
-      if (progress) goes_on = progress(report, ++done, total);
     }
   }
+
+  // In the table's order, whoever came first.
+  [[nodiscard]] RunSummary summary() {
+    std::stable_sort(not_passed_.begin(), not_passed_.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (auto& [i, report] : not_passed_) summary_.not_passed.push_back(std::move(report));
+    return std::move(summary_);
+  }
+
+ private:
+  void record(size_t i, const CaseReport& report) {
+    const std::lock_guard lock(mutex_);
+    switch (report.outcome.verdict) {
+      case Verdict::kPassed: ++summary_.passed; break;
+      case Verdict::kFailed: ++summary_.failed; break;
+      case Verdict::kSkipped: ++summary_.skipped; break;
+    }
+    if (report.outcome.verdict != Verdict::kPassed) not_passed_.emplace_back(i, report);
+    const auto total = static_cast<int32_t>(cases_.size() * targets_.size());
+    ++done_;
+    if (progress_ && goes_on_) goes_on_ = progress_(report, done_, total);
+  }
+
+  std::span<const Case* const> cases_;
+  std::span<const Target> targets_;
+  const Progress& progress_;
+  std::atomic<size_t> next_ = 0;
+  std::atomic<bool> goes_on_ = true;
+  std::mutex mutex_;
+  int32_t done_ = 0;
+  RunSummary summary_;
+  std::vector<std::pair<size_t, CaseReport>> not_passed_;
+};
+
+}  // namespace
+
+RunSummary run_cases(std::span<const Case* const> cases, std::span<const Target> targets,
+                     const Progress& progress, int32_t jobs) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::string level_before = cpu_isa_level();
+  const bool has_levels = std::any_of(targets.begin(), targets.end(),
+                                      [](const Target& t) { return !t.isa_level.empty(); });
+  Run run(cases, targets, progress);
+  std::vector<std::thread> others;
+  for (int32_t i = 1; i < jobs && !has_levels; ++i) others.emplace_back([&] { run.work(); });
+  run.work();
+  for (std::thread& thread : others) thread.join();
   static_cast<void>(set_cpu_isa_level(level_before));  // it was valid when it was read
+  RunSummary summary = run.summary();
   summary.seconds = seconds_since(start);
   return summary;
 }

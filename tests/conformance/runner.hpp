@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "call_site.hpp"
 #include "case.hpp"
 #include "expected.hpp"
 #include "pagoda/attention.hpp"
@@ -26,11 +27,23 @@ struct Outcome {
   std::string message;  // why it failed or was skipped
 };
 
+// How much is asked of a back end.
+struct Effort {
+  int32_t repeats = 16;                         // of Demand::kRepeats
+  std::vector<int32_t> worker_counts{1, 2, 5};  // of Demand::kBatchInvariant
+  double max_multiply_adds = 0;  // a case with more in all its runs is skipped; 0 = none is
+  int64_t max_bytes = 0;         // likewise of memory that its tensors span
+};
+
+// Everything; one number of workers where the executor means nothing; less where an emulator runs.
+[[nodiscard]] Effort effort_for(const std::string& backend);
+
 // Where to run: options and, for the CPU back end, the highest instruction-set level to use.
 struct Target {
   std::string label;  // "cpu:avx2"
   Options options;
   std::string isa_level;  // empty = leave as it is
+  Effort effort;
 };
 
 // All targets of a back end: the CPU's has one per level of this machine, lowest first.
@@ -42,16 +55,18 @@ class CaseRunner {
   // The case must outlive the runner.
   explicit CaseRunner(const Case& c) : case_(c), data_(c), expected_(compute_expected(c, data_)) {}
 
-  // Poisons the outputs, runs, compares, and checks what else the case demands.
-  [[nodiscard]] Outcome run(const Options& options);
+  // Poisons the outputs, runs, compares, and checks what else the case demands. Never throws.
+  [[nodiscard]] Outcome run(const Options& options, const Effort& effort = {});
   // Compares what the outputs hold now.
   [[nodiscard]] Outcome judge() const;
 
   [[nodiscard]] ProblemData& data() { return data_; }
 
  private:
-  [[nodiscard]] std::string find_unrepeatable_bits(const Options& options);
-  [[nodiscard]] std::string find_batch_dependence(const Options& options);
+  [[nodiscard]] Outcome run_at(CallSite& site, const Options& options, const Effort& effort);
+  [[nodiscard]] std::string find_unrepeatable_bits(CallSite& site, const Options& options,
+                                                   const Effort& effort);
+  [[nodiscard]] std::string find_batch_dependence(const Options& options, const Effort& effort);
 
   const Case& case_;
   ProblemData data_;
@@ -73,10 +88,14 @@ struct RunSummary {
   std::vector<CaseReport> not_passed;
 };
 
-// Called after each case and target; `done` of `total`. Returns false to end the run early.
+// Called after each case and target, never twice at a time; `done` of `total`. Returns false to end
+// the run early.
 using Progress = std::function<bool(const CaseReport& report, int32_t done, int32_t total)>;
 
+// `jobs` cases at a time, for back ends that use one thread a call. One job where a target has an ISA
+// level, which is the process's.
 [[nodiscard]] RunSummary run_cases(std::span<const Case* const> cases,
-                                   std::span<const Target> targets, const Progress& progress = {});
+                                   std::span<const Target> targets, const Progress& progress = {},
+                                   int32_t jobs = 1);
 
 }  // namespace pagoda::conformance

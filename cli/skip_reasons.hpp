@@ -1,0 +1,28 @@
+// Counts why cases were skipped, so that a table can show it: reasons that differ in numbers only are
+// one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pagoda::cli {
+
+struct SkipReason {
+  std::string text;     // as the first such case had it
+  std::string example;  // that case
+  int64_t count = 0;
+};
+
+class SkipReasons {
+ public:
+  void add(const std::string& reason, const std::string& test_case);
+  // The most frequent first.
+  [[nodiscard]] std::vector<SkipReason> sorted() const;
+
+ private:
+  std::map<std::string, SkipReason> by_text_;  // without numbers
+};
+
+}  // namespace pagoda::cli
