@@ -33,8 +33,12 @@ class Worker {
       return {{"ok", true}};
     }
     const int64_t iterations = request.value("iterations", int64_t{1});
-    if (op != "run" && op != "plan") return {{"error", "op: no such operation: '" + op + "'"}};
+    const bool is_known = op == "run" || op == "plan" || op == "back_to_back";
+    if (!is_known) return {{"error", "op: no such operation: '" + op + "'"}};
     if (!problem_) return {{"error", "op: nothing is prepared"}};
+    if (op == "back_to_back") {
+      return {{"seconds", Json::array({problem_->time_back_to_back(iterations)})}};
+    }
     return {{"seconds",
              op == "run" ? problem_->time_runs(iterations) : problem_->time_plans(iterations)}};
   }
@@ -47,6 +51,7 @@ class Worker {
     const ProblemSpec spec = parse_problem_json(request.value("problem", nlohmann::json::object()));
     Options options{.backend = backend_, .kernel = request.value("kernel", "")};
     options.executor = pool_.get();
+    if (std::string why = refusal(spec, options); !why.empty()) return {{"error", why}};
     problem_ = std::make_unique<PlannedProblem>(spec, options);
     problem_->run_once();
     const ErrorReport error = compare_with_reference(spec, problem_->buffers(), kRowsChecked);

@@ -8,6 +8,7 @@ namespace pagoda::cli {
 // Reads one JSON object a line from stdin until its end, answers each with one line on stdout:
 //   {"op": "prepare", "problem": {...}, "threads": N}  what is needed to report on the problem
 //   {"op": "run", "iterations": K}                     {"seconds": [...]} of the prepared problem
+//   {"op": "back_to_back", "iterations": K}            seconds a run of K that follow each other
 //   {"op": "plan", "iterations": K}                    the same of plan()
 //   {"op": "ceilings", "threads": N}                   the measured ceilings
 //   {"op": "release"}                                  frees the problem

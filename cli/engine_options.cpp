@@ -66,7 +66,7 @@ void use_isa_level(const std::string& flag, const std::string& level) {
 }
 
 EngineSetup::EngineSetup(const EngineFlags& flags) {
-  require_backend("--backend", flags.backend);
+  require_available_backend("--backend", flags.backend);
   if (!flags.kernel.empty()) {
     const std::vector<std::string> names = kernels(flags.backend);
     if (!contains(names, flags.kernel)) {

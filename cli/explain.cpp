@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/engine_options.hpp"
+#include "cli/measure.hpp"
 #include "cli/problem_buffers.hpp"
 #include "cli/problem_spec.hpp"
 #include "cli/terminal.hpp"
@@ -49,9 +50,10 @@ void run_explain(const ExplainOptions& options) {
   const ProblemSpec spec = parse_problem(options.problem);
   const EngineSetup engine(options.engine);
   const ProblemBuffers buffers(spec, /*has_data=*/false);
-  const Result<std::vector<KernelInfo>> list = explain(buffers.attention(), engine.options());
+  const Attention attention = as_seen_by(engine.options().backend, buffers);
+  const Result<std::vector<KernelInfo>> list = explain(attention, engine.options());
   if (!list) fail(list.status().message());
-  const Result<Plan> planned = plan(buffers.attention(), engine.options());
+  const Result<Plan> planned = plan(attention, engine.options());
   if (options.is_json) {
     nlohmann::ordered_json json = {{"problem", to_json(spec)},
                                    {"kernels", nlohmann::ordered_json::array()}};

@@ -13,7 +13,11 @@
 #include "core/element.hpp"
 #include "core/problem.hpp"
 #include "cpu/reference.hpp"
+#include "engine/cost.hpp"
+#include "engine/registry.hpp"
 #include "engine/validate.hpp"
+#include "mirror/arrays.hpp"
+#include "mirror/host_space.hpp"
 
 namespace pagoda::cli {
 namespace {
@@ -40,6 +44,33 @@ double tolerance_of(const ProblemSpec& spec) {
     case DType::kF8E4M3: return 2e-2;
   }
   return 0;
+}
+
+std::optional<mirror::Mirror> mirror_of(core::MemorySpace& space, const ProblemBuffers& buffers) {
+  if (space.is_host()) return std::nullopt;
+  try {
+    return std::optional<mirror::Mirror>(std::in_place, space, buffers.attention());
+  } catch (const std::bad_alloc&) {
+    fail(fmt::format("the device has no memory for tensors of {}: {} are free",
+                     format_bytes(static_cast<double>(buffers.total_bytes())),
+                     format_bytes(static_cast<double>(space.free_bytes()))));
+  }
+}
+
+core::Problem valid_on_host(const ProblemBuffers& buffers) {
+  Result<core::Problem> valid = engine::validate(buffers.attention(), {.backend = "reference"});
+  if (!valid) fail(valid.status().message());
+  return *std::move(valid);
+}
+
+bench::Work count_work(const ProblemSpec& spec, const ProblemBuffers& buffers) {
+  const engine::Cost cost = engine::cost(valid_on_host(buffers));
+  const double flops_a_pair = 2.0 * static_cast<double>(spec.head_dim_qk + spec.vo());
+  return {.flops = cost.flops,
+          .exponentials = cost.flops / flops_a_pair,
+          .bytes = cost.kv_bytes + static_cast<double>(buffers.q_bytes()) +
+                   static_cast<double>(buffers.out_bytes()),
+          .dtype = spec.dtype == DType::kF32 ? "fp32" : "bf16"};
 }
 
 struct SampledRow {
@@ -115,65 +146,100 @@ double median(std::vector<double> values) {
          2;
 }
 
+Attention as_seen_by(const std::string& backend, const ProblemBuffers& buffers) {
+  Attention attention = buffers.attention();
+  const core::Backend* found = engine::find_backend(backend);
+  if (found == nullptr || found->memory == DeviceType::kCpu) return attention;
+  mirror::replace_arrays(attention, {found->memory, 0},
+                         [](const mirror::Array& array) { return array.data; });
+  return attention;
+}
+
+std::string refusal(const ProblemSpec& spec, const Options& options) {
+  const ProblemBuffers buffers(spec, /*has_data=*/false);
+  return pagoda::plan(as_seen_by(options.backend, buffers), options).status().message();
+}
+
 PlannedProblem::PlannedProblem(const ProblemSpec& spec, const Options& options)
     : spec_(spec),
+      space_(mirror::space_of(options.backend)),
       buffers_(spec, /*has_data=*/true),
-      plan_(make_plan(buffers_.attention(), options)) {
+      mirror_(mirror_of(space_, buffers_)),
+      plan_(make_plan(attention(), options)),
+      work_(count_work(spec, buffers_)) {
   plan_with(options);
+}
+
+const Attention& PlannedProblem::attention() {
+  return mirror_ ? mirror_->attention() : buffers_.attention();
 }
 
 void PlannedProblem::plan_with(const Options& options) {
   options_ = options;
-  plan_ = make_plan(buffers_.attention(), options);
-  if (plan_.workspace_bytes() > workspace_.bytes()) {
-    workspace_ = bench::Buffer(plan_.workspace_bytes());
-    if (workspace_.data() == nullptr) {
-      fail(fmt::format("no memory for a workspace of {} bytes", plan_.workspace_bytes()));
+  plan_ = make_plan(attention(), options);
+  const int64_t bytes = plan_.workspace_bytes();
+  if (!space_.is_host()) {
+    if (bytes > device_workspace_.bytes()) device_workspace_ = mirror::Block(space_, bytes);
+    space_.fill(device_workspace_.data(), std::byte{0}, plan_.zeroed_workspace_bytes());
+    return;
+  }
+  if (bytes > host_workspace_.bytes()) {
+    host_workspace_ = bench::Buffer(bytes);
+    if (host_workspace_.data() == nullptr) {
+      fail(fmt::format("no memory for a workspace of {} bytes", bytes));
     }
   }
-  std::fill_n(workspace_.data(), plan_.zeroed_workspace_bytes(), std::byte{0});
+  std::fill_n(host_workspace_.data(), plan_.zeroed_workspace_bytes(), std::byte{0});
+}
+
+void PlannedProblem::poison_outputs() {
+  buffers_.poison_outputs();
+  if (mirror_) mirror_->send_outputs();
+}
+
+void PlannedProblem::launch() {
+  const auto workspace = space_.is_host() ? host_workspace_.span() : device_workspace_.span();
+  if (const Status s = pagoda::run(plan_, attention(), workspace); !s) {
+    fail(s.message(), kExitFailed);
+  }
 }
 
 double PlannedProblem::run_once() {
   const auto start = Clock::now();
-  const Status status = pagoda::run(plan_, buffers_.attention(), workspace_.span());
+  launch();
+  space_.wait();
   const double seconds = since(start);
-  if (!status) fail(status.message(), kExitFailed);
+  if (mirror_) mirror_->fetch_outputs();
   return seconds;
 }
 
 std::vector<double> PlannedProblem::time_runs(int64_t iterations) {
-  std::vector<double> seconds;
-  for (int64_t i = 0; i < iterations; ++i) seconds.push_back(run_once());
-  return seconds;
+  return space_.time(iterations, [&] { launch(); });
+}
+
+double PlannedProblem::time_back_to_back(int64_t iterations) {
+  space_.wait();
+  const auto start = Clock::now();
+  for (int64_t i = 0; i < iterations; ++i) launch();
+  space_.wait();
+  return since(start) / static_cast<double>(std::max<int64_t>(iterations, 1));
 }
 
 std::vector<double> PlannedProblem::time_plans(int64_t iterations) {
   std::vector<double> seconds;
   for (int64_t i = 0; i < iterations; ++i) {
     const auto start = Clock::now();
-    const Result<Plan> planned = pagoda::plan(buffers_.attention(), options_);
+    const Result<Plan> planned = pagoda::plan(attention(), options_);
     seconds.push_back(since(start));
     if (!planned) fail(planned.status().message(), kExitFailed);
   }
   return seconds;
 }
 
-bench::Work PlannedProblem::work() const {
-  const double flops_a_pair = 2.0 * static_cast<double>(spec_.head_dim_qk + spec_.vo());
-  return {.flops = plan_.flops(),
-          .exponentials = plan_.flops() / flops_a_pair,
-          .bytes = plan_.kv_bytes() + static_cast<double>(buffers_.q_bytes()) +
-                   static_cast<double>(buffers_.out_bytes()),
-          .dtype = spec_.dtype == DType::kF32 ? "fp32" : "bf16"};
-}
-
 ErrorReport compare_with_reference(const ProblemSpec& spec, const ProblemBuffers& buffers,
                                    int64_t rows) {
   ErrorReport report{.tolerance = tolerance_of(spec)};
-  const Result<core::Problem> valid = engine::validate(buffers.attention(), Options{});
-  if (!valid) fail(valid.status().message());
-  const core::Problem& problem = *valid;
+  const core::Problem problem = valid_on_host(buffers);
   const auto heads = static_cast<size_t>(problem.num_q_heads);
   std::vector<double> out(heads * static_cast<size_t>(problem.head_dim_vo)), lse(heads);
   for (const SampledRow& at : sample_rows(problem, rows, spec.seed)) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,39 +10,61 @@
 #include "bench/roofline.hpp"
 #include "cli/problem_buffers.hpp"
 #include "cli/problem_spec.hpp"
+#include "mirror/mirror.hpp"
 #include "pagoda/attention.hpp"
 
 namespace pagoda::cli {
 
 [[nodiscard]] double median(std::vector<double> values);  // 0 for none
 
-// A planned problem with its data and workspace.
+// Why the engine refuses a problem, in its words; empty where it does not. Touches no memory.
+[[nodiscard]] std::string refusal(const ProblemSpec& spec, const Options& options);
+
+// The call over buffers that hold no data, as the back end would be given it: enough to plan.
+[[nodiscard]] Attention as_seen_by(const std::string& backend, const ProblemBuffers& buffers);
+
+// A planned problem with its data and workspace, where the back end reads them.
 class PlannedProblem {
  public:
   // Ends the command with the engine's message where the call is refused.
   PlannedProblem(const ProblemSpec& spec, const Options& options);
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
+  // The host's; of a device, its copy there as it was after the last run_once().
   [[nodiscard]] ProblemBuffers& buffers() { return buffers_; }
   [[nodiscard]] const ProblemSpec& spec() const { return spec_; }
+  [[nodiscard]] core::MemorySpace& space() { return space_; }
 
   // Plans again, for example for another executor.
   void plan_with(const Options& options);
-  // Runs once; returns its seconds.
+  // Fills the outputs with NaN, wherever the call writes them.
+  void poison_outputs();
+  // Runs once, and waits; returns its seconds by the host's clock. The outputs are in buffers() then.
   double run_once();
-  // Seconds of each of `iterations` runs.
+  // Seconds of each of `iterations` runs: by the clock of the host or, of a device, by its own, with
+  // a second level cache that holds nothing of the call.
   [[nodiscard]] std::vector<double> time_runs(int64_t iterations);
+  // Seconds a run of `iterations` that follow each other, by the host's clock, waiting once.
+  [[nodiscard]] double time_back_to_back(int64_t iterations);
   // Seconds of each of `iterations` calls of plan().
   [[nodiscard]] std::vector<double> time_plans(int64_t iterations);
 
-  [[nodiscard]] bench::Work work() const;
+  // Counted from the lengths, which a plan for a device does not know.
+  [[nodiscard]] bench::Work work() const { return work_; }
 
  private:
+  [[nodiscard]] const Attention& attention();
+  void launch();
+
   ProblemSpec spec_;
   Options options_;
+  core::MemorySpace& space_;
   ProblemBuffers buffers_;
+  std::optional<mirror::Mirror> mirror_;  // of a device
   Plan plan_;
-  bench::Buffer workspace_;
+  bench::Buffer host_workspace_;  // in huge pages
+  mirror::Block device_workspace_;
+  bench::Work work_;
 };
 
 struct ErrorReport {

@@ -105,6 +105,8 @@ ProblemBuffers::ProblemBuffers(const ProblemSpec& spec, bool has_data) {
   build_queries(spec);
   build_kv(spec);
   build_extras(spec);
+  attention_.max_seqlen_q = largest(seqlens_q_);
+  attention_.max_seqlen_kv = largest(seqlens_kv_);
   if (!has_data) return;
   const int64_t free_bytes = bench::describe_machine().free_memory_bytes;
   if (free_bytes > 0 && total_bytes() > free_bytes) {

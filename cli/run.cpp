@@ -39,7 +39,7 @@ struct RunResult {
   uint64_t checksum = 0;
 };
 
-nlohmann::ordered_json result_json(const PlannedProblem& problem, const RunResult& result,
+nlohmann::ordered_json result_json(PlannedProblem& problem, const RunResult& result,
                                    int32_t threads) {
   const bench::Work work = problem.work();
   const double time = median(result.seconds);
@@ -47,6 +47,7 @@ nlohmann::ordered_json result_json(const PlannedProblem& problem, const RunResul
           {"kernel", problem.plan().kernel()},
           {"isa", cpu_isa_level()},
           {"threads", threads},
+          {"device", problem.space().facts().name},
           {"iterations", result.seconds.size()},
           {"median_seconds", time},
           {"min_seconds", *std::min_element(result.seconds.begin(), result.seconds.end())},
@@ -66,14 +67,24 @@ nlohmann::ordered_json result_json(const PlannedProblem& problem, const RunResul
           {"passed", result.error.passes()}};
 }
 
-void print_result(const PlannedProblem& problem, const RunResult& result, int32_t threads) {
+// Where it ran, and by which clock its time is.
+std::string place_of(core::MemorySpace& space, int32_t threads) {
+  if (!space.is_host()) return space.facts().name + ", its own clock, caches flushed";
+  return fmt::format("isa {}, {} thread{}", cpu_isa_level(), threads, threads == 1 ? "" : "s");
+}
+
+std::string rate_of(double flops_per_second) {
+  if (flops_per_second < 10e12) return fmt::format("{:.1f} GFLOP/s", flops_per_second * 1e-9);
+  return fmt::format("{:.1f} TFLOP/s", flops_per_second * 1e-12);
+}
+
+void print_result(PlannedProblem& problem, const RunResult& result, int32_t threads) {
   const bench::Work work = problem.work();
   const double time = median(result.seconds);
   const double best = *std::min_element(result.seconds.begin(), result.seconds.end());
   const Plan& plan = problem.plan();
   fmt::print("{}\n\n", problem.spec().summary());
-  fmt::print("  kernel     {} (isa {}, {} thread{})\n", plan.kernel(), cpu_isa_level(), threads,
-             threads == 1 ? "" : "s");
+  fmt::print("  kernel     {} ({})\n", plan.kernel(), place_of(problem.space(), threads));
   fmt::print("  plan       {} work items, {} split rows\n", plan.num_work_items(),
              plan.num_split_rows());
   fmt::print("  workspace  {}, and {} a worker\n",
@@ -81,7 +92,7 @@ void print_result(const PlannedProblem& problem, const RunResult& result, int32_
              format_bytes(static_cast<double>(plan.worker_scratch_bytes())));
   fmt::print("  time       {} median, {} best of {}\n", format_seconds(time), format_seconds(best),
              result.seconds.size());
-  fmt::print("  rate       {:.1f} GFLOP/s, {:.2f} GB/s\n", work.flops / time * 1e-9,
+  fmt::print("  rate       {}, {:.2f} GB/s\n", rate_of(work.flops / time),
              work.bytes / time * 1e-9);
   fmt::print("  checksum   {:016x}\n", result.checksum);
   const bool passes = result.error.passes();
@@ -106,7 +117,7 @@ void run_problem(const RunOptions& options) {
   RunResult result;
   const double first = problem.run_once();  // warm-up; touches every page
   result.seconds = problem.time_runs(choose_iterations(options.iterations, first));
-  problem.buffers().poison_outputs();  // so that what is compared was written by this run
+  problem.poison_outputs();  // so that what is compared was written by this run
   problem.run_once();
   result.checksum = problem.buffers().checksum();
   result.error = compare_with_reference(spec, problem.buffers(), options.rows);
