@@ -2,11 +2,8 @@
 #include "cli/bench.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fstream>
 #include <memory>
 #include <set>
 
@@ -18,10 +15,15 @@
 #include "cli/bench_cases.hpp"
 #include "cli/bench_runner.hpp"
 #include "cli/bench_worker.hpp"
+#include "cli/case_file.hpp"
+#include "cli/device_bench.hpp"
+#include "cli/device_cases.hpp"
 #include "cli/engine_options.hpp"
 #include "cli/json_io.hpp"
 #include "cli/progress.hpp"
+#include "cli/provenance.hpp"
 #include "cli/terminal.hpp"
+#include "mirror/host_space.hpp"
 #include "pagoda/backend.hpp"
 
 namespace pagoda::cli {
@@ -30,6 +32,7 @@ namespace {
 struct BenchOptions {
   std::string grid = "all";
   std::string filter;
+  std::string cases;  // a file
   std::string isa;
   std::string out;
   BenchSettings settings;
@@ -39,43 +42,35 @@ struct BenchOptions {
   bool is_worker = false;
 };
 
-// "1fa36b2" or "1fa36b2 (changed)"; empty outside a git checkout.
-std::string git_revision() {
-  const auto output_of = [](const char* command) {
-    std::string text;
-    if (std::FILE* pipe = popen(command, "r")) {
-      std::array<char, 256> chunk{};
-      while (std::fgets(chunk.data(), chunk.size(), pipe) != nullptr) text += chunk.data();
-      pclose(pipe);
-    }
-    while (!text.empty() && text.back() == '\n') text.pop_back();
-    return text;
-  };
-  const std::string revision = output_of("git rev-parse --short HEAD 2>/dev/null");
-  if (revision.empty()) return revision;
-  const bool is_clean = output_of("git status --porcelain -uno 2>/dev/null").empty();
-  return revision + (is_clean ? "" : " (changed)");
-}
-
 std::vector<int32_t> default_threads() {
   const auto cpus = static_cast<int32_t>(bench::allowed_cpus().size());
   std::set<int32_t> counts{1, std::min(2, cpus), cpus};
   return {counts.begin(), counts.end()};
 }
 
-std::vector<BenchCase> choose_cases(const BenchOptions& options, const bench::Machine& machine) {
-  const auto& names = grid_names();
-  const bool is_known = options.grid == "all" || options.grid == "cpu" ||
+bool is_on_device(const BenchOptions& options) {
+  return !mirror::space_of(options.settings.backend).is_host();
+}
+
+std::vector<BenchCase> grid_cases(const BenchOptions& options, const bench::Machine& machine) {
+  const bool is_device = is_on_device(options);
+  const auto& names = is_device ? device_grid_names() : grid_names();
+  const bool is_known = options.grid == "all" || (options.grid == "cpu" && !is_device) ||
                         std::find(names.begin(), names.end(), options.grid) != names.end();
   if (!is_known) {
     fail(
         fmt::format("GRID: '{}' is not one of {}, cpu, all", options.grid, fmt::join(names, ", ")));
   }
-  const GridLimits limits{.l2_bytes = machine.cache_bytes(2),
-                          .largest_cache_bytes = machine.largest_cache_bytes(),
-                          .free_memory_bytes = machine.free_memory_bytes,
-                          .is_quick = options.is_quick};
-  std::vector<BenchCase> cases = bench_cases(options.grid, limits);
+  if (is_device) return device_cases(options.grid, options.is_quick);
+  return bench_cases(options.grid, {.l2_bytes = machine.cache_bytes(2),
+                                    .largest_cache_bytes = machine.largest_cache_bytes(),
+                                    .free_memory_bytes = machine.free_memory_bytes,
+                                    .is_quick = options.is_quick});
+}
+
+std::vector<BenchCase> choose_cases(const BenchOptions& options, const bench::Machine& machine) {
+  std::vector<BenchCase> cases =
+      options.cases.empty() ? grid_cases(options, machine) : read_case_file(options.cases);
   std::erase_if(
       cases, [&](const BenchCase& c) { return c.name.find(options.filter) == std::string::npos; });
   if (cases.empty()) fail(fmt::format("--filter: no case's name contains '{}'", options.filter));
@@ -84,7 +79,7 @@ std::vector<BenchCase> choose_cases(const BenchOptions& options, const bench::Ma
 
 void check_settings(BenchOptions& options) {
   BenchSettings& settings = options.settings;
-  require_backend("--backend", settings.backend);
+  require_available_backend("--backend", settings.backend);
   if (!options.isa.empty()) use_isa_level("--isa", options.isa);
   const auto cpus = static_cast<int32_t>(bench::allowed_cpus().size());
   if (settings.threads.empty()) settings.threads = default_threads();
@@ -159,16 +154,6 @@ void print_results(const std::vector<BenchResult>& results) {
   table.print();
 }
 
-// As it was typed, without the folder of the program.
-std::string command_line() {
-  std::ifstream file("/proc/self/cmdline");
-  std::string text;
-  for (std::string argument; std::getline(file, argument, '\0');) {
-    text += text.empty() ? "pagoda" : " " + argument;
-  }
-  return text;
-}
-
 nlohmann::ordered_json report_json(const BenchOptions& options, const bench::Machine& machine,
                                    const bench::Ceilings& ceilings,
                                    const std::vector<BenchResult>& results) {
@@ -187,12 +172,59 @@ nlohmann::ordered_json report_json(const BenchOptions& options, const bench::Mac
           {"cases", cases}};
 }
 
+nlohmann::ordered_json report_json(const BenchOptions& options, const bench::Machine& machine,
+                                   core::MemorySpace& space, double copy,
+                                   const std::vector<DeviceResult>& results) {
+  nlohmann::ordered_json cases = nlohmann::ordered_json::array();
+  for (const DeviceResult& result : results) cases.push_back(to_json(result, copy));
+  return {{"tool", "pagoda bench"},
+          {"version", PAGODA_VERSION},
+          {"git_revision", git_revision()},
+          {"date", utc_timestamp()},
+          {"command", command_line()},
+          {"backend", options.settings.backend},
+          {"clock", "the device's, L2 flushed before each run"},
+          {"device", to_json(space.facts())},
+          {"gpu_state", gpu_state()},
+          {"machine", to_json(machine)},
+          {"copy_bytes_per_second", copy},
+          {"cases", cases}};
+}
+
+void publish(const BenchOptions& options, const nlohmann::ordered_json& report) {
+  if (!options.out.empty()) write_json_file("--out", options.out, report);
+  if (options.is_json) fmt::print("{}\n", report.dump(2));
+}
+
+void run_on_device(const BenchOptions& options, const bench::Machine& machine,
+                   const std::vector<BenchCase>& cases) {
+  core::MemorySpace& space = mirror::space_of(options.settings.backend);
+  const double copy = measure_copy(space);
+  std::vector<DeviceResult> results;
+  Progress progress("bench", static_cast<int64_t>(cases.size()));
+  for (const BenchCase& bench_case : cases) {
+    progress.update(static_cast<int64_t>(results.size()), bench_case.name);
+    results.push_back(run_device_case(bench_case, options.settings));
+  }
+  progress.finish();
+  publish(options, report_json(options, machine, space, copy, results));
+  if (!options.is_json) {
+    fmt::print("{}, {}; a copy moves {:.0f} GB/s; medians, L2 flushed\n\n", space.facts().name,
+               space.facts().driver, copy * 1e-9);
+    print_device_results(results, copy);
+  }
+  const bool all_pass =
+      std::all_of(results.begin(), results.end(), [](const DeviceResult& r) { return r.passes(); });
+  finish_with(all_pass ? 0 : kExitFailed);
+}
+
 void run_bench(BenchOptions& options) {
   check_settings(options);
   if (options.is_worker) return run_bench_worker(options.settings.backend);
   const bench::Machine machine = bench::describe_machine();
   const std::vector<BenchCase> cases = choose_cases(options, machine);
   if (options.lists_only) return list_cases(cases, options.is_json);
+  if (is_on_device(options)) return run_on_device(options, machine, cases);
 
   const int32_t most =
       *std::max_element(options.settings.threads.begin(), options.settings.threads.end());
@@ -204,11 +236,8 @@ void run_bench(BenchOptions& options) {
     results.push_back(run_bench_case(bench_case, options.settings, ceilings));
   }
   progress.finish();
-  const nlohmann::ordered_json report = report_json(options, machine, ceilings, results);
-  if (!options.out.empty()) write_json_file("--out", options.out, report);
-  if (options.is_json) {
-    fmt::print("{}\n", report.dump(2));
-  } else {
+  publish(options, report_json(options, machine, ceilings, results));
+  if (!options.is_json) {
     fmt::print("{}, isa {}, medians of interleaved repeats, threads pinned\n\n", machine.cpu_model,
                cpu_isa_level());
     print_results(results);
@@ -226,7 +255,10 @@ void add_bench_command(CLI::App& app) {
       "bench", "Grids of problems: medians, share of the measured roofline, what bounds each case");
   BenchSettings& settings = options->settings;
   command->add_option("GRID", options->grid,
-                      "prefill, decode, mixed, plan, or all (default; 'cpu' means the same)");
+                      "prefill, decode, mixed, plan, or all (default; 'cpu' means the same); on a "
+                      "GPU prefill, decode, fp8, queries, chunk");
+  command->add_option("--cases", options->cases,
+                      "Instead of a grid: a JSON file of {\"name\", \"problem\"}, - = stdin");
   command->add_option("--filter", options->filter, "Only cases whose name contains this");
   command->add_option("--threads", settings.threads, "Thread counts (default 1,2 and all CPUs)")
       ->delimiter(',');

@@ -8,7 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "cli/device_bench.hpp"
 #include "core/element.hpp"
+#include "mirror/fake_device.hpp"
+#include "mirror/host_space.hpp"
 
 namespace pagoda::cli {
 namespace {
@@ -96,6 +99,54 @@ TEST(Measure, checksum_follows_the_output) {
   EXPECT_NE(problem.buffers().checksum(), first);
   problem.run_once();
   EXPECT_EQ(problem.buffers().checksum(), first);
+}
+
+TEST(Measure, a_problem_on_a_device_gives_what_the_host_gives) {
+  ASSERT_TRUE(mirror::register_fake_device());
+  for (const char* kv : {"dense", "paged"}) {
+    nlohmann::json json = small_problem();
+    json.update({{"kv", kv}, {"sinks", true}, {"alibi", true}});
+    const ProblemSpec spec = parse_problem_json(json);
+    PlannedProblem host(spec, {.backend = "reference"});
+    PlannedProblem device(spec, {.backend = mirror::kFakeDevice, .checks_indices = true});
+    host.run_once();
+    device.run_once();
+    EXPECT_EQ(device.buffers().checksum(), host.buffers().checksum());
+    EXPECT_EQ(device.work().flops, host.work().flops);
+    EXPECT_EQ(device.work().bytes, host.work().bytes);
+    EXPECT_EQ(device.time_runs(3).size(), 3U);
+    EXPECT_GT(device.time_back_to_back(2), 0);
+    EXPECT_EQ(refusal(spec, {.backend = mirror::kFakeDevice}), "");
+    EXPECT_NE(refusal(spec, {.backend = mirror::kFakeDevice, .kernel = "none"}), "");
+  }
+}
+
+TEST(Measure, a_device_s_outputs_are_poisoned_there) {
+  ASSERT_TRUE(mirror::register_fake_device());
+  PlannedProblem problem(parse_problem_json(small_problem()), {.backend = mirror::kFakeDevice});
+  problem.run_once();
+  mirror::set_fake_fault([](const core::Problem& p, int64_t) {  // as if one row were not written
+    core::store_element(p.out.data, p.out.dtype, 0, std::numeric_limits<float>::quiet_NaN());
+  });
+  problem.poison_outputs();
+  problem.run_once();
+  mirror::set_fake_fault({});
+  EXPECT_FALSE(compare_with_reference(problem.spec(), problem.buffers(), kAllRows).passes());
+}
+
+TEST(DeviceBench, measures_a_case_and_takes_down_a_refusal) {
+  ASSERT_TRUE(mirror::register_fake_device());
+  const BenchCase small{"small", "file", parse_problem_json(small_problem())};
+  BenchSettings settings;
+  settings.backend = mirror::kFakeDevice;
+  settings.repeats = 4;
+  const DeviceResult result = run_device_case(small, settings);
+  EXPECT_TRUE(result.passes());
+  EXPECT_EQ(result.seconds.size(), 4U);
+  EXPECT_EQ(to_json(result, 1e9)["kernel"], "fake.reference");
+  settings.kernel = "none";
+  EXPECT_NE(to_json(run_device_case(small, settings), 1e9)["refused"], "");
+  EXPECT_GT(measure_copy(mirror::host_space()), 0);
 }
 
 TEST(Measure, median_of_even_and_odd_counts) {

@@ -1,0 +1,39 @@
+// Measures cases on a device: by its own clock, with flushed caches, beside the bandwidth of a copy.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/bench_runner.hpp"
+
+namespace pagoda::cli {
+
+struct DeviceResult {
+  std::string name, grid;
+  ProblemSpec spec;
+  std::string refusal;  // why it was not run; the rest is empty then
+  std::string kernel;
+  bench::Work work;
+  int64_t workspace_bytes = 0, split_rows = 0;
+  ErrorReport error;
+  std::vector<double> seconds;
+
+  [[nodiscard]] double time() const { return median(seconds); }
+  [[nodiscard]] bool passes() const { return !refusal.empty() || error.passes(); }
+};
+
+// Bytes read and written a second by a copy of gigabytes from the device to itself.
+[[nodiscard]] double measure_copy(core::MemorySpace& space);
+
+// A case that the engine refuses is a result, too.
+[[nodiscard]] DeviceResult run_device_case(const BenchCase& bench_case,
+                                           const BenchSettings& settings);
+
+void print_device_results(const std::vector<DeviceResult>& results, double copy_bytes_per_second);
+[[nodiscard]] nlohmann::ordered_json to_json(const DeviceResult& result,
+                                             double copy_bytes_per_second);
+[[nodiscard]] nlohmann::ordered_json to_json(const core::SpaceFacts& facts);
+
+}  // namespace pagoda::cli
