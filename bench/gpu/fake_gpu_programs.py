@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Stands in, in tests, for every program that `./dev gpu` runs on a GPU, by the name it is called by:
+pagoda, primitive_tests, graph_test, compute-sanitizer, and a Python with PyTorch. Times are made up
+from the work of a problem, so that ratios are known: cuDNN takes twice our time, FA2 half of it.
+"""
+
+import json
+import os
+import pathlib
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent))
+
+import work
+
+SLOWDOWN = {"cudnn": 2.0, "fa2": 0.5, None: 1.0}
+CEILINGS = {"copy_bytes": 4.0e12, "matmul_flops": 8.0e14, "copy_seconds": [], "matmul_seconds": []}
+BROKEN_CASE = 8192  # keys of a batch of 128: our worker dies of it
+
+
+def seconds_of(problem, backend):
+    ideal = max(work.flops(problem) / CEILINGS["matmul_flops"], work.bytes_moved(problem) / CEILINGS["copy_bytes"])
+    return SLOWDOWN[backend] * ideal / 0.8
+
+
+def serve():
+    """The worker protocol, for us and for the peers."""
+    problem = backend = None
+    for line in sys.stdin:
+        request = json.loads(line)
+        op, reply = request["op"], {"ok": True}
+        if op == "version":
+            reply = {"torch": "0.0"}
+        elif op == "ceilings":
+            reply = CEILINGS
+        elif op == "prepare":
+            problem, backend = request["problem"], request.get("backend")
+            if backend is None and problem["batch"] == 128 and problem["seqlen-kv"] == BROKEN_CASE:
+                sys.exit("an illegal memory access was encountered")
+            reply = {"kernel": "fake", "max_relative_error": 0.001, "passed": True}
+            if backend == "fa2" and problem["head-dim"] != problem.get("v-head-dim", problem["head-dim"]):
+                reply = {"error": "No available kernel"}
+        elif op in ("run", "back_to_back"):
+            one = seconds_of(problem, backend)
+            reply = {"seconds": [9.0 * one] + [one * (1 + 1e-6 * i) for i in range(request["iterations"] - 1)]}
+        print(json.dumps(reply), flush=True)
+
+
+def check():
+    print("2 cases on cuda (2 runs)\npassed   cuda  dense_a\n", end="")
+    print("passed   cuda  paged_b\nskipped  cuda  huge_c: no memory\n2 passed, 0 failed, 1 skipped")
+
+
+def primitive_tests(log):
+    pathlib.Path(log).write_text(json.dumps({"pass": 3, "fail": 1, "skip": 0, "tests": [
+        {"name": "memory/load", "status": "pass"}, {"name": "wgmma/x", "status": "fail"}]}))
+    sys.exit(1)
+
+
+def sanitizer(arguments):
+    tool = next(word for word in arguments if word.startswith("--tool=")).split("=")[1]
+    check()
+    if tool == "racecheck":
+        print("========= Error: Race reported\n========= RACECHECK SUMMARY: 2 hazards displayed (2 errors, 0 warnings)")
+        sys.exit(99)
+    print("========= ERROR SUMMARY: 0 errors")
+
+
+def main():
+    name, arguments = pathlib.Path(sys.argv[0]).name, sys.argv[1:]
+    if name == "pagoda" and arguments[0] == "bench" or name == "python_with_torch":
+        serve()
+    elif name == "pagoda" and arguments[0] == "info":
+        print(json.dumps({"version": "0.0.0", "backends": [{"name": "cuda"}]}))
+    elif name == "pagoda" and arguments[0] == "check":
+        check()
+    elif name == "pagoda" and arguments[0] == "replay":
+        print(json.dumps({"checks": {"rows": 5, "mismatches": 0}}, indent=1))
+    elif name == "primitive_tests":
+        primitive_tests(arguments[arguments.index("--json") + 1])
+    elif name == "compute-sanitizer":
+        sanitizer(arguments)
+    elif name == "graph_test":
+        print("no NVIDIA GPU here")
+        sys.exit(77)
+    else:
+        sys.exit(f"not a program that is faked: {name} {arguments} {os.getcwd()}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""The GPU sections of docs/performance.md, from the logs of `./dev gpu` in bench/results/gpu/."""
+
+import json
+import pathlib
+
+import ratio_table
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+METHOD = """Each contender is a process of its own; they take turns. Before every run a memset larger than L2
+flushes it, and events stand around that one run: a kernel of a few microseconds is timed cold, with its
+launch behind the memset, for us and for the peers alike. The times of many small runs in a row, with
+the host's share, stand in the table "one call of many". FLOPs count visible pairs, bytes count Q, K, V
+and O once (`bench/gpu/work.py`). The peers have K and V contiguous, [batch, heads, length, depth]; our
+decode reads pages of 64 in random order."""
+
+
+def range_of(clocks, name, unit):
+    found = clocks.get(name)
+    return f"{found['min']:.0f} to {found['max']:.0f} {unit}, median {found['median']:.0f}" if found else "not read"
+
+
+def device_lines(log, report):
+    device, clocks = log.get("device", {}), report.get("clocks", {})
+    versions = next(iter(report["peers"].values()), {})
+    lines = [f"{device.get('name', 'unknown device')}, driver {device.get('driver', '?')}, {log['date'][:10]}; "
+             f"Pagoda {log.get('pagoda_version', '?')}"
+             + (f", built by nvcc {log['built'].get('nvcc', '?')} from revision {log['built'].get('revision', '?')}"
+                if log.get("built") else "") + "."]
+    if versions:
+        lines.append(f"Peers: PyTorch {versions.get('torch')}, cuDNN {versions.get('cudnn')}, CUDA {versions.get('cuda')}.")
+    for name, why in report.get("peers_not_measured", {}).items():
+        lines.append(f"{name} was not measured: {why}.")
+    lines.append(f"While it ran: SM clock {range_of(clocks, 'sm_mhz', 'MHz')}; power {range_of(clocks, 'power_w', 'W')}.")
+    ceilings = report["ceilings"]
+    if ceilings:
+        lines.append(f"Measured in the same run: copy {ceilings['copy_bytes'] * 1e-9:.0f} GB/s (read and written), "
+                     f"bf16 matrix product {ceilings['matmul_flops'] * 1e-12:.0f} TFLOP/s.")
+    return lines
+
+
+def phase_lines(phases):
+    """What else the log's run found, a line a phase."""
+    lines = []
+    for name, result in phases.items():
+        if name == "bench":
+            continue
+        counts = ", ".join(f"{result[key]} {key}" for key in ("passed", "failed", "skipped") if key in result)
+        if name == "sanitize" and "counts" in result:
+            counts = "; ".join(f"{tool}: " + ", ".join(f"{n} {what}" for what, n in found.items() if n)
+                               for tool, found in result["counts"].items() if any(found.values()))
+        lines.append(f"- {name}: {result['status']}" + (f" ({counts})" if counts else "")
+                     + (f". {result['why'].splitlines()[0]}" if result.get("why") else ""))
+    return lines
+
+
+def section(name, log):
+    """One device's part of the page, without a table where the log has no benchmark."""
+    report = log["phases"].get("bench", {}).get("report")
+    lines = [f"\n## {name}\n"]
+    if report:
+        lines += device_lines(log, report)
+    lines += [f"Command: `{log['command']}`.", "", *phase_lines(log["phases"]), ""]
+    if report and report["rows"]:
+        lines += [METHOD, "", "```", ratio_table.render(report), "```", ""]
+    return "\n".join(lines)
+
+
+def sections():
+    return "".join(section(path.stem, json.loads(path.read_text()))
+                   for path in sorted((ROOT / "bench/results/gpu").glob("*.json")))

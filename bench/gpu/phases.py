@@ -1,0 +1,217 @@
+"""What `./dev gpu` runs on a GPU, a function a phase. Each returns what the log keeps: a status
+("passed", "failed", "skipped": it can't run here), a sentence that says why, counts, the command."""
+
+import concurrent.futures
+import json
+import pathlib
+import re
+import shutil
+import sys
+
+import ratio_table
+import watched
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+EXIT_SKIPPED = 77
+SANITIZERS = ("memcheck", "synccheck", "initcheck", "racecheck")  # the slowest last
+SANITIZER_EXIT = 99
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+RACECHECK_NOTE = ("racecheck does not follow the chain of syncwarp, mbarrier arrive, mbarrier wait, syncwarp that "
+                  "orders the reuse of a drained ring: see docs/emulator.md, 'Beside racecheck'. Every hazard is listed; "
+                  "one that is no such reuse is a bug.")
+
+
+def outcome(finished, limit_seconds, **more):
+    """The status that an exit code stands for."""
+    if finished.code is None:
+        return {"status": "failed", "why": f"ended after its limit of {limit_seconds:.0f} s", **more}
+    if finished.code == EXIT_SKIPPED:
+        return {"status": "skipped", "why": finished.tail(1), **more}
+    why = "" if finished.code == 0 else f"exit code {finished.code}: {finished.tail(3)}"
+    return {"status": "passed" if finished.code == 0 else "failed", "why": why, **more}
+
+
+def recorded(command):
+    """A command without the folders of this machine."""
+    return " ".join(pathlib.Path(word).name if word.startswith("/") else word for word in map(str, command))
+
+
+# --- primitives ---------------------------------------------------------------------------------
+
+
+def primitives(context):
+    log = context.folder / "primitives.json"
+    command = [context.binary("primitive_tests"), "--json", str(log)]
+    finished = watched.run(command, context.limit, context.every(200))
+    result = outcome(finished, context.limit, command=recorded(command))
+    if log.exists():
+        report = json.loads(log.read_text())
+        result |= {"passed": report["pass"], "failed": report["fail"], "skipped": report["skip"],
+                   "failures": [test for test in report["tests"] if test["status"] == "fail"]}
+    return result
+
+
+# --- conformance --------------------------------------------------------------------------------
+
+
+def read_check(lines):
+    """Counts and failures of `pagoda check --verbose`, as far as it came."""
+    verdicts = {"passed": [], "failed": [], "skipped": []}
+    for line in lines:
+        words = COLOURS.sub("", line).split(None, 2)
+        if len(words) == 3 and words[0] in verdicts and words[1].split(":")[0] in ("cuda", "emu"):
+            verdicts[words[0]].append(words[2])
+    reasons = {}
+    for text in verdicts["skipped"]:
+        reason = text.split(": ", 1)[-1]
+        reasons[reason] = reasons.get(reason, 0) + 1
+    return {"passed": len(verdicts["passed"]), "failed": len(verdicts["failed"]), "skipped": len(verdicts["skipped"]),
+            "failures": verdicts["failed"][:100], "skipped_because": reasons}
+
+
+def check(context):
+    command = [context.binary("pagoda"), "check", "--backend", "cuda", "--verbose"]
+    command += ["--filter", context.arguments.check_filter] if context.arguments.check_filter else []
+    show = context.every(100)
+
+    def on_line(line):
+        show(line)
+        if "failed  " in line and len(line) < 1000:
+            context.say(line)
+
+    finished = watched.run(command, context.limit, on_line)
+    result = outcome(finished, context.limit, command=recorded(command)) | read_check(finished.lines)
+    if result["status"] == "passed" and result["passed"] == 0:
+        result |= {"status": "failed", "why": "no case passed"}
+    return result
+
+
+# --- CUDA graphs --------------------------------------------------------------------------------
+
+
+def graph(context):
+    command = [context.binary("graph_test")]
+    finished = watched.run(command, context.limit, context.say)
+    words = [line.split(None, 1) for line in finished.lines]
+    return outcome(finished, context.limit, command=recorded(command),
+                   tests=[{"status": w[0], "name": w[1]} for w in words if len(w) == 2 and w[0] in ("passed", "failed")])
+
+
+# --- compute-sanitizer --------------------------------------------------------------------------
+
+
+def find_sanitizer():
+    return shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path="/usr/local/cuda/bin")
+
+
+def read_sanitizer(tool, filter_text, finished):
+    """One run's counts. `reports`: the tool's own number, None where it said none."""
+    text = COLOURS.sub("", "\n".join(finished.lines))
+    summary = re.search(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)", text)
+    reports = int(summary[1] or summary[2]) if summary else None
+    result = {"tool": tool, "case": filter_text.lstrip("*"), "reports": reports} | read_check(finished.lines)
+    if "Device not supported" in text:
+        result["status"] = "skipped"
+    elif finished.code is None:
+        result["status"] = "timed out"
+    elif reports is None or result["failed"] or not result["passed"] or finished.code not in (0, SANITIZER_EXIT):
+        result["status"] = "failed"
+    else:
+        result["status"] = "clean" if reports == 0 else "reports"
+    if result["status"] not in ("clean", "skipped"):
+        shown = [line for line in finished.lines if line.startswith("=========")] or finished.lines
+        result["excerpt"] = shown[:40]
+    return result
+
+
+def judge_sanitizers(runs):
+    """racecheck's hazards need a reader's explanation, so they are reported, not failed; its crashes fail."""
+    bad = [r for r in runs if r["status"] in ("failed", "timed out") or r["status"] == "reports" and r["tool"] != "racecheck"]
+    hazards = [r for r in runs if r["status"] == "reports" and r["tool"] == "racecheck"]
+    by_tool = {tool: {s: sum(r["tool"] == tool and r["status"] == s for r in runs)
+                      for s in ("clean", "reports", "failed", "timed out", "skipped")} for tool in SANITIZERS}
+    if runs and all(r["status"] == "skipped" for r in runs):
+        return {"status": "skipped", "why": "compute-sanitizer does not support this device", "counts": by_tool}
+    why = "; ".join(f"{r['tool']} of {r['case']}: {r['status']}" for r in bad[:5])
+    result = {"status": "failed" if bad else "passed", "why": why, "counts": by_tool}
+    if hazards:
+        result["to_explain"] = RACECHECK_NOTE
+        result["why"] = (why + "; " if why else "") + f"racecheck reports hazards in {len(hazards)} cases: to be explained"
+    return result
+
+
+def sanitize(context):
+    program = find_sanitizer()
+    if program is None:
+        return {"status": "skipped", "why": "no compute-sanitizer on PATH or in /usr/local/cuda/bin"}
+    cases = json.loads((HERE / "sanitizer_sample.json").read_text())["cases"]
+    tools = [tool for tool in SANITIZERS if tool in context.arguments.tools.split(",")]
+    deadline = context.elapsed() + context.limit
+
+    def one(tool, case):
+        left = deadline - context.elapsed()
+        if left < 5:
+            return {"tool": tool, "case": case["filter"].lstrip("*"), "status": "timed out", "reports": None}
+        command = [program, f"--tool={tool}", f"--error-exitcode={SANITIZER_EXIT}", "--print-limit=10",
+                   context.binary("pagoda"), "check", "--backend", "cuda", "--verbose", "--filter", case["filter"]]
+        result = read_sanitizer(tool, case["filter"], watched.run(command, min(left, context.arguments.case_seconds)))
+        context.say(f"{tool} {result['case']}: {result['status']}"
+                    + (f", {result['reports']} reports" if result["reports"] else ""))
+        return result
+
+    with concurrent.futures.ThreadPoolExecutor(context.arguments.jobs) as pool:
+        runs = list(pool.map(lambda pair: one(*pair), [(tool, case) for tool in tools for case in cases]))
+    command = "compute-sanitizer --tool=TOOL pagoda check --backend cuda --verbose --filter CASE"
+    return judge_sanitizers(runs) | {"command": command, "runs": runs}
+
+
+# --- benchmark grid -----------------------------------------------------------------------------
+
+
+def bench(context):
+    out = context.folder / "bench.json"
+    arguments = context.arguments
+    # The limit is a last resort: the grid keeps to its own budget.
+    command = [sys.executable, str(HERE / "compare_gpu.py"), "--out", str(out), "--python", arguments.python,
+               "--seconds", str(arguments.seconds), "--pagoda", context.binary("pagoda")]
+    command += ["--filter", arguments.bench_filter] if arguments.bench_filter else []
+    finished = watched.run(command, context.limit, context.say_bare)
+    result = outcome(finished, context.limit, command=recorded(command))
+    if out.exists():
+        report = json.loads(out.read_text())
+        measured = [row for row in report["rows"] if "median_seconds" in row["contenders"].get("pagoda", {})]
+        result |= {"rows": len(report["rows"]), "measured": len(measured), "report": report}
+        if result["status"] == "passed" and not measured:
+            result |= {"status": "failed", "why": "no case was measured"}
+    return result
+
+
+# --- replay -------------------------------------------------------------------------------------
+
+
+def replay(context):
+    arguments = context.arguments
+    command = [context.binary("pagoda"), "replay", str(arguments.trace), "--backend", "cuda", "--json",
+               *arguments.replay_args.split()]
+    finished = watched.run(command, context.limit, context.every(50))
+    result = outcome(finished, context.limit, command=recorded(command))
+    text = "\n".join(finished.lines)
+    begin = text.find("\n{") + 1 if not text.startswith("{") else 0
+    try:
+        report, _ = json.JSONDecoder().raw_decode(text[begin:])
+    except ValueError:
+        if result["status"] == "passed":
+            result |= {"status": "failed", "why": "no JSON report"}
+        return result
+    return result | {"report": report}
+
+
+PHASES = {"primitives": primitives, "check": check, "graph": graph, "sanitize": sanitize, "bench": bench,
+          "replay": replay}
+
+
+def print_tables(result):
+    """The tables of the benchmark grid, where it ran."""
+    report = result.get("bench", {}).get("report")
+    return ratio_table.render(report) if report and report["rows"] else ""
