@@ -46,6 +46,7 @@ def parse_arguments():
     parser.add_argument("--turns", type=int, default=5, help="turns of each contender (default: 5, 3 where time is short)")
     parser.add_argument("--turn-seconds", type=float, default=0.03, help="what a turn's runs aim to take (default: 0.03)")
     parser.add_argument("--seconds", type=float, default=480, help="time budget of the whole run (default: 480)")
+    parser.add_argument("--no-tables", action="store_true", help="write the file only")
     parser.add_argument("--peers", default=",".join(PEERS), help="of cudnn, fa2; empty: none")
     return parser.parse_args()
 
@@ -240,10 +241,11 @@ def main():
         report["clocks"] = sampler.stop()
     report["seconds"] = round(time.monotonic() - START, 1)
     write(rows)
-    print(ratio_table.render(report))
-    if any("error" in row["contenders"].get("pagoda", {}) or not row["contenders"].get("pagoda", {}).get("passed", True)
-           for row in rows):
-        sys.exit(1)
+    if not arguments.no_tables:
+        print(ratio_table.render(report))
+    bad = ratios.bad_cases(rows)
+    if bad:
+        sys.exit(f"bench: wrong, or not run: {', '.join(bad)}")
 
 
 if __name__ == "__main__":

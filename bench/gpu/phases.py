@@ -28,7 +28,7 @@ def outcome(finished, limit_seconds, **more):
         return {"status": "failed", "why": f"ended after its limit of {limit_seconds:.0f} s", **more}
     if finished.code == EXIT_SKIPPED:
         return {"status": "skipped", "why": finished.tail(1), **more}
-    why = "" if finished.code == 0 else f"exit code {finished.code}: {finished.tail(3)}"
+    why = "" if finished.code == 0 else f"exit code {finished.code}: {finished.tail(1)}"
     return {"status": "passed" if finished.code == 0 else "failed", "why": why, **more}
 
 
@@ -174,7 +174,7 @@ def bench(context):
     arguments = context.arguments
     # The limit is a last resort: the grid keeps to its own budget.
     command = [sys.executable, str(HERE / "compare_gpu.py"), "--out", str(out), "--python", arguments.python,
-               "--seconds", str(arguments.seconds), "--pagoda", context.binary("pagoda")]
+               "--seconds", str(arguments.seconds), "--pagoda", context.binary("pagoda"), "--no-tables"]
     command += ["--filter", arguments.bench_filter] if arguments.bench_filter else []
     finished = watched.run(command, context.limit, context.say_bare)
     result = outcome(finished, context.limit, command=recorded(command))

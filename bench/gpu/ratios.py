@@ -67,6 +67,12 @@ def judge(target, rows, ceilings, all_cases):
     return result
 
 
+def bad_cases(rows):
+    """Where our own result was wrong, or where we did not run; not those that were left out."""
+    return [row["case"] for row in rows
+            if "error" in row["contenders"].get("pagoda", {}) or not row["contenders"].get("pagoda", {}).get("passed", True)]
+
+
 def wins(rows, peer):
     """(rows where Pagoda is at least as fast, rows that both ran)."""
     values = [value for value in (ratio(row, peer) for row in rows) if value is not None]
