@@ -170,7 +170,7 @@ def sanitize(context):
 
 
 def bench(context):
-    out = context.folder / "bench.json"
+    out = context.log.with_suffix(".bench.json")  # beside the log: it grows case by case, whatever ends us
     arguments = context.arguments
     # The limit is a last resort: the grid keeps to its own budget.
     command = [sys.executable, str(HERE / "compare_gpu.py"), "--out", str(out), "--python", arguments.python,
@@ -180,6 +180,7 @@ def bench(context):
     result = outcome(finished, context.limit, command=recorded(command))
     if out.exists():
         report = json.loads(out.read_text())
+        out.unlink()
         measured = [row for row in report["rows"] if "median_seconds" in row["contenders"].get("pagoda", {})]
         result |= {"rows": len(report["rows"]), "measured": len(measured), "report": report}
         if result["status"] == "passed" and not measured:
@@ -194,7 +195,7 @@ def replay(context):
     arguments = context.arguments
     command = [context.binary("pagoda"), "replay", str(arguments.trace), "--backend", "cuda", "--json",
                *arguments.replay_args.split()]
-    finished = watched.run(command, context.limit, context.every(50))
+    finished = watched.run(command, context.limit, lambda line: line[:1] in "{ }" or context.say(line))
     result = outcome(finished, context.limit, command=recorded(command))
     text = "\n".join(finished.lines)
     begin = text.find("\n{") + 1 if not text.startswith("{") else 0

@@ -63,8 +63,9 @@ def recorded_command(words):
 class Context:
     """What a phase is given."""
 
-    def __init__(self, arguments, phase, folder):
+    def __init__(self, arguments, phase, folder, log):
         self.arguments = arguments
+        self.log = log
         self.phase = phase
         self.folder = folder
         own = arguments.seconds + 90 if phase == "bench" else LIMITS[phase]
@@ -112,8 +113,8 @@ def describe(arguments):
             "built": json.loads(stamp.read_text()) if stamp.exists() else {}}
 
 
-def run_one(arguments, name, folder):
-    context = Context(arguments, name, folder)
+def run_one(arguments, name, folder, log):
+    context = Context(arguments, name, folder, log)
     context.say("begins")
     begin = context.elapsed()
     sampler = gpu_device.ClockSampler()
@@ -143,7 +144,7 @@ def main():
     results = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in arguments.only:
-            results[name] = run_one(arguments, name, pathlib.Path(folder))
+            results[name] = run_one(arguments, name, pathlib.Path(folder), out)
             out.write_text(json.dumps({**head, "phases": results}, indent=1) + "\n")
     tables = phases.print_tables(results)
     if tables:
