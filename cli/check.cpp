@@ -129,6 +129,7 @@ void print_report(const CaseReport& report) {
   fmt::print("{}  {}  {}{}\n", paint(fmt::format("{:<7}", name_of(verdict)), style), report.target,
              report.test_case->name,
              report.outcome.message.empty() ? "" : ": " + report.outcome.message);
+  std::fflush(stdout);  // who watches a pipe must know which case hangs
 }
 
 nlohmann::ordered_json to_json(const CaseReport& report) {

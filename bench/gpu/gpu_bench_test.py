@@ -19,6 +19,7 @@ import merge_logs
 import phases
 import ratio_table
 import ratios
+import sharded_check
 import watched
 import work
 
@@ -135,6 +136,42 @@ class Watched(unittest.TestCase):
         self.assertEqual(finished.lines, ["begun"])
 
 
+class ShardedChecks(unittest.TestCase):
+    def setUp(self):
+        self.silence, sharded_check.SILENCE_SECONDS = sharded_check.SILENCE_SECONDS, 2
+        self.folder = tempfile.TemporaryDirectory()
+        self.pagoda = f"{self.folder.name}/pagoda"
+        pathlib.Path(self.pagoda).symlink_to(HERE / "fake_gpu_programs.py")
+        os.environ["FAKE_FAULTS"] = "1"
+
+    def tearDown(self):
+        sharded_check.SILENCE_SECONDS = self.silence
+        self.folder.cleanup()
+        del os.environ["FAKE_FAULTS"]
+
+    def test_a_case_that_hangs_or_faults_costs_itself_only(self):
+        names = sharded_check.list_cases(self.pagoda, "")
+        command = [self.pagoda, "check", "--backend", "cuda", "--verbose"]
+        checker = sharded_check.ShardedCheck(command, names, lambda: 60, lambda text: None)
+        verdicts = checker.run(2)
+        self.assertEqual(list(verdicts), names)
+        bad = {name: message for name, (verdict, message) in verdicts.items() if verdict == "failed"}
+        self.assertEqual(set(bad), {"csr_a_b_hangs", "ragged_a_b_ends", "dense_a_b_sticks"})
+        self.assertEqual(bad["csr_a_b_hangs"], "it hangs")
+        self.assertIn("illegal memory access", bad["dense_a_b_sticks"])
+        found = sharded_check.summary(verdicts)
+        self.assertEqual((found["passed"], found["failed"], found["skipped"]), (8, 3, 1))
+        self.assertEqual(found["skipped_because"], {"no memory": 1})
+
+    def test_without_time_nothing_passes(self):
+        checker = sharded_check.ShardedCheck([self.pagoda, "check"], ["dense_a_b_1"], lambda: 0, lambda text: None)
+        self.assertEqual(checker.run(1)["dense_a_b_1"], ("failed", "no time left"))
+
+    def test_shards_part_the_table(self):
+        shards = sharded_check.shards_of(["a_b_c_1", "a_b_cd_1", "a_b_c_2", "a_b_c"])
+        self.assertEqual(shards, {"a_b_c_*": ["a_b_c_1", "a_b_c_2"], "a_b_cd_*": ["a_b_cd_1"], "*a_b_c": ["a_b_c"]})
+
+
 class Sanitizers(unittest.TestCase):
     def read(self, *lines, code=0, tool="memcheck"):
         return phases.read_sanitizer(tool, "*a", watched.Finished(code, ["passed   cuda  a", *lines]))
@@ -183,7 +220,7 @@ class WholeRun(unittest.TestCase):
     def test_counts_arrive_in_the_log(self):
         found = self.log["phases"]
         self.assertEqual((found["primitives"]["passed"], found["primitives"]["failed"]), (3, 1))
-        self.assertEqual((found["check"]["passed"], found["check"]["skipped"]), (2, 1))
+        self.assertEqual((found["check"]["passed"], found["check"]["skipped"]), (4, 1))
         self.assertEqual(found["sanitize"]["counts"]["memcheck"]["clean"], len(found["sanitize"]["runs"]) // 4)
         self.assertEqual(found["replay"]["report"]["checks"]["mismatches"], 0)
 

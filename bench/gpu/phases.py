@@ -9,6 +9,7 @@ import shutil
 import sys
 
 import ratio_table
+import sharded_check
 import watched
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -16,7 +17,6 @@ ROOT = HERE.parents[1]
 EXIT_SKIPPED = 77
 SANITIZERS = ("memcheck", "synccheck", "initcheck", "racecheck")  # the slowest last
 SANITIZER_EXIT = 99
-COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 RACECHECK_NOTE = ("racecheck does not follow the chain of syncwarp, mbarrier arrive, mbarrier wait, syncwarp that "
                   "orders the reuse of a drained ring: see docs/emulator.md, 'Beside racecheck'. Every hazard is listed; "
                   "one that is no such reuse is a bug.")
@@ -55,36 +55,18 @@ def primitives(context):
 # --- conformance --------------------------------------------------------------------------------
 
 
-def read_check(lines):
-    """Counts and failures of `pagoda check --verbose`, as far as it came."""
-    verdicts = {"passed": [], "failed": [], "skipped": []}
-    for line in lines:
-        words = COLOURS.sub("", line).split(None, 2)
-        if len(words) == 3 and words[0] in verdicts and words[1].split(":")[0] in ("cuda", "emu"):
-            verdicts[words[0]].append(words[2])
-    reasons = {}
-    for text in verdicts["skipped"]:
-        reason = text.split(": ", 1)[-1]
-        reasons[reason] = reasons.get(reason, 0) + 1
-    return {"passed": len(verdicts["passed"]), "failed": len(verdicts["failed"]), "skipped": len(verdicts["skipped"]),
-            "failures": verdicts["failed"][:100], "skipped_because": reasons}
-
-
 def check(context):
-    command = [context.binary("pagoda"), "check", "--backend", "cuda", "--verbose"]
-    command += ["--filter", context.arguments.check_filter] if context.arguments.check_filter else []
-    show = context.every(100)
-
-    def on_line(line):
-        show(line)
-        if "failed  " in line and len(line) < 1000:
-            context.say(line)
-
-    finished = watched.run(command, context.limit, on_line)
-    result = outcome(finished, context.limit, command=recorded(command)) | read_check(finished.lines)
-    if result["status"] == "passed" and result["passed"] == 0:
-        result |= {"status": "failed", "why": "no case passed"}
-    return result
+    pagoda, text = context.binary("pagoda"), context.arguments.check_filter
+    command = [pagoda, "check", "--backend", "cuda", "--verbose"]
+    names = sharded_check.list_cases(pagoda, text)
+    deadline = context.elapsed() + context.limit
+    checker = sharded_check.ShardedCheck(command, names, lambda: deadline - context.elapsed(), context.say)
+    verdicts = checker.run(context.arguments.check_jobs, {text: names} if text else None)
+    found = sharded_check.summary(verdicts)
+    why = f"{found['failed']} cases failed" if found["failed"] else "" if found["passed"] else "no case passed"
+    return {"status": "failed" if why else "passed", "why": why,
+            "command": recorded([*command, *(["--filter", text] if text else [])])
+                       + ("" if text else ", by shards: a filter a process"), **found}
 
 
 # --- CUDA graphs --------------------------------------------------------------------------------
@@ -107,10 +89,11 @@ def find_sanitizer():
 
 def read_sanitizer(tool, filter_text, finished):
     """One run's counts. `reports`: the tool's own number, None where it said none."""
-    text = COLOURS.sub("", "\n".join(finished.lines))
+    text = sharded_check.COLOURS.sub("", "\n".join(finished.lines))
     summary = re.search(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)", text)
     reports = int(summary[1] or summary[2]) if summary else None
-    result = {"tool": tool, "case": filter_text.lstrip("*"), "reports": reports} | read_check(finished.lines)
+    result = {"tool": tool, "case": filter_text.lstrip("*"), "reports": reports}
+    result |= sharded_check.summary(sharded_check.verdicts_of(finished.lines))
     if "Device not supported" in text:
         result["status"] = "skipped"
     elif finished.code is None:

@@ -77,6 +77,8 @@ def render_targets(judged):
 
 
 def render_families(found):
+    if not found:
+        return ""
     lines = [["family", "bound", "cases", "least", "median", "largest", "least in", "largest in"]]
     for entry in found:
         lines.append([entry["family"], entry["bound"], str(entry["cases"]), percent(entry["least"]),

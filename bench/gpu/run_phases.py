@@ -35,6 +35,8 @@ def parse_arguments():
                         help="time budget of the benchmark grid (default: 480): repeats go first, then cases")
     parser.add_argument("--limit", type=float, help="ends any phase after this many seconds (default: a phase's own)")
     parser.add_argument("--check-filter", default="", help="only conformance cases that match")
+    parser.add_argument("--check-jobs", type=int, default=max(1, min(8, (os.cpu_count() or 1) // 2)),
+                        help="conformance processes side by side (default: half the CPUs, at most 8)")
     parser.add_argument("--bench-filter", default="", help="only benchmark cases that contain one of these, by commas")
     parser.add_argument("--tools", default=",".join(phases.SANITIZERS), help="of compute-sanitizer (default: all four)")
     parser.add_argument("--jobs", type=int, default=4, help="sanitizers side by side (default: 4)")

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 
 
 class Finished:
@@ -18,27 +19,35 @@ class Finished:
         return "\n".join(self.lines[-count:])
 
 
-def run(command, limit_seconds, on_line=None, environment=None):
-    """stdout and stderr in one; the command's whole process group ends with it."""
+def run(command, limit_seconds, on_line=None, silence_seconds=None, environment=None):
+    """stdout and stderr in one. Past the limit, or where no line comes for too long, the command's whole
+    process group is killed."""
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, errors="replace", start_new_session=True, env=environment)
-    is_late = threading.Event()
+    is_over, is_late = threading.Event(), threading.Event()
+    begin = last = time.monotonic()
 
-    def end():
-        is_late.set()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    def watch():
+        while not is_over.wait(0.2):
+            now = time.monotonic()
+            if now - begin > limit_seconds or silence_seconds is not None and now - last > silence_seconds:
+                is_late.set()
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                return
 
-    timer = threading.Timer(limit_seconds, end)
-    timer.start()
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
     lines = []
     try:
         for line in process.stdout:
+            last = time.monotonic()
             lines.append(line.rstrip())
             if on_line is not None:
                 on_line(lines[-1])
         code = process.wait()
     finally:
-        timer.cancel()
+        is_over.set()
+        watcher.join()
         process.stdout.close()
     return Finished(None if is_late.is_set() else code, lines)
