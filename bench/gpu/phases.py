@@ -193,6 +193,7 @@ def replay(context):
 
 PHASES = {"primitives": primitives, "check": check, "graph": graph, "sanitize": sanitize, "bench": bench,
           "replay": replay}
+NEED_BACKEND = ("check", "sanitize", "bench", "replay")  # the others find out by themselves
 
 
 def print_tables(result):

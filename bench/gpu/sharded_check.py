@@ -13,6 +13,7 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 TARGETS = ("cuda", "emu", "cpu", "reference")
 SILENCE_SECONDS = 45  # the longest case takes a few
 HANGS_OF_A_SHARD = 3  # then the rest of it is not run
+LINES_SHOWN = 25  # failures; the log has all
 # After these every further call of the process fails.
 STICKY = re.compile(r"illegal (memory access|address|instruction|barrier)|unspecified launch failure|misaligned address"
                     r"|hardware stack error|invalid program counter|ErrorLaunch|device-side assert", re.IGNORECASE)
@@ -62,7 +63,10 @@ class ShardedCheck:
         left = self.seconds_left()
         if left < 1:
             return {}, "no time left"
-        finished = watched.run([*self.command, "--filter", text], left, silence_seconds=SILENCE_SECONDS)
+        try:
+            finished = watched.run([*self.command, "--filter", text], left, silence_seconds=SILENCE_SECONDS)
+        except OSError as error:
+            return {}, str(error)
         found = verdicts_of(finished.lines)
         if finished.code is None:
             return found, "it hangs" if self.seconds_left() > 1 else "no time left"
@@ -103,7 +107,7 @@ class ShardedCheck:
                 part = done.result()
                 verdicts |= part
                 for name, (verdict, message) in part.items():
-                    if verdict == "failed" and shown < 40:
+                    if verdict == "failed" and shown < LINES_SHOWN:
                         shown += 1
                         self.say(f"failed {name}: {message}")
                 if len(verdicts) // 100 != (len(verdicts) - len(part)) // 100:
