@@ -102,7 +102,8 @@ def main():
     elif name == "pagoda" and arguments[0] == "check":
         check(arguments)
     elif name == "pagoda" and arguments[0] == "replay":
-        print(json.dumps({"checks": {"rows": 5, "mismatches": 0}}, indent=1))
+        print("replay: 3 steps after 10 s", file=sys.stderr)
+        print(json.dumps({"requests": 3, "completed": 3, "checked_rows": 5, "mismatches": 0}, indent=1))
     elif name == "primitive_tests":
         primitive_tests(arguments[arguments.index("--json") + 1])
     elif name == "compute-sanitizer":

@@ -222,7 +222,7 @@ class WholeRun(unittest.TestCase):
         self.assertEqual((found["primitives"]["passed"], found["primitives"]["failed"]), (3, 1))
         self.assertEqual((found["check"]["passed"], found["check"]["skipped"]), (4, 1))
         self.assertEqual(found["sanitize"]["counts"]["memcheck"]["clean"], len(found["sanitize"]["runs"]) // 4)
-        self.assertEqual(found["replay"]["report"]["checks"]["mismatches"], 0)
+        self.assertEqual((found["replay"]["checked_rows"], found["replay"]["mismatches"]), (5, 0))
 
     def test_ratios_are_those_of_the_faked_times(self):
         rows = {r["case"]: r for r in self.log["phases"]["bench"]["report"]["rows"]}

@@ -3,6 +3,7 @@
 import json
 import pathlib
 
+import phases
 import ratio_table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -39,13 +40,13 @@ def device_lines(log, report):
     return lines
 
 
-def phase_lines(phases):
+def phase_lines(results):
     """What else the log's run found, a line a phase."""
     lines = []
-    for name, result in phases.items():
+    for name, result in results.items():
         if name == "bench":
             continue
-        counts = ", ".join(f"{result[key]} {key}" for key in ("passed", "failed", "skipped") if key in result)
+        counts = phases.counts_of(result)
         if name == "sanitize" and "counts" in result:
             counts = "; ".join(f"{tool}: " + ", ".join(f"{n} {what}" for what, n in found.items() if n)
                                for tool, found in result["counts"].items() if any(found.values()))

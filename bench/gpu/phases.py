@@ -188,7 +188,18 @@ def replay(context):
         if result["status"] == "passed":
             result |= {"status": "failed", "why": "no JSON report"}
         return result
+    result |= {key: report.get(key) for key in ("requests", "completed", "checked_rows", "mismatches")}
+    if result["status"] == "passed" and (report.get("mismatches") != 0 or not report.get("checked_rows")):
+        result |= {"status": "failed", "why": f"{report.get('mismatches')} mismatches in {report.get('checked_rows')} rows"}
     return result | {"report": report}
+
+
+COUNTS = ("passed", "failed", "skipped", "rows", "measured", "requests", "completed", "checked_rows", "mismatches")
+
+
+def counts_of(result):
+    """A phase's numbers in words."""
+    return ", ".join(f"{result[key]} {key.replace('_', ' ')}" for key in COUNTS if key in result)
 
 
 PHASES = {"primitives": primitives, "check": check, "graph": graph, "sanitize": sanitize, "bench": bench,

@@ -140,7 +140,7 @@ def run_one(arguments, name, folder, log, why_not):
 
 
 def summary_line(name, result):
-    counts = ", ".join(f"{result[key]} {key}" for key in ("passed", "failed", "skipped") if key in result)
+    counts = phases.counts_of(result)
     return f"{name:<11} {result['status']:<8} {result['seconds']:7.1f} s  " + "; ".join(
         text for text in (counts, (result["why"] or "").replace("\n", " ")[:200]) if text)
 
