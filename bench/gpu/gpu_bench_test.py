@@ -188,7 +188,7 @@ class Sanitizers(unittest.TestCase):
         hazard = self.read("========= RACECHECK SUMMARY: 2 hazards displayed (2 errors, 0 warnings)", code=99, tool="racecheck")
         error = self.read("========= ERROR SUMMARY: 1 error", code=99)
         self.assertIn("to_explain", phases.judge_sanitizers([hazard]))
-        self.assertEqual(phases.judge_sanitizers([hazard])["status"], "passed")
+        self.assertEqual(phases.judge_sanitizers([hazard])["status"], "hazards")
         self.assertEqual(phases.judge_sanitizers([hazard, error])["status"], "failed")
 
 
@@ -213,7 +213,7 @@ class WholeRun(unittest.TestCase):
 
     def test_a_failing_phase_does_not_keep_the_others_from_running(self):
         statuses = {name: result["status"] for name, result in self.log["phases"].items()}
-        self.assertEqual(statuses, {"primitives": "failed", "check": "passed", "graph": "skipped", "sanitize": "passed",
+        self.assertEqual(statuses, {"primitives": "failed", "check": "passed", "graph": "skipped", "sanitize": "hazards",
                                     "bench": "failed", "replay": "passed"}, self.result.stdout + self.result.stderr)
         self.assertEqual(self.result.returncode, 1)
 

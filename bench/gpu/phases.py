@@ -1,5 +1,6 @@
 """What `./dev gpu` runs on a GPU, a function a phase. Each returns what the log keeps: a status
-("passed", "failed", "skipped": it can't run here), a sentence that says why, counts, the command."""
+("passed", "failed", "skipped": it can't run here, "hazards": to be explained), a sentence that says why,
+counts, the command."""
 
 import concurrent.futures
 import json
@@ -109,7 +110,7 @@ def read_sanitizer(tool, filter_text, finished):
 
 
 def judge_sanitizers(runs):
-    """racecheck's hazards need a reader's explanation, so they are reported, not failed; its crashes fail."""
+    """racecheck's hazards need a reader's explanation: "hazards", which is neither passed nor failed."""
     bad = [r for r in runs if r["status"] in ("failed", "timed out") or r["status"] == "reports" and r["tool"] != "racecheck"]
     hazards = [r for r in runs if r["status"] == "reports" and r["tool"] == "racecheck"]
     by_tool = {tool: {s: sum(r["tool"] == tool and r["status"] == s for r in runs)
@@ -119,7 +120,7 @@ def judge_sanitizers(runs):
     why = "; ".join(f"{r['tool']} of {r['case']}: {r['status']}" for r in bad[:5])
     result = {"status": "failed" if bad else "passed", "why": why, "counts": by_tool}
     if hazards:
-        result["to_explain"] = RACECHECK_NOTE
+        result |= {"status": "failed" if bad else "hazards", "to_explain": RACECHECK_NOTE}
         result["why"] = (why + "; " if why else "") + f"racecheck reports hazards in {len(hazards)} cases: to be explained"
     return result
 
