@@ -161,8 +161,8 @@ PAGODA_DEVICE bool soften(float (&s)[BN / 2], Row (&rows)[2], float scale, float
   }
   // Rows that hold no query have scores of whatever was in Q's place: they have no vote.
   const bool rescales =
-      arch::any((rows[0].is_valid && rows[0].online.wants_rescale(tile_max[0])) ||
-                (rows[1].is_valid && rows[1].online.wants_rescale(tile_max[1])));
+      arch::any((!rows[0].keys.empty() && rows[0].online.wants_rescale(tile_max[0])) ||
+                (!rows[1].keys.empty() && rows[1].online.wants_rescale(tile_max[1])));
   PAGODA_UNROLL
   for (int r = 0; r < 2; ++r) {
     factors[r] = rows[r].online.begin_tile(tile_max[r], rescales);
