@@ -25,7 +25,7 @@ struct Test {
 };
 
 // Eight sequences, one query each: long ones are split.
-const BatchShape kDecode{.batch = 8, .max_q = 1, .max_kv = 6000};
+constexpr BatchShape kDecode{.batch = 8, .max_q = 1, .max_kv = 6000};
 
 std::vector<StepLengths> decode_steps() {
   const std::vector<int32_t> one(8, 1);
@@ -37,7 +37,7 @@ std::vector<StepLengths> decode_steps() {
 }
 
 // A serving step: decodes, short queries and a chunk of a prompt, in a buffer with rows to spare.
-const BatchShape kMixed{
+constexpr BatchShape kMixed{
     .batch = 6, .is_ragged = true, .total_q = 320, .max_q = 160, .max_kv = 1500};
 
 std::vector<StepLengths> mixed_steps() {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -27,10 +26,7 @@ std::vector<float> widened(const std::vector<uint16_t>& values) {
   return result;
 }
 
-bool is_untouched(float value) {
-  const uint32_t poison = 0xffffffffU;
-  return std::memcmp(&value, &poison, sizeof value) == 0;
-}
+bool is_untouched(float value) { return core::float_to_bits(value) == 0xffffffffU; }
 
 }  // namespace
 
