@@ -243,7 +243,7 @@ class WholeRun(unittest.TestCase):
 
     def test_the_page_says_targets_wins_and_losses(self):
         page = gpu_page.section("h200", dict(self.log, device={"name": "NVIDIA H200", "driver": "580.1"}))
-        for text in ("NVIDIA H200", "580.1", "Ahead of cudnn", "Ahead of fa2 in 0 of", "0.50x", "2.00x", "decode.b64.k4096",
+        for text in ("NVIDIA H200", "580.1", "Ahead of cudnn", "Ahead of fa2 in 0 of", "Behind fa2:", "0.50x", "2.00x", "decode.b64.k4096",
                      "share of the copy bandwidth", "missed", "met", "racecheck", "--bench-filter"):
             self.assertIn(text, page)
 

@@ -1,5 +1,7 @@
 """The tables of a measured grid as plain text: ratios, wins and losses, targets, what bounds a family."""
 
+import textwrap
+
 import ratios
 import work
 
@@ -57,12 +59,15 @@ def render_cases(rows, peers, ceilings):
 
 
 def render_wins(rows, peers):
+    """How often Pagoda is ahead of each peer, and every case where it is not."""
     lines = []
     for peer in peers:
         won, total = ratios.wins(rows, peer)
+        lines.append(f"Ahead of {peer} in {won} of {total} rows.")
         lost = sorted((ratios.ratio(row, peer), row["case"]) for row in rows if (ratios.ratio(row, peer) or 1) < 1)
-        lines.append(f"Ahead of {peer} in {won} of {total} rows."
-                     + (f" Furthest behind: {lost[0][1]}, {lost[0][0]:.2f}x." if lost else ""))
+        if lost:
+            named = ", ".join(f"{case} {value:.2f}x" for value, case in lost)
+            lines.append(textwrap.fill(f"Behind {peer}: {named}.", 120, subsequent_indent="  ", break_on_hyphens=False))
     return "\n".join(lines)
 
 
