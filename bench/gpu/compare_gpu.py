@@ -65,15 +65,16 @@ class Contenders:
 
     def __init__(self, commands):
         self.commands = commands
-        self.workers = {}
+        self.workers = {name: self.start(name) for name in commands}  # all at once: PyTorch takes its time
+
+    def start(self, name):
+        return LineWorker(self.commands[name], timeout_seconds=ANSWER_SECONDS)
 
     def ask(self, name, op, **fields):
-        worker = self.workers.get(name)
-        if worker is None or not worker.is_alive():
-            if worker is not None:
-                worker.close()
-            self.workers[name] = worker = LineWorker(self.commands[name], timeout_seconds=ANSWER_SECONDS)
-        return worker.ask(op, **fields)
+        if not self.workers[name].is_alive():
+            self.workers[name].close()
+            self.workers[name] = self.start(name)
+        return self.workers[name].ask(op, **fields)
 
     def prepare(self, name, problem):
         more = {"threads": 1} if name == "pagoda" else {"backend": name}
