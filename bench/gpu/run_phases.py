@@ -19,7 +19,7 @@ import phases
 ROOT = phases.ROOT
 START = time.monotonic()
 LIMITS = {"primitives": 180, "check": 540, "graph": 180, "sanitize": 540, "replay": 540}  # seconds
-PATH_OPTIONS = ("--bin", "--json", "--python", "--trace")
+PATH_OPTIONS = ("--json", "--python", "--trace")
 
 
 def parse_arguments():
@@ -46,6 +46,7 @@ def parse_arguments():
     parser.add_argument("--replay-args", default="--model llama-3.1-8b --requests 300 --cache-gib 16",
                         help="further arguments of `pagoda replay` (default: %(default)s)")
     arguments = parser.parse_args()
+    arguments.bin = arguments.bin.resolve()
     arguments.only = [name for name in arguments.only.split(",") if name]
     for name in arguments.only:
         if name not in phases.PHASES:
@@ -54,11 +55,12 @@ def parse_arguments():
 
 
 def recorded_command(words):
-    """Without the folders of this machine."""
-    kept, is_path = ["./dev gpu"], False
+    """Without the folders of this machine; --bin is what ./dev adds."""
+    kept, option = ["./dev gpu"], ""
     for word in words:
-        kept.append(pathlib.Path(word).name if is_path else word)
-        is_path = word in PATH_OPTIONS
+        if "--bin" not in (word, option):
+            kept.append(pathlib.Path(word).name if option in PATH_OPTIONS else word)
+        option = word
     return " ".join(kept)
 
 
