@@ -163,6 +163,13 @@ class ShardedChecks(unittest.TestCase):
         self.assertEqual((found["passed"], found["failed"], found["skipped"]), (8, 3, 1))
         self.assertEqual(found["skipped_because"], {"no memory": 1})
 
+    def test_a_failure_keeps_the_lines_that_belong_to_it(self):
+        found = sharded_check.verdicts_of(["failed   emu:sm90  a_b: the emulator found:", "race: two writes", "  by x",
+                                           "passed   emu:sm90  a_c", "  of nobody", "failed   cuda  a_d: no",
+                                           "target  passed", "cuda         1"])
+        self.assertEqual(found, {"a_b": ("failed", "the emulator found: race: two writes by x"), "a_c": ("passed", ""),
+                                 "a_d": ("failed", "no")})
+
     def test_without_time_nothing_passes(self):
         checker = sharded_check.ShardedCheck([self.pagoda, "check"], ["dense_a_b_1"], lambda: 0, lambda text: None)
         self.assertEqual(checker.run(1)["dense_a_b_1"], ("failed", "no time left"))

@@ -13,6 +13,7 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 TARGETS = ("cuda", "emu", "cpu", "reference")
 SILENCE_SECONDS = 45  # the longest case takes a few
 HANGS_OF_A_SHARD = 3  # then the rest of it is not run
+MESSAGE_CHARACTERS = 600
 LINES_SHOWN = 25  # failures; the log has all
 # After these every further call of the process fails.
 STICKY = re.compile(r"illegal (memory access|address|instruction|barrier)|unspecified launch failure|misaligned address"
@@ -20,13 +21,18 @@ STICKY = re.compile(r"illegal (memory access|address|instruction|barrier)|unspec
 
 
 def verdicts_of(lines):
-    """{case: (verdict, message)} of `pagoda check --verbose`, as far as it came."""
-    found = {}
+    """{case: (verdict, message)} of `pagoda check --verbose`, as far as it came. What follows a failure
+    belongs to its message, up to the next verdict, a line of progress or the closing tables."""
+    found, name = {}, None
     for line in lines:
         words = COLOURS.sub("", line).split(None, 2)
         if len(words) == 3 and words[0] in ("passed", "failed", "skipped") and words[1].split(":")[0] in TARGETS:
             name, _, message = words[2].partition(": ")
-            found[name] = (words[0], message)
+            found[name] = (words[0], message[:MESSAGE_CHARACTERS])
+        elif not words or words[0] in ("target", "check:", "skipped", "========="):
+            name = None
+        elif name is not None and found[name][0] == "failed":
+            found[name] = ("failed", f"{found[name][1]} {line.strip()}"[:MESSAGE_CHARACTERS])
     return found
 
 
