@@ -1,7 +1,26 @@
 // From chunks and page lists to offsets.
 #include "cli/replay/batch.hpp"
 
+#include <algorithm>
+
 namespace pagoda::replay {
+
+int32_t Batch::max_seqlen_q() const {
+  int32_t longest = 0;
+  for (size_t i = 0; i + 1 < cu_seqlens_q.size(); ++i) {
+    longest = std::max(longest, cu_seqlens_q[i + 1] - cu_seqlens_q[i]);
+  }
+  return longest;
+}
+
+int32_t Batch::max_seqlen_kv(int64_t page_size) const {
+  int64_t longest = 0;
+  for (size_t i = 0; i < last_page_len.size(); ++i) {
+    const int64_t full_pages = page_indptr[i + 1] - page_indptr[i] - 1;
+    longest = std::max(longest, full_pages * page_size + last_page_len[i]);
+  }
+  return static_cast<int32_t>(longest);
+}
 
 Batch make_batch(const Step& step, const Scheduler& scheduler,
                  std::span<const RequestContent> contents, int64_t page_size) {

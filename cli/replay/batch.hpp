@@ -20,6 +20,9 @@ struct Batch {
   std::vector<uint64_t> token_keys;    // [tokens]
 
   [[nodiscard]] int64_t tokens() const { return std::ssize(slots); }
+  // The longest of its sequences, in new tokens and in keys.
+  [[nodiscard]] int32_t max_seqlen_q() const;
+  [[nodiscard]] int32_t max_seqlen_kv(int64_t page_size) const;
 };
 
 // `contents` by sequence number.

@@ -1,5 +1,7 @@
 // The engine of a replay: the page pools of the layers that are run, and one step through them:
-// append the new keys and values, then one attention call over the whole mixed batch, per layer.
+// append the new keys and values, then one attention call over the whole mixed batch, per layer. All
+// that a call names lies where the back end reads. A device is given many layers at a time and waited
+// for once for their appends and once for their attention.
 #pragma once
 
 #include <array>
@@ -8,11 +10,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "cli/replay/batch.hpp"
 #include "cli/replay/model_shape.hpp"
 #include "cli/replay/synthesis.hpp"
+#include "mirror/block.hpp"
 #include "pagoda/attention.hpp"
 
 namespace pagoda::replay {
@@ -34,7 +38,7 @@ struct StackConfig {
 
 // What a step cost. Seconds are measured.
 struct StepCost {
-  double attention_seconds = 0;  // plan and run
+  double attention_seconds = 0;  // plan and run; of a device until it is done
   double append_seconds = 0;
   double synthesis_seconds = 0;  // making q, k and v: no part of serving
   double check_seconds = 0;      // likewise
@@ -44,10 +48,30 @@ struct StepCost {
   StepCost& operator+=(const StepCost& other);
 };
 
-// What a layer computed; valid during the call that reports it.
-struct LayerOutput {
-  const std::byte* out;  // [tokens, num_q_heads, head_dim] in dtype
-  const float* lse;      // [tokens, num_q_heads]
+// What a layer computed, where kernels wrote it; valid during the call that reports it.
+class LayerOutput {
+ public:
+  // [tokens, num_q_heads] vectors of `vector_bytes`, and as many LSEs.
+  LayerOutput(core::MemorySpace& space, const std::byte* out, const float* lse,
+              int64_t vector_bytes)
+      : space_(space), out_(out), lse_(lse), vector_bytes_(vector_bytes) {}
+
+  // All vectors; only where the host can read them.
+  [[nodiscard]] bool is_on_host() const { return space_.is_host(); }
+  [[nodiscard]] const std::byte* out() const { return out_; }
+
+  // One vector and its LSE, wherever they are.
+  struct Row {
+    std::vector<std::byte> out;
+    float lse = 0;
+  };
+  [[nodiscard]] Row row(int64_t vector) const;
+
+ private:
+  core::MemorySpace& space_;
+  const std::byte* out_;
+  const float* lse_;
+  int64_t vector_bytes_;
 };
 
 class LayerStack {
@@ -62,33 +86,59 @@ class LayerStack {
   [[nodiscard]] Result<StepCost> run(const Batch& batch, const Inspector& inspect);
 
   [[nodiscard]] const std::string& kernel() const { return kernel_; }  // of the last step
-  [[nodiscard]] int64_t max_workspace_bytes() const { return std::ssize(workspace_); }
 
  private:
-  struct FreeDeleter {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
-  using Memory = std::unique_ptr<std::byte, FreeDeleter>;
   using Plans = std::array<std::optional<Plan>, 2>;  // by kind of layer
   struct Pool {
-    Memory k, v;
+    mirror::Block k, v;
+  };
+  // The rows of one layer that is under way.
+  struct Lane {
+    explicit Lane(core::MemorySpace& space) : q(space), k(space), v(space) {}
+    mirror::Staged q, k, v;
+    mirror::Block out, lse;
+  };
+  // A batch's arrays as kernels see them.
+  struct SeenBatch {
+    std::span<const int32_t> cu_seqlens_q, page_indptr, page_indices, last_page_len;
+    std::span<const int64_t> slots;
+  };
+  struct Arrays {
+    explicit Arrays(core::MemorySpace& space)
+        : cu_seqlens_q(space),
+          page_indptr(space),
+          page_indices(space),
+          last_page_len(space),
+          slots(space),
+          sinks(space) {}
+    mirror::Staged cu_seqlens_q, page_indptr, page_indices, last_page_len, slots, sinks;
   };
 
-  LayerStack(const StackConfig& config, const Synthesis& synthesis)
-      : config_(config), synthesis_(synthesis) {}
-  void reserve_rows(int64_t tokens);
+  LayerStack(core::MemorySpace& space, const StackConfig& config, const Synthesis& synthesis);
+  void make_lanes(int64_t tokens);
+  [[nodiscard]] Lane& lane(int32_t layer) {
+    return lanes_[static_cast<size_t>(layer) % lanes_.size()];
+  }
+  [[nodiscard]] SeenBatch send(const Batch& batch);
   void synthesise(const Batch& batch, int32_t layer);
-  [[nodiscard]] Status append(const Batch& batch, int32_t layer);
-  [[nodiscard]] Attention make_attention(const Batch& batch, int32_t layer);
-  [[nodiscard]] Status attend(const Attention& attention, int32_t kind, Plans& plans,
-                              StepCost& cost);
+  [[nodiscard]] Status append(const SeenBatch& batch, int32_t layer);
+  [[nodiscard]] Attention make_attention(const Batch& batch, const SeenBatch& seen, int32_t layer);
+  [[nodiscard]] Status plan_layers(const Batch& batch, const SeenBatch& seen, Plans& plans);
+  [[nodiscard]] Status count_cost(const Batch& batch, StepCost& cost);
+  [[nodiscard]] Status attend(const Attention& attention, int32_t layer, const Plans& plans);
+  [[nodiscard]] Result<StepCost> run_step(const Batch& batch, const Inspector& inspect);
+  [[nodiscard]] Status run_layers(const Batch& batch, const SeenBatch& seen, int32_t first,
+                                  Plans& plans, StepCost& cost, const Inspector& inspect);
 
+  core::MemorySpace& space_;
   StackConfig config_;
   const Synthesis& synthesis_;
   std::vector<Pool> pools_;
-  std::vector<std::byte> q_, k_, v_, out_;  // rows of one step and layer
-  std::vector<float> lse_;
-  std::vector<std::byte> workspace_;
+  std::vector<Lane> lanes_;
+  int64_t lane_tokens_ = 0;
+  Arrays arrays_;
+  std::span<const float> sinks_;             // as kernels see them
+  std::array<mirror::Block, 2> workspaces_;  // by kind of layer: each begins with its own zeros
   std::string kernel_;
 };
 

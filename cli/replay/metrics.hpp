@@ -72,7 +72,8 @@ struct Metrics {
   std::array<int64_t, kNumPhases> checked_rows{};
   int64_t mismatches = 0;
   std::vector<Mismatch> first_mismatches;  // a few, to be looked at
-  uint64_t checksum = 0;                   // of every output of every step and layer
+  // Of every output of every step and layer; of a device, of the rows that were checked.
+  uint64_t checksum = 0;
   bool was_interrupted = false;
   double wall_seconds = 0;
   double clock_seconds = 0;

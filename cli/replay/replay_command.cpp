@@ -17,6 +17,7 @@
 #include "cli/replay/summary.hpp"
 #include "cli/replay/trace.hpp"
 #include "cli/terminal.hpp"
+#include "mirror/host_space.hpp"
 #include "pagoda/backend.hpp"
 
 namespace pagoda::cli {
@@ -111,9 +112,15 @@ void run_replay(const replay::ReplayFlags& flags) {
   replay::SummaryContext context{
       .trace_name = std::filesystem::path(flags.trace).filename().string(),
       .threads = engine.threads(),
+      .device = {},
       .isa = cpu_isa_level(),
       .malformed_lines = std::ssize(trace.malformed)};
-  if (!flags.skips_ceilings) measure_roofline(context, config->stack.dtype);
+  core::MemorySpace& space = mirror::space_of(flags.engine.backend);
+  if (!space.is_host()) {
+    context.device = space.facts().name;  // whose roofline is not measured
+  } else if (!flags.skips_ceilings) {
+    measure_roofline(context, config->stack.dtype);
+  }
   if (!flags.is_json) {
     print_header(*config, context, trace);
     std::fflush(stdout);

@@ -88,11 +88,13 @@ Status Session::run_step(const Step& step) {
   const Batch batch = make_batch(step, scheduler_, contents_, config_.limits.page_size);
   const std::vector<SampledRow> rows = sampler_.choose(step);
   const Result<StepCost> cost = stack_->run(batch, [&](int32_t layer, const LayerOutput& output) {
-    const auto out_bytes = static_cast<size_t>(step.tokens) *
-                           static_cast<size_t>(config_.stack.model.num_q_heads) *
-                           static_cast<size_t>(config_.stack.model.head_dim) *
-                           static_cast<size_t>(size_bytes(config_.stack.dtype));
-    metrics_.checksum = checksum(metrics_.checksum, std::span(output.out, out_bytes));
+    if (output.is_on_host()) {
+      const auto out_bytes = static_cast<size_t>(step.tokens) *
+                             static_cast<size_t>(config_.stack.model.num_q_heads) *
+                             static_cast<size_t>(config_.stack.model.head_dim) *
+                             static_cast<size_t>(size_bytes(config_.stack.dtype));
+      metrics_.checksum = checksum(metrics_.checksum, std::span(output.out(), out_bytes));
+    }
     check_rows(layer, output, rows);
   });
   if (!cost) return cost.status();
@@ -110,15 +112,16 @@ void Session::check_rows(int32_t layer, const LayerOutput& output,
   const ModelShape& model = config_.stack.model;
   for (const SampledRow& sampled : rows) {
     if (sampled.row.layer != layer) continue;
-    const int64_t vector = sampled.batch_row * model.num_q_heads + sampled.row.q_head;
+    const LayerOutput::Row row =
+        output.row(sampled.batch_row * model.num_q_heads + sampled.row.q_head);
+    if (!output.is_on_host()) metrics_.checksum = checksum(metrics_.checksum, row.out);
     std::vector<float> out;
     for (int64_t d = 0; d < model.head_dim; ++d) {
-      out.push_back(
-          core::load_element(output.out, config_.stack.dtype, vector * model.head_dim + d));
+      out.push_back(core::load_element(row.out.data(), config_.stack.dtype, d));
     }
     const RowReference reference = reference_row(
         model, synthesis_, contents_[static_cast<size_t>(sampled.sequence)], sampled.row);
-    const std::string what = compare(reference, out, output.lse[vector], config_.stack.dtype);
+    const std::string what = compare(reference, out, row.lse, config_.stack.dtype);
     ++metrics_.checked_rows[static_cast<size_t>(sampled.phase)];
     if (what.empty()) continue;
     ++metrics_.mismatches;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "mirror/fake_device.hpp"
+
 namespace pagoda::replay {
 namespace {
 
@@ -69,6 +71,40 @@ TEST(Session, serves_every_request_and_finds_no_mismatch_in_any_phase) {
           << name(static_cast<Phase>(phase)) << " " << name(kv_dtype);
     }
   }
+}
+
+// On a device without hardware, whose memory the host can't touch.
+TEST(Session, a_device_serves_what_the_host_serves) {
+  ASSERT_TRUE(mirror::register_fake_device());
+  for (const DType kv_dtype : {DType::kBF16, DType::kF8E4M3}) {
+    SessionConfig config = make_config();
+    config.stack.kv_dtype = kv_dtype;
+    const Metrics host = replay(config, make_trace());
+    config.stack.options.backend = mirror::kFakeDevice;
+    config.stack.options.checks_indices = true;
+    const Metrics device = replay(config, make_trace());
+    EXPECT_EQ(device.kernel, "fake.reference");
+    EXPECT_EQ(device.completed(), 6);
+    EXPECT_EQ(device.mismatches, 0) << device.first_mismatches[0].what;
+    EXPECT_EQ(device.total_checked_rows(), host.total_checked_rows());
+    EXPECT_EQ(device.cost.flops, host.cost.flops);
+    EXPECT_EQ(device.cost.bytes, host.cost.bytes);
+    EXPECT_EQ(device.clock_seconds, host.clock_seconds);
+  }
+}
+
+TEST(Session, a_row_that_a_device_leaves_out_is_a_mismatch) {
+  ASSERT_TRUE(mirror::register_fake_device());
+  mirror::set_fake_fault([](const core::Problem& p, int64_t) {
+    for (int32_t h = 0; h < p.num_q_heads; ++h) {
+      static_cast<float*>(p.lse.data)[p.row_offset(p.lse, 0, 0, h)] = 0;
+    }
+  });
+  SessionConfig config = make_config();
+  config.stack.options.backend = mirror::kFakeDevice;
+  const Metrics metrics = replay(config, make_trace());
+  mirror::set_fake_fault({});
+  EXPECT_GT(metrics.mismatches, 0);
 }
 
 TEST(Session, the_virtual_clock_makes_a_run_repeatable) {

@@ -51,8 +51,11 @@ void print_speed(const SummaryContext& context, const Metrics& m) {
   if (seconds <= 0) return;
   const double serving = seconds + m.cost.append_seconds;
   line("serving time",
-       fmt::format("{} attention + {} append, on {} threads with {}", format_seconds(seconds),
-                   format_seconds(m.cost.append_seconds), context.threads, m.kernel));
+       fmt::format(
+           "{} attention + {} append, on {} with {}", format_seconds(seconds),
+           format_seconds(m.cost.append_seconds),
+           context.device.empty() ? fmt::format("{} threads", context.threads) : context.device,
+           m.kernel));
   line("throughput",
        fmt::format(
            "{:.2f} requests/s, {} tokens/s of serving time",

@@ -14,6 +14,7 @@ namespace pagoda::replay {
 struct SummaryContext {
   std::string trace_name;
   int32_t threads = 1;
+  std::string device;  // its name; empty on the host
   std::string isa;
   int64_t malformed_lines = 0;
   double ceiling_flops_per_s = 0;  // 0 = not measured

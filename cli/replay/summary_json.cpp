@@ -124,6 +124,8 @@ Json summary_json(const SessionConfig& config, const SummaryContext& context,
   json["kernel"] = metrics.kernel;
   json["isa"] = context.isa;
   json["threads"] = context.threads;
+  json["backend"] = config.stack.options.backend;
+  json["device"] = context.device.empty() ? Json(nullptr) : Json(context.device);
   json["model"] = model_json(config.stack);
   json["seed"] = config.seed;
   return json;
