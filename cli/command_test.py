@@ -51,6 +51,10 @@ class Command(unittest.TestCase):
             (["check", "--isa", "mmx"], "--isa"),
             (["check", "--filter", "no such case"], "--filter"),
             (["check", "--backend", "reference", "--isa", "avx2"], "--isa"),
+            (["check", "--every", "0"], "--every"),
+            (["check", "--jobs", "-1"], "--jobs"),
+            (["check", "--jobs", "2"], "--jobs"),
+            (["bench", "--cases", "/nonexistent.json"], "--cases"),
             (["bench", "nonsense"], "GRID"),
             (["bench", "--threads", "0"], "--threads"),
             (["bench", "--filter", "nonsense"], "--filter"),
@@ -131,6 +135,64 @@ class Command(unittest.TestCase):
         self.assertRegex(result.stdout.splitlines()[-1], r"^\d+ passed, 0 failed, \d+ skipped$")
         report = json.loads(pagoda("check", "--isa", "scalar", "--filter", "hd64", "--json").stdout)
         self.assertEqual(report["cases"], report["passed"] + report["failed"] + report["skipped"])
+
+    def test_check_on_the_emulator_says_why_it_skips(self):
+        arguments = ["check", "--backend", "emu:sm90", "--filter", "*gqa2_hd64_fp*_causal_mixed*", "--jobs", "2"]
+        result = pagoda(*arguments)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertRegex(result.stdout, r"skipped +because")
+        self.assertRegex(result.stdout, r"queries are fp32")
+        report = json.loads(pagoda(*arguments, "--json").stdout)
+        self.assertGreater(report["passed"], 5)
+        self.assertEqual(sum(reason["count"] for reason in report["skip_reasons"]), report["skipped"])
+        bounded = json.loads(pagoda(*arguments, "--max-multiply-adds", "0.001", "--json").stdout)
+        self.assertEqual(bounded["passed"], 0)
+        self.assertIn("million multiply-adds", str(bounded["skip_reasons"]))
+        sampled = json.loads(pagoda(*arguments, "--every", "5", "--json").stdout)
+        self.assertEqual(sampled["cases"], -(-report["cases"] // 5))
+
+    def test_a_back_end_that_can_t_run_here_says_why(self):
+        info = json.loads(pagoda("info", "--json", "--no-ceilings").stdout)
+        for backend in info["backends"]:
+            if backend["is_available"]:
+                continue
+            for command in ["check", "run", "explain", "bench"]:
+                self.assert_fails([command, "--backend", backend["name"]], backend["description"])
+
+    def test_run_and_explain_on_the_emulator(self):
+        problem = ["--backend", "emu:sm90", "--dtype", "bf16", *SMALL[:-2]]
+        run = json.loads(pagoda("run", *problem, "--iterations", "1", "--json").stdout)
+        self.assertTrue(run["passed"])
+        self.assertTrue(run["kernel"].startswith("sm90."))
+        explained = json.loads(pagoda("explain", *problem, "--json").stdout)
+        self.assertEqual(explained["plan"]["kernel"], run["kernel"])
+
+    def test_bench_takes_cases_from_a_file(self):
+        cases = [{"name": "one", "family": "mine", "problem": {"seqlen-q": 3, "q-heads": 2, "kv-heads": 1}}]
+        for text in [json.dumps(cases), json.dumps({"cases": cases})]:
+            result = pagoda("bench", "--cases", "-", "--list", "--json", text_in=text)
+            listed = json.loads(result.stdout)
+            self.assertEqual([(c["name"], c["grid"]) for c in listed], [("one", "mine")])
+        arguments = ["--cases", "-", "--repeats", "2", "--threads", "1", "--json"]
+        report = json.loads(pagoda("bench", *arguments, text_in=json.dumps(cases)).stdout)
+        self.assertEqual(report["cases"][0]["rows"][0]["repeats"], 2)
+        for text, complaint in [("{}", "no list"), ('[{"name": 1}]', "entry 0"), ("[", "not JSON")]:
+            result = pagoda("bench", "--cases", "-", text_in=text)
+            self.assertEqual(result.returncode, 2, text)
+            self.assertIn(complaint, result.stderr)
+
+    def test_the_worker_measures_and_tells_errors(self):
+        requests = [
+            {"op": "prepare", "problem": {"seqlen-q": 3, "q-heads": 2, "kv-heads": 1}, "threads": 1},
+            {"op": "run", "iterations": 3},
+            {"op": "back_to_back", "iterations": 3},
+            {"op": "prepare", "problem": {"seqlen-q": 3, "q-heads": 3, "kv-heads": 2}, "threads": 1},
+        ]
+        text = "".join(json.dumps(request) + "\n" for request in requests)
+        replies = [json.loads(line) for line in pagoda("bench", "--worker", text_in=text).stdout.splitlines()]
+        self.assertTrue(replies[0]["passed"])
+        self.assertEqual([len(reply["seconds"]) for reply in replies[1:3]], [3, 1])
+        self.assertIn("num_q_heads", replies[3]["error"])
 
     def test_bench_writes_its_report(self):
         with tempfile.TemporaryDirectory() as folder:

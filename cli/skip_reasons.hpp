@@ -10,7 +10,7 @@
 namespace pagoda::cli {
 
 struct SkipReason {
-  std::string text;     // as the first such case had it
+  std::string text;     // as the first such case had it, without the names of kernels
   std::string example;  // that case
   int64_t count = 0;
 };

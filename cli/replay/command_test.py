@@ -134,6 +134,15 @@ class Replay(unittest.TestCase):
             result = self.run_json(trace, *small, *flags)
             self.assertEqual((result["mismatches"], result["completed"]), (0, 3), flags)
 
+    def test_the_emulator_serves_a_tiny_trace(self):
+        line = '{"timestamp": %d, "input_length": %d, "output_length": 4, "hash_ids": [%s]}'
+        trace = self.trace(line % (0, 530, "1, 2"), line % (40, 520, "1, 3"), line % (50, 60, "4"))
+        small = "--q-heads 2 --kv-heads 1 --head-dim 64 --layers 2 --cache-gib 0.05 --budget 128".split()
+        for flags in ([], ["--page-size", 16, "--dtype", "fp16"]):
+            result = self.run_json(trace, *small, *flags, "--backend", "emu:sm90")
+            self.assertEqual((result["mismatches"], result["completed"]), (0, 3), flags)
+            self.assertGreater(result["checked_rows_by_phase"]["reused"], 0)
+
     def test_ctrl_c_ends_with_a_partial_summary(self):
         trace = self.good_trace(200)
         process = subprocess.Popen(

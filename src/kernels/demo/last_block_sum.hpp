@@ -29,7 +29,8 @@ struct LastBlockSum {
     const int block = arch::block_idx().x;
     const uint32_t sum =
         arch::reduce_add(arch::load(params.in + block * kThreads + arch::thread_idx()));
-    if (arch::lane_idx() == 0) arch::store(storage.sums.at(arch::warp_idx()), sum);
+    const int warp = arch::warp_idx();
+    if (arch::lane_idx() == 0) arch::store(storage.sums.at(warp), sum);
     arch::syncthreads();
     if (arch::thread_idx() != 0) return;
     const arch::Role role("first thread");
