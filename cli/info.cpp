@@ -12,6 +12,7 @@
 #include "bench/machine.hpp"
 #include "cli/json_io.hpp"
 #include "cli/terminal.hpp"
+#include "mirror/host_space.hpp"
 #include "pagoda/backend.hpp"
 
 namespace pagoda::cli {
@@ -52,6 +53,14 @@ void print_machine(const bench::Machine& machine) {
   fmt::print("  isa levels  {}\n", list_levels());
 }
 
+void print_device(const BackendInfo& backend) {
+  if (!backend.is_available || backend.memory == DeviceType::kCpu) return;
+  const core::SpaceFacts facts = mirror::space_of(backend.name).facts();
+  fmt::print("  {:<11}   {} multiprocessors, {}, L2 {}, driver for {}\n", "",
+             facts.num_multiprocessors, format_bytes(static_cast<double>(facts.memory_bytes)),
+             format_bytes(static_cast<double>(facts.l2_bytes)), facts.driver);
+}
+
 void print_backends() {
   fmt::print("\n{}\n", paint("back ends", Style::kBold));
   for (const BackendInfo& backend : backends()) {
@@ -59,6 +68,7 @@ void print_backends() {
                backend.is_available ? paint("available", Style::kGreen)
                                     : paint("unavailable", Style::kYellow),
                backend.description);
+    print_device(backend);
     for (const std::string& kernel : kernels(backend.name))
       fmt::print("  {:<11}   {}\n", "", kernel);
   }

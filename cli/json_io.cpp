@@ -59,6 +59,7 @@ Json backends_to_json() {
     list.push_back({{"name", backend.name},
                     {"is_available", backend.is_available},
                     {"description", backend.description},
+                    {"memory", name(backend.memory)},
                     {"kernels", kernels(backend.name)}});
   }
   return list;

@@ -2,6 +2,7 @@
 #include "cli/replay/layer_stack.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <fmt/format.h>
 #include <stdexcept>
@@ -102,8 +103,9 @@ Result<std::unique_ptr<LayerStack>> LayerStack::create(const StackConfig& config
 }
 
 // The host works on one layer after the other, on rows that stay in its caches.
-void LayerStack::make_lanes(int64_t tokens) {
-  if (tokens <= lane_tokens_) return;
+void LayerStack::make_lanes(int64_t needed) {
+  if (needed <= lane_tokens_) return;
+  const auto tokens = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(needed)));
   const ModelShape& model = config_.model;
   const int64_t vector = model.head_dim * size_bytes(config_.dtype);
   const int64_t q_bytes = tokens * model.num_q_heads * vector;

@@ -115,7 +115,7 @@ class LayerStack {
   };
 
   LayerStack(core::MemorySpace& space, const StackConfig& config, const Synthesis& synthesis);
-  void make_lanes(int64_t tokens);
+  void make_lanes(int64_t needed);  // tokens
   [[nodiscard]] Lane& lane(int32_t layer) {
     return lanes_[static_cast<size_t>(layer) % lanes_.size()];
   }

@@ -188,6 +188,41 @@ TEST_F(OnGpu, memory_of_the_host_is_told_from_the_device_s) {
   EXPECT_EQ(misplaced(upload(host), kGpu), "");
 }
 
+TEST_F(OnGpu, its_memory_is_filled_copied_and_timed) {
+  core::MemorySpace& space = backend().memory_space(kGpu);
+  EXPECT_EQ(&space, &backend().memory_space(kGpu));
+  EXPECT_EQ(space.device(), kGpu);
+  EXPECT_FALSE(space.facts().name.empty());
+  EXPECT_GT(space.free_bytes(), 0);
+  constexpr int64_t kBytes = 1 << 20;
+  std::byte *a = space.allocate(kBytes), *b = space.allocate(kBytes);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(a) % 256, 0U);
+  space.fill(a, std::byte{0xff}, kBytes);
+  const std::vector<uint8_t> word{1, 2, 3};
+  space.copy_in(a + 7, word.data(), 3);
+  space.copy_within(b, a, kBytes);
+  std::vector<uint8_t> got(kBytes);
+  space.copy_out(got.data(), b, kBytes);
+  EXPECT_EQ((std::vector<uint8_t>(got.begin() + 6, got.begin() + 11)),
+            (std::vector<uint8_t>{0xff, 1, 2, 3, 0xff}));
+  int launches = 0;
+  const std::vector<double> seconds = space.time(5, [&] {
+    ++launches;
+    space.copy_within(b, a, kBytes);
+  });
+  EXPECT_EQ(launches, 5);
+  ASSERT_EQ(seconds.size(), 5U);
+  for (const double s : seconds) {
+    EXPECT_GT(s, 0);
+    EXPECT_LT(s, 0.01);
+  }
+  space.release(a);
+  space.release(b);
+  EXPECT_THROW(static_cast<void>(space.allocate(int64_t{1} << 50)), std::bad_alloc);
+  space.wait();
+  EXPECT_THROW(backend().memory_space({DeviceType::kCuda, 1000}), std::runtime_error);
+}
+
 TEST_F(OnGpu, the_current_device_is_restored) {
   const int last = static_cast<int>(arch::devices().size()) - 1;
   arch::check(cudaSetDevice(0), "choosing a device");
