@@ -54,7 +54,7 @@ struct IntervalRule {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr Interval visible(int32_t position,
                                                               int32_t num_keys) const {
     Interval keys{0, num_keys};
-    if (position > left) keys.lo = position - left;
+    if (position > left) keys.lo = difference(position, left);
     if (right != kOpen && position < num_keys - right - 1) keys.hi = position + right + 1;
     if (chunk > 0) {
       const int32_t begin = position - position % chunk;  // <= 0 where the position is
@@ -64,6 +64,13 @@ struct IntervalRule {
     if (keys.lo > num_keys) keys.lo = num_keys;
     if (keys.hi < 0) keys.hi = 0;
     return keys;
+  }
+
+ private:
+  // Unsigned: nvcc 13.0 makes a signed one the maximum of 0 and the difference, guard or not, and
+  // takes what wraps (seen on an H200: a negative position and an open bound gave no key).
+  static PAGODA_HOST_DEVICE constexpr int32_t difference(int32_t a, int32_t b) {
+    return static_cast<int32_t>(static_cast<uint32_t>(a) - static_cast<uint32_t>(b));
   }
 };
 
