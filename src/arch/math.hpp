@@ -5,6 +5,7 @@
 //   float max3(float, float, float)
 //   uint32_t pack_bf16(float low, float high), pack_f16(float low, float high)     nearest even
 //   uint16_t pack_e4m3(float low, float high)                                      saturating
+//   void widen_e4m3_f16(Words<4> from, Words<4> (&to)[2]), widen_e4m3_bf16         16 elements; exact
 //                                 a NaN becomes a NaN; which one differs between the targets
 #pragma once
 

@@ -7,9 +7,11 @@
 #define PAGODA_DEVICE __device__ __forceinline__
 #define PAGODA_HOST_DEVICE __host__ __device__ __forceinline__
 #define PAGODA_UNROLL _Pragma("unroll")
+#define PAGODA_NO_UNROLL _Pragma("unroll 1")
 #else
 #define PAGODA_ON_GPU 0
 #define PAGODA_DEVICE inline
 #define PAGODA_HOST_DEVICE inline
 #define PAGODA_UNROLL
+#define PAGODA_NO_UNROLL
 #endif

@@ -68,6 +68,11 @@ struct AttentionArguments {
   float* row_max = nullptr;  // optional
   RowsView q_rows, out_rows, lse_rows, row_max_rows;
   bool is_out_by_tma = false;  // full tiles of O
+  // Gathered K and V: `sequence` of a row is its page where there are pages (0 where ragged).
+  const void* k_data = nullptr;
+  const void* v_data = nullptr;
+  RowsView k_rows, v_rows;
+  int32_t kv_element_bytes = 2;  // 1: e4m3
 
   mask::ExpressionMask mask;  // plain instances read its interval alone
   softmax::ScoreMap score_map;

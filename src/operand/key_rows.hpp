@@ -11,6 +11,25 @@ namespace pagoda {
 
 enum class KeyRowsKind : uint8_t { kDense, kRagged, kPaged };
 
+// Where one key lies: a row of a page or of a padded sequence (ragged: of 0).
+struct KeyPlace {
+  int32_t outer = 0;
+  uint32_t row = 0;
+};
+
+// The keys of one sequence, to be looked up one by one.
+struct SequenceRows {
+  const int32_t* pages = nullptr;  // nullptr: no pages
+  uint32_t page_size = 1;
+  KeyPlace first{};  // of key 0 where there are no pages
+
+  // Of a key that exists.
+  PAGODA_DEVICE KeyPlace at(uint32_t key) const {
+    if (pages == nullptr) return {first.outer, first.row + key};
+    return {arch::load_read_only(pages + key / page_size), key % page_size};
+  }
+};
+
 struct KeyRows {
   KeyRowsKind kind = KeyRowsKind::kDense;
   DenseRows dense{};
@@ -24,6 +43,13 @@ struct KeyRows {
   // 0 where there are no pages.
   PAGODA_HOST_DEVICE int32_t paged_size() const {
     return kind == KeyRowsKind::kPaged ? paged.page_size : 0;
+  }
+  PAGODA_DEVICE SequenceRows sequence(int32_t batch) const {
+    if (kind == KeyRowsKind::kDense) return {nullptr, 1, {batch, 0}};
+    if (kind == KeyRowsKind::kRagged) {
+      return {nullptr, 1, {0, static_cast<uint32_t>(arch::load_read_only(ragged.offsets + batch))}};
+    }
+    return {paged.pages_of(batch), static_cast<uint32_t>(paged.page_size), {}};
   }
   // The rows of the tile that starts at key `base_row`; Indices of a paged instance only where paged.
   template <class Indices>

@@ -1,7 +1,7 @@
 // A ring of stages between one producer and its consumers, each stage cut into num_qk_stages parts
 // that become full one by one, so that a product can start on a part of a tile.
 //
-//   barriers [num_kv_stages][num_qk_stages] full    1 arrival + bytes: TMA
+//   barriers [num_kv_stages][num_qk_stages] full    1 arrival + bytes: TMA; or `producers` arrivals
 //            [num_kv_stages][num_qk_stages] empty   `consumers` arrivals, or one tcgen05.commit
 //
 // The object is a role's view: two registers of state. A producer starts as producer(), a consumer
@@ -45,12 +45,13 @@ struct StagedPipeline {
   }
 
   // By one thread, for producer and consumers alike; then fence_mbarrier_init and a barrier.
-  // `consumers`: arrivals that release a part of a stage.
+  // `consumers`: arrivals that release a part of a stage; `producers`: arrivals that fill it.
   static PAGODA_DEVICE void init(arch::MBarrier* mbar, uint32_t consumers, const char* name = "kv",
-                                 arch::Where where = arch::Where::current()) {
+                                 arch::Where where = arch::Where::current(),
+                                 uint32_t producers = 1) {
     for (int i = 0; i < num_mbars; ++i) {
       const bool is_full = i < num_mbars / 2;
-      mbar[i].init(is_full ? 1 : consumers, where);
+      mbar[i].init(is_full ? producers : consumers, where);
       arch::name_barrier(mbar[i], name, is_full ? "full" : "empty", i % (num_mbars / 2));
     }
   }

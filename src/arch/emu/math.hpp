@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "arch/types.hpp"
 #include "core/element.hpp"
 
 namespace pagoda::arch {
@@ -26,6 +27,23 @@ inline uint32_t pack_f16(float low, float high) {
 }
 inline uint16_t pack_e4m3(float low, float high) {
   return static_cast<uint16_t>(core::float_to_f8e4m3(low) | core::float_to_f8e4m3(high) << 8);
+}
+
+template <class Convert>
+void widen_e4m3(Words<4> from, Words<4> (&to)[2], Convert convert) {
+  for (uint32_t i = 0; i < 16; i += 2) {
+    const auto at = [&](uint32_t j) {
+      const auto byte = static_cast<uint8_t>(from.word[j / 4] >> 8U * (j % 4));
+      return static_cast<uint32_t>(convert(core::f8e4m3_to_float(byte)));
+    };
+    to[i / 8].word[i / 2 % 4] = at(i) | at(i + 1) << 16U;
+  }
+}
+inline void widen_e4m3_f16(Words<4> from, Words<4> (&to)[2]) {
+  widen_e4m3(from, to, core::float_to_f16);
+}
+inline void widen_e4m3_bf16(Words<4> from, Words<4> (&to)[2]) {
+  widen_e4m3(from, to, core::float_to_bf16);
 }
 
 }  // namespace emu

@@ -12,6 +12,7 @@
 #include "arch/named_barrier.hpp"
 #include "arch/warp.hpp"
 #include "arch/wgmma.hpp"
+#include "kernels/sm90/load_q.hpp"
 #include "kernels/sm90/softmax.hpp"
 #include "kernels/sm90/storage.hpp"
 
@@ -33,6 +34,7 @@ class Attend {
   using T = typename Config::T;
   static constexpr TileConfig tile = Config::tile;
   static constexpr int BN = tile.BN;
+  static constexpr bool is_gathered = tile.load == LoadKind::kGather;  // .. and may be fp8
 
   // `warpgroup`: of the consumers.
   PAGODA_DEVICE Attend(const AttentionParams& params, Storage<Config>& storage, int warpgroup)
@@ -52,10 +54,18 @@ class Attend {
     float s[BN / 2];
     uint32_t p[BN / 16][4];
     float factors[2];
-    storage_.q_ring[warpgroup_][0].wait(q_phase_);  // the load warp's Q has landed
-    q_phase_ ^= 1U;
+    if constexpr (is_gathered) k_scale_ = params_.kv_scales.k_scale(reader.work().kv_head);
+    if constexpr (is_gathered) {
+      sync_warpgroup(warpgroup_);  // every warp has read the Q before
+      load_packed<Config, kWarpgroup>(params_, storage_, reader.work());
+      sync_warpgroup(warpgroup_);
+    } else {
+      storage_.q_ring[warpgroup_][0].wait(q_phase_);  // the load warp's Q has landed
+      q_phase_ ^= 1U;
+    }
 
     k_.consumer_wait();  // the load warp's K has landed
+    see_gathered();
     take_turn();
     issue_scores(s);
     arch::wgmma_wait_group<0>();
@@ -78,8 +88,9 @@ class Attend {
     }
 
     // Packed rows: the next Q may come. Tiles of tokens need its place for O.
-    if constexpr (tile.rows == RowKind::kPacked) free_q();
+    if constexpr (tile.rows == RowKind::kPacked && !is_gathered) free_q();
     v_.consumer_wait();
+    see_gathered();
     issue_output(o, p, has_output);
     arch::wgmma_wait_group<0>();
     arch::wgmma_pin(o);
@@ -105,9 +116,13 @@ class Attend {
                           uint32_t (&p)[BN / 16][4], Row (&rows)[2], float (&factors)[2],
                           float (&o)[tile.depth_vo / 2], bool& has_output) {
     k_.consumer_wait();  // the load warps' K and V have landed
+    if constexpr (is_gathered) {
+      v_.consumer_wait();
+      see_gathered();
+    }
     take_turn();
     issue_scores(s);
-    v_.consumer_wait();
+    if constexpr (!is_gathered) v_.consumer_wait();
     issue_output(o, p, has_output);
     pass_turn();
     has_output = true;
@@ -158,9 +173,29 @@ class Attend {
   PAGODA_DEVICE bool make_probabilities(const WorkReader& reader, int32_t column,
                                         float (&s)[BN / 2], Row (&rows)[2], float (&factors)[2]) {
     constexpr bool is_general = tile.scores == ScoreClass::kGeneral;
+    const float scale = apply_k_scale(s);
     if constexpr (is_general) score<Config>(params_, reader, rows, column, s);
     if constexpr (is_masked) hide<Config>(params_, reader, rows, column, s);
-    return soften<BN>(s, rows, is_general ? 1.0F : params_.score_map.scale_log2, factors);
+    return soften<BN>(s, rows, is_general ? 1.0F : scale, factors);
+  }
+
+  // The scale of linear scores, with the factor of an fp8 cache in it. Where that can't be (a soft cap;
+  // under a scale of 0 hidden scores would become NaN) the products are multiplied.
+  PAGODA_DEVICE float apply_k_scale(float (&s)[BN / 2]) const {
+    const float scale = params_.score_map.scale_log2;
+    if constexpr (!is_gathered) return scale;
+    const bool folds = tile.scores == ScoreClass::kPlain && scale * k_scale_ > 0;
+    if (folds) return scale * k_scale_;
+    PAGODA_UNROLL
+    for (int i = 0; i < BN / 2; ++i) s[i] *= k_scale_;
+    return scale;
+  }
+
+  // What is gathered are ordinary writes of other threads, ordered before wgmma's reads here: in the
+  // gathering threads this fence would wait for all of their copies under way, too (MEMBAR.ALL; fp8
+  // decode took 1.6 times as long).
+  PAGODA_DEVICE void see_gathered() {
+    if constexpr (is_gathered) arch::fence_proxy_async_shared();
   }
 
   // One arrival a warp: its part of the product has read the stage.
@@ -204,6 +239,7 @@ class Attend {
   typename Ops::VRing v_;
   uint32_t q_phase_ = 0;
   arch::SmemDescriptor q_descriptor_, k_descriptor_, v_descriptor_;
+  float k_scale_ = 1;  // of gathered keys
 };
 
 }  // namespace pagoda::sm90

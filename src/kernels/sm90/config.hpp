@@ -21,6 +21,12 @@ enum class RowKind : uint8_t {
   kPacked,
 };
 
+// How K and V come into shared memory.
+enum class LoadKind : uint8_t {
+  kTma,     // load.hpp: one thread a copy; pages and strides that TMA knows, elements of T
+  kGather,  // gather.hpp: 128 threads, row by row; everything else. Packed rows only
+};
+
 enum class ScoreClass : uint8_t {
   kPlain,    // an interval mask, scores linear in the product
   kGeneral,  // any mask expression, biases, soft cap, ALiBi
@@ -35,7 +41,10 @@ struct TileConfig {
   int v_stages = 2;
   arch::Swizzle swizzle = arch::Swizzle::k128B;
   RowKind rows = RowKind::kTokens;
+  LoadKind load = LoadKind::kTma;
   ScoreClass scores = ScoreClass::kPlain;
+  // Gather: tiles of an fp8 cache on their way, beside the stages; even.
+  int raw_tiles = 0;
   bool has_turns = true;  // consumer warpgroups issue their products in turns (ping-pong)
   int ctas_per_sm = 1;
   int producer_registers = 56;

@@ -7,11 +7,6 @@
 
 namespace pagoda::sm90 {
 
-enum class LoadKind : uint8_t {
-  kTma,     // whole tiles or pages by the copy engine
-  kGather,  // rows by threads: any page size, any stride, fp8 caches
-};
-
 // A family of instances: one element type and one pair of padded head dims.
 struct Shape {
   const char* name;

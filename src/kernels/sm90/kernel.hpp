@@ -5,6 +5,7 @@
 #include "arch/debug.hpp"
 #include "arch/register_budget.hpp"
 #include "kernels/sm90/attend.hpp"
+#include "kernels/sm90/gather.hpp"
 #include "kernels/sm90/load.hpp"
 #include "kernels/sm90/load_q.hpp"
 #include "kernels/sm90/partial.hpp"
@@ -32,7 +33,12 @@ struct Kernel {
       if constexpr (tile.has_budgets()) {
         arch::register_budget_decrease<tile.producer_registers>();
       }
-      produce(params, storage);
+      if constexpr (tile.load == LoadKind::kGather) {
+        const arch::Role role("gather");  // two warps K, two V
+        gather<Config>(params, storage);
+      } else {
+        produce(params, storage);
+      }
     } else {
       if constexpr (tile.has_budgets()) {
         arch::register_budget_increase<tile.consumer_registers>();
@@ -46,7 +52,7 @@ struct Kernel {
 
   // The first copies need not wait for their maps.
   static PAGODA_DEVICE void prefetch(const Params& params) {
-    if (arch::thread_idx() != kWarpgroup) return;
+    if (tile.load == LoadKind::kGather || arch::thread_idx() != kWarpgroup) return;
     arch::tma_prefetch_descriptor(params.k);
     arch::tma_prefetch_descriptor(params.v);
     if constexpr (tile.rows == RowKind::kTokens) arch::tma_prefetch_descriptor(params.q);
@@ -54,8 +60,9 @@ struct Kernel {
 
   static PAGODA_DEVICE void init_barriers(Storage& storage) {
     if (arch::thread_idx() == 0) {
-      Ops::KRing::init(storage.k_ring, Ops::releases, "k");
-      Ops::VRing::init(storage.v_ring, Ops::releases, "v");
+      const auto where = arch::Where::current();
+      Ops::KRing::init(storage.k_ring, Ops::releases, "k", where, Ops::fills);
+      Ops::VRing::init(storage.v_ring, Ops::releases, "v", where, Ops::fills);
       WorkRing::Pipeline::init(storage.work.mbar, Ops::work_readers, "work");
       for (int w = 0; w < tile.num_consumers; ++w) {
         storage.q_ring[w][0].init(1);

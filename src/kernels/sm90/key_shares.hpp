@@ -21,6 +21,13 @@ struct ShareStorage {
     return {arch::load(start.at(0)), arch::load(start.at(1)), arch::load(start.at(2)),
             arch::load(start.at(3)), arch::load(start.at(4))};
   }
+  PAGODA_DEVICE void store(const ShareStart& from) {
+    arch::store(start.at(0), from.begin);
+    arch::store(start.at(1), from.end);
+    arch::store(start.at(2), from.share_tiles);
+    arch::store(start.at(3), from.sequence);
+    arch::store(start.at(4), from.sequence_begin);
+  }
 };
 
 // Sum of `value` over the threads of the CTA before this one, and over all. Every thread calls.

@@ -1,5 +1,6 @@
 // The load role of Q: a warp. Tiles of tokens come by TMA, packed rows by the lanes, 16 bytes each: they
-// are rows of several heads and tokens.
+// are rows of several heads and tokens. Where K and V are gathered no warp is left: the consumer brings
+// its Q.
 #pragma once
 
 #include <cstdint>
@@ -46,16 +47,17 @@ PAGODA_DEVICE arch::Words<4> load_words(const T* from) {
 }
 
 // Zeros in columns past the head dim. Rows that are nobody's keep what was there: each row of the
-// product is its own, and theirs is not looked at.
-template <class Config>
+// product is its own, and theirs is not looked at. By `threads` threads, each of which then executes the
+// fence; what follows tells the consumer.
+template <class Config, int threads>
 PAGODA_DEVICE void load_packed(const AttentionParams& params, Storage<Config>& storage,
-                               const Work& work, int32_t elect) {
+                               const Work& work) {
   using Ops = Operands<Config>;
   using T = typename Config::T;
   constexpr int words = Config::tile.depth_qk / 8;  // of a row
   const auto base = storage.q.data();
   const int rows = work.valid_tokens * work.num_heads;
-  for (int i = arch::lane_idx(); i < rows * words; i += 32) {
+  for (int i = arch::thread_idx() % threads; i < rows * words; i += threads) {
     const int row = i / words, column = i % words * 8;
     arch::Words<4> value{{0, 0, 0, 0}};
     if (column < params.dim_qk) {
@@ -72,8 +74,6 @@ PAGODA_DEVICE void load_packed(const AttentionParams& params, Storage<Config>& s
                 value);
   }
   arch::fence_proxy_async_shared();  // Q, before wgmma reads it
-  arch::syncwarp();
-  storage.q_ring[0][0].arrive_if(elect);
 }
 
 template <class Config>
@@ -91,7 +91,9 @@ PAGODA_DEVICE void load_q(const AttentionParams& params, Storage<Config>& storag
         load_tokens<Config>(params, storage, work, w, elect);
       } else {
         static_assert(Config::tile.num_consumers == 1, "packed rows are one consumer's");
-        load_packed<Config>(params, storage, work, elect);
+        load_packed<Config, 32>(params, storage, work);
+        arch::syncwarp();
+        storage.q_ring[0][0].arrive_if(elect);
       }
     }
     phase ^= 1U;

@@ -36,10 +36,17 @@ struct Operands {
   static constexpr int k_elements = tile.BN * tile.depth_qk;
   static constexpr int v_elements = tile.BN * tile.depth_vo;
   static constexpr int chunk = static_cast<int>(swizzle_width_bytes(tile.swizzle) / sizeof(T));
-  // Readers of the work: the load warps of K, V and Q, and every consumer warp.
-  static constexpr uint32_t work_readers = tile.num_consumers * 4 + 3;
+  // Readers of the work: the load warps (of K, V and Q; or four that gather) and every consumer warp.
+  static constexpr uint32_t work_readers =
+      tile.num_consumers * 4 + (tile.load == LoadKind::kGather ? 4 : 3);
   // Arrivals that release a stage: one of every consumer warp.
   static constexpr uint32_t releases = tile.num_consumers * 4;
+  // Arrivals that fill one: the issue of a TMA copy, or one of every gathering warp.
+  static constexpr uint32_t fills = tile.load == LoadKind::kGather ? 2 : 1;
+  // Bytes of a tile of 8-bit elements, K or V, in whole pieces of 16 for every gathering thread.
+  static constexpr int raw_bytes =
+      (tile.BN * (tile.depth_qk > tile.depth_vo ? tile.depth_qk : tile.depth_vo) + 2047) / 2048 *
+      2048;
 };
 
 template <class Config>
@@ -51,6 +58,9 @@ struct Storage {
   arch::SharedArray<T, tile.num_consumers * Ops::q_elements, 1024> q;
   arch::SharedArray<T, tile.k_stages * Ops::k_elements, 1024> k;
   arch::SharedArray<T, tile.v_stages * Ops::v_elements, 1024> v;
+  // Gather: an fp8 cache before its conversion, each piece its thread's own.
+  arch::SharedArray<arch::Words<4>, tile.raw_tiles == 0 ? 1 : tile.raw_tiles * Ops::raw_bytes / 16>
+      raw;
   arch::MBarrier k_ring[Ops::KRing::num_mbars];
   arch::MBarrier v_ring[Ops::VRing::num_mbars];
   arch::MBarrier q_ring[tile.num_consumers][2];  // full, empty

@@ -19,8 +19,10 @@ using kernel::AttentionParams;
 // The walk of `rows`, which exist.
 template <class Config>
 PAGODA_DEVICE mask::TileWalk walk_of(const AttentionParams& params, const mask::RowTile& rows) {
-  const mask::TileShape shape =
-      mask::tile_shape(Config::tile.BN, params.sequences.keys.paged_size());
+  // What is gathered row by row may start anywhere in a page.
+  const int32_t page_size =
+      Config::tile.load == LoadKind::kGather ? 0 : params.sequences.keys.paged_size();
+  const mask::TileShape shape = mask::tile_shape(Config::tile.BN, page_size);
   if constexpr (Config::tile.scores == ScoreClass::kGeneral) return params.mask.walk(rows, shape);
   return params.mask.interval.walk(rows, shape);
 }
@@ -197,6 +199,10 @@ class ShareWork {
       if (make(work)) return true;
     }
     return false;
+  }
+  // What is left.
+  [[nodiscard]] PAGODA_DEVICE ShareStart rest() const {
+    return {position_, start_.end, start_.share_tiles, sequence_, sequence_begin_};
   }
 
  private:

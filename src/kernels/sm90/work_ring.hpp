@@ -28,6 +28,10 @@ class WorkWriter {
   PAGODA_DEVICE explicit WorkWriter(WorkRing& ring)
       : ring_(ring), pipeline_(WorkRing::Pipeline::producer(ring.mbar)) {}
 
+  // Whether write() would not wait.
+  [[nodiscard]] PAGODA_DEVICE bool has_room() const {
+    return pipeline_.empty(pipeline_.state.index, 0).test_wait(pipeline_.state.phase);
+  }
   PAGODA_DEVICE void write(const Work& work) {
     pipeline_.producer_acquire();  // every role has read what was there
     WorkRing::Word words[WorkRing::kWords] = {};
@@ -54,6 +58,11 @@ class WorkReader {
   PAGODA_DEVICE bool next() {
     pipeline_.consumer_wait();  // the scheduler has written it
     return work().num_tokens > 0;
+  }
+  // Whether next() would return at once; the warp agrees.
+  [[nodiscard]] PAGODA_DEVICE bool is_ready() const {
+    return arch::any(arch::elect_one() != 0 &&
+                     pipeline_.full(pipeline_.state.index, 0).test_wait(pipeline_.state.phase));
   }
   // Reads it anew: who needs it twice should not keep it in registers in between.
   [[nodiscard]] PAGODA_DEVICE Work work() const {
