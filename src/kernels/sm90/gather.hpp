@@ -22,15 +22,15 @@
 
 namespace pagoda::sm90 {
 
-// How two warps share a tile [BN, depth]. A lane looks up the page of one row, a warp brings 32
-// neighbouring rows. Eight lanes that shared memory serves at once write neighbouring rows of one panel, so that they meet no bank twice;
+// How two warps share a tile [BN, depth]. A lane looks up the page of one row, a warp brings
+// BN / 2 neighbouring rows. Eight lanes that shared memory serves at once write neighbouring rows of one panel, so that they meet no bank twice;
 // a warp writes one or two panels at once. Piece n of a lane is its piece 0 moved by a constant.
 template <class Config, int depth, int element_bytes>
 struct GatherShape {
   static constexpr arch::Swizzle swizzle = Config::tile.swizzle;
   static constexpr int BN = Config::tile.BN;
   static constexpr int chunk = Operands<Config>::chunk;  // columns of a panel
-  static constexpr int rows = 32;                        // of a warp
+  static constexpr int rows = BN / 2;                    // of a warp
   static constexpr int elements = 16 / element_bytes;    // of a piece
   static constexpr int across = chunk / elements;        // pieces of a row of a panel ..
   static constexpr int down = 8 / across;                // .. and rows, of eight lanes
@@ -39,8 +39,8 @@ struct GatherShape {
   static constexpr int step_rows = 4 / abreast * down;       // .. and rows
   static constexpr int steps = rows / step_rows;             // over all rows
   static constexpr int pieces = steps * (panels / abreast);  // of a thread
-  static_assert(BN == 2 * rows && across * down == 8 && rows % step_rows == 0,
-                "two warps bring the rows of a tile, in whole steps");
+  static_assert(rows <= 32 && rows % 8 == 0 && across * down == 8 && rows % step_rows == 0,
+                "a warp's rows are whole steps, and begin where the swizzle's pattern does");
 
   // Of piece 0.
   static PAGODA_DEVICE int row() {
@@ -210,7 +210,7 @@ class Gather {
     }
   }
   static PAGODA_DEVICE int thread() { return arch::thread_idx() % 64; }
-  static PAGODA_DEVICE int first_row() { return thread() / 32 * 32; }
+  static PAGODA_DEVICE int first_row() { return thread() / 32 * (tile.BN / 2); }
 
   // Of this lane's row of the next tile; where it does not exist, any. The page is not waited for before
   // the next step.

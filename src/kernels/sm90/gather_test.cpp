@@ -12,6 +12,7 @@
 
 #include "arch/emu/runtime/launch.hpp"
 #include "core/element.hpp"
+#include "kernels/sm90/instances.hpp"
 #include "kernels/sm90/kernel.hpp"
 
 namespace pagoda::sm90 {
@@ -21,31 +22,10 @@ using emulator::inout;
 using emulator::input;
 using emulator::output;
 
-constexpr TileConfig gather_tile(int depth_qk, int depth_vo, int stages, int raw_tiles,
-                                 ScoreClass scores = ScoreClass::kPlain) {
-  TileConfig tile;
-  tile.rows = RowKind::kPacked;
-  tile.load = LoadKind::kGather;
-  tile.scores = scores;
-  tile.depth_qk = depth_qk;
-  tile.depth_vo = depth_vo;
-  tile.BN = 64;
-  tile.num_consumers = 1;
-  tile.has_turns = false;
-  tile.k_stages = tile.v_stages = stages;
-  tile.raw_tiles = raw_tiles;
-  tile.producer_registers = 64;
-  tile.consumer_registers = 192;
-  tile.ctas_per_sm = 2;
-  if (depth_qk % 64 != 0) tile.swizzle = arch::Swizzle::k64B;
-  return tile;
-}
-
-template <class T_, int depth_qk, int depth_vo, int stages = 2, int raw_tiles = 4,
-          ScoreClass scores = ScoreClass::kPlain>
+template <class T_, int depth_qk, int depth_vo, ScoreClass scores = ScoreClass::kPlain>
 struct Config {
   using T = T_;
-  static constexpr TileConfig tile = gather_tile(depth_qk, depth_vo, stages, raw_tiles, scores);
+  static constexpr TileConfig tile = gather_tile(depth_qk, depth_vo, scores);
 };
 
 enum class Scales { kNone, kPerTensor, kPerHead };
@@ -338,7 +318,7 @@ TEST(Gather, scales_of_the_cache) {
       expect_right<BFloat16>({.keys = 100, .is_fp8 = true, .scales = scales, .k_scale = k_scale});
     }
   }
-  using General = Config<arch::BFloat16, 128, 128, 2, 4, ScoreClass::kGeneral>;
+  using General = Config<arch::BFloat16, 128, 128, ScoreClass::kGeneral>;
   expect_right<General>({.keys = 100, .is_fp8 = true, .scales = Scales::kPerHead, .softcap = 2});
 }
 
@@ -351,11 +331,11 @@ TEST(Gather, head_dims_below_the_tile_are_padded_with_zeros) {
   }
 }
 
-TEST(Gather, tiles_of_all_instances) {
+TEST(Gather, all_shapes) {
   for (const bool is_fp8 : {false, true}) {
     expect_right<Config<arch::BFloat16, 64, 64>>({.dim_qk = 64, .dim_vo = 64, .is_fp8 = is_fp8});
-    expect_right<Config<arch::BFloat16, 64, 64, 3, 8>>(
-        {.keys = 300, .dim_qk = 64, .dim_vo = 64, .is_fp8 = is_fp8});
+    expect_right<Config<arch::Half, 256, 256, ScoreClass::kGeneral>>(
+        {.keys = 70, .dim_qk = 256, .dim_vo = 256, .is_fp8 = is_fp8});
     expect_right<Config<arch::BFloat16, 96, 96>>({.dim_qk = 96, .dim_vo = 96, .is_fp8 = is_fp8});
     expect_right<Config<arch::Half, 192, 128>>({.dim_qk = 192, .is_fp8 = is_fp8});
     expect_right<Config<arch::Half, 256, 256>>({.dim_qk = 256, .dim_vo = 256, .is_fp8 = is_fp8});

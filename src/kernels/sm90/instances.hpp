@@ -58,6 +58,22 @@ PAGODA_HOST_DEVICE constexpr TileConfig packed_tile(int depth_qk, int depth_vo) 
   return tile;
 }
 
+// Packed rows whose K and V are gathered: beside the stages, 32 KB or more of fp8 on its way.
+PAGODA_HOST_DEVICE constexpr TileConfig gather_tile(int depth_qk, int depth_vo, ScoreClass scores) {
+  TileConfig tile = packed_tile(depth_qk, depth_vo);
+  tile.load = LoadKind::kGather;
+  tile.scores = scores;
+  tile.k_stages = tile.v_stages = depth_qk == 64 ? 4 : 2;
+  tile.raw_tiles = depth_qk == 64 ? 8 : 4;
+  if (depth_qk == 192 || depth_qk == 96) tile.k_stages = tile.v_stages = 3;
+  tile.producer_registers = 96;
+  tile.consumer_registers = 160;
+  if (scores == ScoreClass::kGeneral) tile.ctas_per_sm = 1;  // masks need registers
+  if (scores == ScoreClass::kGeneral && depth_vo == 256) tile.BN = 32;
+  if (depth_qk % 64 != 0) tile.swizzle = arch::Swizzle::k64B;
+  return tile;
+}
+
 PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int depth_qk, int depth_vo, RowKind rows,
                                                 ScoreClass scores) {
   TileConfig tile =
