@@ -5,6 +5,9 @@
 // stage; one of fp8 to a place of the thread's own (`raw`), whence the same thread converts it into
 // the stage: no barrier between. Rows past the sequence's end and columns past the head dim are zeros.
 // All these are ordinary writes; the consumers order them before wgmma's reads (attend.hpp).
+//
+// H200, decode of 64 x 4096 keys, 32/8 heads of 128: bf16 269 us by pages of 64, 273 by single rows (TMA:
+// 270); fp8 230 us. Of these the consumers take 128, copies without conversion 168.
 #pragma once
 
 #include <concepts>
