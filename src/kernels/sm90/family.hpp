@@ -11,10 +11,11 @@ template <class Machine>
 struct Family {
   using Function = void (*)(int32_t ctas, const LaunchArguments& arguments,
                             typename Machine::Context& context);
-  Function tokens[2], packed[2];  // by ScoreClass
+  Function tokens[2], packed[2], gathered[2];  // by ScoreClass
 
   [[nodiscard]] Function of(const Launch& launch) const {
     const auto scores = static_cast<size_t>(launch.scores);
+    if (launch.load == LoadKind::kGather) return gathered[scores];
     return launch.rows == RowKind::kTokens ? tokens[scores] : packed[scores];
   }
 };
@@ -26,7 +27,11 @@ Family<Machine> make_family() {
   return {{Machine::template launch<Kernel<Instance<T, depth_qk, depth_vo, kTokens, kPlain>>>,
            Machine::template launch<Kernel<Instance<T, depth_qk, depth_vo, kTokens, kGeneral>>>},
           {Machine::template launch<Kernel<Instance<T, depth_qk, depth_vo, kPacked, kPlain>>>,
-           Machine::template launch<Kernel<Instance<T, depth_qk, depth_vo, kPacked, kGeneral>>>}};
+           Machine::template launch<Kernel<Instance<T, depth_qk, depth_vo, kPacked, kGeneral>>>},
+          {Machine::template launch<
+               Kernel<Instance<T, depth_qk, depth_vo, kPacked, kPlain, LoadKind::kGather>>>,
+           Machine::template launch<
+               Kernel<Instance<T, depth_qk, depth_vo, kPacked, kGeneral, LoadKind::kGather>>>}};
 }
 
 }  // namespace pagoda::sm90

@@ -111,7 +111,7 @@ struct PageWalk {
   uint32_t page = 0, slot = 0;  // of that key
   uint32_t step_pages = 0, step_slots = 0;
 
-  PAGODA_DEVICE PageWalk() = default;
+  PageWalk() = default;
   PAGODA_DEVICE PageWalk(const SequenceRows& keys_, int32_t first_key, uint32_t step)
       : keys(keys_),
         key(first_key),

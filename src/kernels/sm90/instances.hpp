@@ -75,7 +75,8 @@ PAGODA_HOST_DEVICE constexpr TileConfig gather_tile(int depth_qk, int depth_vo, 
 }
 
 PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int depth_qk, int depth_vo, RowKind rows,
-                                                ScoreClass scores) {
+                                                ScoreClass scores, LoadKind load = LoadKind::kTma) {
+  if (load == LoadKind::kGather) return gather_tile(depth_qk, depth_vo, scores);
   TileConfig tile =
       rows == RowKind::kTokens ? tokens_tile(depth_qk, depth_vo) : packed_tile(depth_qk, depth_vo);
   tile.scores = scores;
@@ -86,10 +87,11 @@ PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int depth_qk, int depth_vo, RowK
   return tile;
 }
 
-template <class T_, int depth_qk, int depth_vo, RowKind rows, ScoreClass scores>
+template <class T_, int depth_qk, int depth_vo, RowKind rows, ScoreClass scores,
+          LoadKind load = LoadKind::kTma>
 struct Instance {
   using T = T_;
-  static constexpr TileConfig tile = tile_of(depth_qk, depth_vo, rows, scores);
+  static constexpr TileConfig tile = tile_of(depth_qk, depth_vo, rows, scores, load);
 };
 
 }  // namespace pagoda::sm90

@@ -169,7 +169,7 @@ Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, in
 Launch packed_launch(const Problem& p, const Shape& shape, ScoreClass scores, LoadKind load,
                      int32_t num_sms) {
   Launch launch{.rows = RowKind::kPacked, .scores = scores, .load = load};
-  const TileConfig tile = tile_of(shape.depth_qk, shape.depth_vo, launch.rows, scores);
+  const TileConfig tile = tile_of(shape.depth_qk, shape.depth_vo, launch.rows, scores, load);
   const PackedRows packed = PackedRows::of(p.group);
   const int64_t rows = p.is_ragged ? p.total_q : int64_t{p.batch} * p.max_seqlen_q;
   const int64_t token_tiles = std::min<int64_t>(rows, rows / packed.tokens + p.batch);
@@ -192,8 +192,8 @@ int64_t num_slots(const Problem& p, const TileConfig& tile, const Launch& launch
 void size_workspace(const Problem& p, LaunchPlan& plan) {
   for (int32_t i = 0; i < plan.num_launches; ++i) {
     const Launch& launch = plan.launches[i];
-    const TileConfig tile =
-        tile_of(plan.shape->depth_qk, plan.shape->depth_vo, launch.rows, launch.scores);
+    const TileConfig tile = tile_of(plan.shape->depth_qk, plan.shape->depth_vo, launch.rows,
+                                    launch.scores, launch.load);
     const int64_t blocks = num_slots(p, tile, launch, !plan.has_whole_units) * tile.num_consumers;
     const auto at_least = [](int64_t& size, int64_t bytes) {
       size = std::max(size, core::align_up(bytes, kAlignment));
@@ -319,7 +319,7 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int3
 LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch, const Problem& p,
                                std::span<std::byte> workspace) {
   const TileConfig tile =
-      tile_of(plan.shape->depth_qk, plan.shape->depth_vo, launch.rows, launch.scores);
+      tile_of(plan.shape->depth_qk, plan.shape->depth_vo, launch.rows, launch.scores, launch.load);
   LaunchArguments result;
   kernel::AttentionArguments& a = result.arguments;
   a.sequences = sequences_of(p);
@@ -335,6 +335,11 @@ LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch, con
   a.out_rows = rows_view(p.out);
   a.lse_rows = rows_view(p.lse);
   a.row_max_rows = rows_view(p.row_max);
+  a.k_data = p.k.data;
+  a.v_data = p.v.data;
+  a.k_rows = {p.k.outer_stride, p.k.row_stride, p.k.head_stride};
+  a.v_rows = {p.v.outer_stride, p.v.row_stride, p.v.head_stride};
+  a.kv_element_bytes = static_cast<int32_t>(size_bytes(p.k.dtype));
   a.mask = mask::make_expression_mask(p.mask);
   a.score_map = softmax::score_map(p.softmax_scale, p.score_mod.softcap);
   a.alibi_slopes = p.score_mod.alibi_slopes.empty() ? nullptr : p.score_mod.alibi_slopes.data();
