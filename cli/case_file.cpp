@@ -21,7 +21,7 @@ std::vector<BenchCase> read_case_file(const std::string& path) {
   for (const nlohmann::json& entry : file) {
     if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string() ||
         !entry.contains("problem")) {
-      fail(fmt::format("--cases: entry {} is no {{\"name\": ..., \"problem\": {{...}}}}",
+      fail(fmt::format(R"(--cases: entry {} is no {{"name": ..., "problem": {{...}}}})",
                        cases.size()));
     }
     const auto family = entry.find("family");

@@ -200,10 +200,10 @@ struct Findings {
 
 void print_heading(const std::vector<const Case*>& cases, const std::vector<Target>& targets,
                    int32_t jobs) {
-  std::vector<std::string> labels;
-  for (const Target& target : targets) labels.push_back(target.label);
-  fmt::print("{} cases on {} ({} runs{})\n", cases.size(), fmt::join(labels, ", "),
-             cases.size() * targets.size(), jobs > 1 ? fmt::format(", {} at a time", jobs) : "");
+  std::string labels;
+  for (const Target& target : targets) labels += (labels.empty() ? "" : ", ") + target.label;
+  fmt::print("{} cases on {} ({} runs{})\n", cases.size(), labels, cases.size() * targets.size(),
+             jobs > 1 ? fmt::format(", {} at a time", jobs) : "");
   const double limit = targets.front().effort.max_multiply_adds;
   if (limit > 0) {
     fmt::print("cases of more than {:.0f} million multiply-adds are left out\n", limit * 1e-6);

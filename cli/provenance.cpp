@@ -33,7 +33,7 @@ std::vector<std::string> split(const std::string& text) {
 }  // namespace
 
 std::string git_revision() {
-  const std::string revision = output_of("git rev-parse --short HEAD 2>/dev/null");
+  std::string revision = output_of("git rev-parse --short HEAD 2>/dev/null");
   if (revision.empty()) return revision;
   const bool is_clean = output_of("git status --porcelain -uno 2>/dev/null").empty();
   return revision + (is_clean ? "" : " (changed)");

@@ -73,8 +73,9 @@ void Mirror::place(const Surroundings& surroundings) {
     segment.block = Block(space_, segment.shift + segment.bytes + kAlignment);
     space_.fill(segment.block.data(), kNaN, segment.block.bytes());
     for (const Bytes sparse : surroundings.sparse) {
-      segment.is_sparse = segment.is_sparse || is_inside(sparse.data(), std::ssize(sparse),
-                                                         {segment.host, size_t(segment.bytes)});
+      segment.is_sparse =
+          segment.is_sparse || is_inside(sparse.data(), std::ssize(sparse),
+                                         {segment.host, static_cast<size_t>(segment.bytes)});
     }
     if (!segment.is_sparse) space_.copy_in(segment.there(), segment.host, segment.bytes);
   }

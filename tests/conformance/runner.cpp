@@ -74,8 +74,8 @@ double multiply_adds(const Case& c, const Effort& effort) {
   double sum = 0;
   for (const Sequence& s : c.lengths.sequences) {
     const int64_t rows = int64_t{s.q} * (c.q_heads / c.kv_heads);
-    const auto tiles = static_cast<double>((rows + kRows - 1) / kRows);
-    sum += tiles * kRows * c.kv_heads * s.kv * (c.dim_qk + c.dim_vo);
+    const int64_t padded = (rows + kRows - 1) / kRows * kRows;
+    sum += static_cast<double>(padded) * c.kv_heads * s.kv * (c.dim_qk + c.dim_vo);
   }
   if (c.demand == Demand::kRepeats) sum *= effort.repeats;
   if (c.demand == Demand::kBatchInvariant) {
