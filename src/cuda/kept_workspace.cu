@@ -29,6 +29,18 @@ AllKept& all_kept() {
   return *all;
 }
 
+// Handles are used again, ids are not. A captured stream does not tell its id in the relaxed sense of the
+// driver's other modes, so that the call is allowed while it is asked.
+unsigned long long stream_id(cudaStream_t stream) {
+  unsigned long long id = 0;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  arch::check(cudaThreadExchangeStreamCaptureMode(&mode), "changing the mode of capture");
+  const cudaError_t error = cudaStreamGetId(stream, &id);
+  arch::check(cudaThreadExchangeStreamCaptureMode(&mode), "changing the mode of capture");
+  arch::check(error, "asking for a stream's id");
+  return id;
+}
+
 void refuse_capture(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   arch::check(cudaStreamIsCapturing(stream, &status), "asking whether a stream is captured");
@@ -59,8 +71,7 @@ std::span<std::byte> keep_workspace(core::WorkspaceSize size, Device device, Str
   if (size.bytes == 0) return {};
   const arch::DeviceGuard guard(device.index);
   const auto handle = static_cast<cudaStream_t>(stream.handle);
-  unsigned long long id = 0;  // handles are used again, ids are not
-  arch::check(cudaStreamGetId(handle, &id), "asking for a stream's id");
+  const unsigned long long id = stream_id(handle);
   constexpr int64_t kStep = 256;  // what cudaMalloc aligns to
   const int64_t zeroed = core::align_up(size.zeroed, kStep);
   const int64_t scratch = size.bytes - size.zeroed;
