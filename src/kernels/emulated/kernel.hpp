@@ -1,6 +1,7 @@
 // A kernel that the emulator can run by itself: it makes its data, launches and checks the result.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <random>
@@ -25,6 +26,11 @@ struct Outcome {
     if (++mismatches > 1) return;
     first_mismatch = std::string(what) + "[" + std::to_string(index) +
                      "] = " + std::to_string(got) + ", not " + std::to_string(expected);
+  }
+  // The same, for results that are rounded. Infinities must agree.
+  void check_near(const char* what, size_t index, double got, double expected, double tolerance) {
+    const bool is_near = got == expected || std::abs(got - expected) <= tolerance;
+    check(what, index, got, is_near ? got : expected);
   }
   [[nodiscard]] bool is_right() const { return result.is_clean() && mismatches == 0; }
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/emulated/attention.hpp"
 #include "kernels/emulated/demo.hpp"
 #include "kernels/emulated/parts.hpp"
 #include "kernels/emulated/states.hpp"
@@ -24,6 +25,9 @@ constexpr EmulatedKernel kKernels[] = {
     {"operand/paged_tile", "sm_90", "PagedRowIndices: K and V of a tile of 16-key pages in every way", run_paged_tile},
     {"states/append_kv", "sm_80", "New rows of K and V to the slots of an fp8 cache", run_append_kv},
     {"states/merge_states", "sm_80", "35 partial results a row become one, a warp a row", run_merge_states},
+    {"sm90/prefill", "sm_90a", "Attention, tiles of tokens: two consumers in turns, a queue of tiles", run_prefill},
+    {"sm90/prefill_split", "sm_90a", "Attention, tiles of tokens: keys in three parts, merged by the last", run_prefill_split},
+    {"sm90/decode", "sm_90a", "Attention, packed rows: equal shares of all keys, merged by the last", run_decode},
     {"planted/race", "sm_90", "No proxy fence before the copy engine reads", run_planted_race, ReportKind::kRace},
     {"planted/deadlock", "sm_90", "One lane releases what counts 32 arrivals", run_planted_deadlock, ReportKind::kDeadlock},
     {"planted/uninitialised", "sm_90", "A lane skips its store", run_planted_uninitialised, ReportKind::kUninitialised},
