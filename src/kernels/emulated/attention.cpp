@@ -245,7 +245,7 @@ class Case {
 // rows without keys, and four tiles a CTA.
 Outcome run_prefill(const Options& options) {
   const Shape shape{.kernel = "sm90/prefill",
-                    .sequences = {{70, 75}, {33, 33}, {5, 0}, {66, 104}},
+                    .sequences = {{70, 75}, {70, 0}, {33, 33}, {66, 200}},
                     .num_kv_heads = 1,
                     .group = 2,
                     .ctas = 2};
@@ -255,7 +255,7 @@ Outcome run_prefill(const Options& options) {
 // Seven tiles of keys in three parts, which whoever ends last merges.
 Outcome run_prefill_split(const Options& options) {
   const Shape shape{.kernel = "sm90/prefill_split",
-                    .sequences = {{70, 215}},
+                    .sequences = {{70, 470}, {5, 0}},
                     .num_kv_heads = 1,
                     .group = 2,
                     .ctas = 3,

@@ -87,7 +87,9 @@ class Store {
       }
     }
     if constexpr (tile.rows == RowKind::kTokens) {
-      if (params_.is_out_by_tma && work.num_tokens >= (warpgroup_ + 1) * kRows) {
+      // Rows that see nothing took no Q: its place may be the next work's already.
+      if (params_.is_out_by_tma && work.num_tokens >= (warpgroup_ + 1) * kRows &&
+          work.walk.num_tiles > 0) {
         by_tma(work, factors, o);
         return;
       }
