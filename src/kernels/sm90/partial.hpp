@@ -37,7 +37,6 @@ class Partial {
                          const float (&o)[tile.depth_vo / 2]) {
     leave(work, rows, o);
     if (!arrives_last(work)) return;
-    arch::thread_fence();  // the pieces of the earlier arrivals are seen
     for (int r = arch::warp_idx() % 4; r < kRows; r += 4) merge_row(work, r);
   }
 
@@ -78,8 +77,10 @@ class Partial {
     arch::store(reinterpret_cast<FloatPair*>(to), FloatPair{a, b});
   }
 
+  // One thread's atomic releases what its warpgroup has left, and acquires for it what the earlier
+  // arrivals left: the barriers before and after it order memory, and causality order is transitive
+  // (PTX memory model). No thread needs a fence of its own.
   PAGODA_DEVICE bool arrives_last(const Work& work) {
-    arch::thread_fence();  // this thread's part of the piece, before the arrival
     sync_warpgroup(warpgroup_);
     if (arch::thread_idx() % kWarpgroup == 0) {
       uint32_t* const counter = params_.counters + block(work.first_slot);
