@@ -97,11 +97,9 @@ class Attend {
     release(v_);
   }
 
-  // By every warp: it reads Q, or the O that took its place, no longer.
-  PAGODA_DEVICE void free_q() {
-    arch::syncwarp();
-    storage_.q_ring[warpgroup_][1].arrive_if(arch::elect_one());
-  }
+  // By every warp: it reads Q, or the O that took its place, no longer. Its elected lane has waited
+  // for the product or the store itself.
+  PAGODA_DEVICE void free_q() { storage_.q_ring[warpgroup_][1].arrive_if(arch::elect_one()); }
 
  private:
   static PAGODA_DEVICE arch::SmemDescriptor describe_at(arch::OperandTile operand,

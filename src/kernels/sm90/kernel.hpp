@@ -28,7 +28,11 @@ struct Kernel {
     auto& storage = arch::shared_storage<Storage>();
     prefetch(params);
     init_barriers(storage);
-    if constexpr (tile.rows == RowKind::kPacked) find_share<Config>(params, storage.share);
+    if constexpr (tile.rows == RowKind::kPacked) {
+      find_share<Config>(params, storage.share);  // ends with a barrier
+    } else {
+      arch::syncthreads();
+    }
     if (arch::warpgroup_idx() == 0) {
       if constexpr (tile.has_budgets()) {
         arch::register_budget_decrease<tile.producer_registers>();
@@ -58,6 +62,7 @@ struct Kernel {
     if constexpr (tile.rows == RowKind::kTokens) arch::tma_prefetch_descriptor(params.q);
   }
 
+  // By one thread. The others must not touch them before the next syncthreads.
   static PAGODA_DEVICE void init_barriers(Storage& storage) {
     if (arch::thread_idx() == 0) {
       const auto where = arch::Where::current();
@@ -74,7 +79,6 @@ struct Kernel {
       arch::name_barrier(storage.v_tail, "v tail");
       arch::fence_mbarrier_init();
     }
-    arch::syncthreads();
   }
 
   // A role a warp.

@@ -19,6 +19,7 @@ PAGODA_DEVICE void load_tokens(const AttentionParams& params, Storage<Config>& s
                                const Work& work, int warpgroup, int32_t elect) {
   using Ops = Operands<Config>;
   arch::MBarrier& full = storage.q_ring[warpgroup][0];
+  arch::syncwarp();  // every lane has seen that the place is free
   full.arrive_expect_tx_if(elect, Ops::q_elements * sizeof(typename Config::T));
   const bool is_ragged = params.sequences.cu_rows != nullptr;
   const int32_t row = work.first_token + warpgroup * kRows + (is_ragged ? work.memory_row : 0);
@@ -86,7 +87,6 @@ PAGODA_DEVICE void load_q(const AttentionParams& params, Storage<Config>& storag
     if (work.walk.num_tiles == 0) continue;
     for (int w = 0; w < Config::tile.num_consumers; ++w) {
       storage.q_ring[w][1].wait(phase);  // the consumer needs its place no longer
-      arch::syncwarp();
       if constexpr (Config::tile.rows == RowKind::kTokens) {
         load_tokens<Config>(params, storage, work, w, elect);
       } else {

@@ -152,7 +152,8 @@ class Store {
     sync_warpgroup(warpgroup_);
     const bool is_ragged = params_.sequences.cu_rows != nullptr;
     const int32_t first = work.first_token + warpgroup_ * kRows + (is_ragged ? work.memory_row : 0);
-    const int32_t issues = arch::thread_idx() % kWarpgroup == 0 ? 1 : 0;
+    // The lane that frees the place, too (Attend::free_q): its own wait comes before its arrival.
+    const int32_t issues = warp == 0 ? arch::elect_one() : 0;
     PAGODA_UNROLL
     for (int column = 0; column < tile.depth_vo; column += Ops::chunk) {
       arch::tma_store<4>(issues, params_.out,
