@@ -206,11 +206,12 @@ void Machine::end_cta(Cta& cta) {
 // --- the loop ----------------------------------------------------------------------------------
 
 // With odd seeds one lane of one warp runs only when nothing else can: the lanes of a warp need not
-// keep together.
+// keep together. Neighbouring CTAs have it in different warps, so that few seeds reach all.
 bool Machine::starves(const Thread& thread) const {
   if (options_.seed % 2 == 0) return false;
-  const uint64_t turn = options_.seed / 2;
-  return static_cast<uint64_t>(thread.warp()) == turn % thread.cta->warps.size() &&
+  const size_t warps = thread.cta->warps.size();
+  const uint64_t turn = options_.seed / 2 + thread.cta->index * (warps / 2);
+  return static_cast<uint64_t>(thread.warp()) == turn % warps &&
          static_cast<uint64_t>(thread.lane()) == (turn * 2654435761U >> 13) % 32;
 }
 
