@@ -470,10 +470,11 @@ TEST(Atomics, a_relaxed_flag_or_one_fence_alone_is_a_race) {
 
 TEST(Atomics, acquiring_add_after_releasing_add_orders_a_chain_of_threads) {
   expect_silent({}, [](Storage&, Data& data) {
+    const int warp = warp_idx();  // by all lanes
     if (lane_idx() != 0) return;
     // Whoever draws the second ticket sees the word of the first.
-    store(data.out + warp_idx(), 5U);
-    if (atomic_add<Order::kAcqRel>(data.flag, 1U) == 1) load(data.out + 1 - warp_idx());
+    store(data.out + warp, 5U);
+    if (atomic_add<Order::kAcqRel>(data.flag, 1U) == 1) load(data.out + 1 - warp);
   });
 }
 
