@@ -241,8 +241,8 @@ class Case {
 
 }  // namespace
 
-// Tiles of 128 rows: whole halves leave by TMA, parts from registers. Ends inside of tiles and pages,
-// rows without keys, and four tiles a CTA.
+// Tiles of 128 rows: whole halves leave by TMA, parts from registers. Sequences that end inside of tiles
+// and pages, one without keys between others, four tiles a CTA, seven tiles of keys: the rings wrap.
 Outcome run_prefill(const Options& options) {
   const Shape shape{.kernel = "sm90/prefill",
                     .sequences = {{70, 75}, {70, 0}, {33, 33}, {66, 200}},
@@ -252,13 +252,14 @@ Outcome run_prefill(const Options& options) {
   return Case(shape, options.seed).run<PrefillConfig>(options);
 }
 
-// Seven tiles of keys in three parts, which whoever ends last merges.
+// Fifteen tiles of keys in three parts, which whoever ends last merges; each part goes around the rings
+// twice. Rows without keys have no parts.
 Outcome run_prefill_split(const Options& options) {
   const Shape shape{.kernel = "sm90/prefill_split",
                     .sequences = {{70, 470}, {5, 0}},
                     .num_kv_heads = 1,
                     .group = 2,
-                    .ctas = 3,
+                    .ctas = 2,
                     .num_splits = 3};
   return Case(shape, options.seed).run<PrefillConfig>(options);
 }
