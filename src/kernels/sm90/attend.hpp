@@ -72,19 +72,20 @@ class Attend {
     arch::wgmma_pin(s);
     pass_turn();
     release(k_);
+    const int32_t start = walk.start_column;
     int32_t i = walk.num_tiles - 1;
-    make_probabilities<true>(reader, walk.column(i), s, rows, factors);
+    make_probabilities<true>(reader, start + i * BN, s, rows, factors);
     pack<T, BN>(s, p);
 
     bool has_output = false;
     for (; i > walk.unmasked_end; --i) {
-      step<true>(reader, walk.column(i - 1), s, p, rows, factors, o, has_output);
+      step<true>(reader, start + (i - 1) * BN, s, p, rows, factors, o, has_output);
     }
     for (; i > walk.unmasked_begin; --i) {
-      step<false>(reader, walk.column(i - 1), s, p, rows, factors, o, has_output);
+      step<false>(reader, start + (i - 1) * BN, s, p, rows, factors, o, has_output);
     }
     for (; i > 0; --i) {
-      step<true>(reader, walk.column(i - 1), s, p, rows, factors, o, has_output);
+      step<true>(reader, start + (i - 1) * BN, s, p, rows, factors, o, has_output);
     }
 
     // Packed rows: the next Q may come. Tiles of tokens need its place for O.
