@@ -82,7 +82,7 @@ PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int depth_qk, int depth_vo, RowK
   tile.scores = scores;
   // Masks and biases need registers: where O is wide, or consumers are many.
   if (scores == ScoreClass::kGeneral && depth_vo == 256) tile.BN = 32;
-  if (scores == ScoreClass::kGeneral && depth_qk == 64) tile.BN = 64;
+  if (scores == ScoreClass::kGeneral && (depth_qk == 64 || depth_qk == 192)) tile.BN = 64;
   if (depth_qk % 64 != 0) tile.swizzle = arch::Swizzle::k64B;
   return tile;
 }
