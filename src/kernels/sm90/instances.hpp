@@ -80,9 +80,8 @@ PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int depth_qk, int depth_vo, RowK
   TileConfig tile =
       rows == RowKind::kTokens ? tokens_tile(depth_qk, depth_vo) : packed_tile(depth_qk, depth_vo);
   tile.scores = scores;
-  // Masks and biases need registers: where O is wide, or consumers are many.
-  if (scores == ScoreClass::kGeneral && depth_vo == 256) tile.BN = 32;
-  if (scores == ScoreClass::kGeneral && (depth_qk == 64 || depth_qk == 192)) tile.BN = 64;
+  // Masks and biases need registers.
+  if (scores == ScoreClass::kGeneral) tile.BN = depth_vo == 256 ? 32 : 64;
   if (depth_qk % 64 != 0) tile.swizzle = arch::Swizzle::k64B;
   return tile;
 }
