@@ -22,6 +22,7 @@ struct Kept {
 struct AllKept {
   std::mutex mutex;
   std::map<std::pair<int32_t, unsigned long long>, Kept> of_stream;  // by device and stream id
+  std::map<std::pair<int32_t, cudaStream_t>, unsigned long long> last_id;  // of a handle
 };
 
 AllKept& all_kept() {
@@ -29,25 +30,30 @@ AllKept& all_kept() {
   return *all;
 }
 
-// Handles are used again, ids are not. A captured stream does not tell its id in the relaxed sense of the
-// driver's other modes, so that the call is allowed while it is asked.
-unsigned long long stream_id(cudaStream_t stream) {
-  unsigned long long id = 0;
-  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-  arch::check(cudaThreadExchangeStreamCaptureMode(&mode), "changing the mode of capture");
-  const cudaError_t error = cudaStreamGetId(stream, &id);
-  arch::check(cudaThreadExchangeStreamCaptureMode(&mode), "changing the mode of capture");
-  arch::check(error, "asking for a stream's id");
-  return id;
+bool is_captured(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  arch::check(cudaStreamIsCapturing(stream, &status), "asking whether a stream is captured");
+  return status != cudaStreamCaptureStatusNone;
 }
 
 void refuse_capture(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  arch::check(cudaStreamIsCapturing(stream, &status), "asking whether a stream is captured");
-  if (status == cudaStreamCaptureStatusNone) return;
+  if (!is_captured(stream)) return;
   throw std::runtime_error(
       "a captured call would have to allocate its workspace: run it once on the stream before, or "
       "give one to run(plan, attention, workspace, stream)");
+}
+
+// Handles are used again, ids are not. A captured stream can't be asked: it has the id of its call before.
+unsigned long long stream_id(AllKept& all, int32_t device, cudaStream_t stream) {
+  if (is_captured(stream)) {
+    const auto known = all.last_id.find({device, stream});
+    if (known == all.last_id.end()) refuse_capture(stream);
+    return known->second;
+  }
+  unsigned long long id = 0;
+  arch::check(cudaStreamGetId(stream, &id), "asking for a stream's id");
+  all.last_id[{device, stream}] = id;
+  return id;
 }
 
 void grow(Kept& kept, int64_t zeroed, int64_t scratch, cudaStream_t stream) {
@@ -71,12 +77,12 @@ std::span<std::byte> keep_workspace(core::WorkspaceSize size, Device device, Str
   if (size.bytes == 0) return {};
   const arch::DeviceGuard guard(device.index);
   const auto handle = static_cast<cudaStream_t>(stream.handle);
-  const unsigned long long id = stream_id(handle);
   constexpr int64_t kStep = 256;  // what cudaMalloc aligns to
   const int64_t zeroed = core::align_up(size.zeroed, kStep);
   const int64_t scratch = size.bytes - size.zeroed;
   AllKept& all = all_kept();
   const std::lock_guard lock(all.mutex);
+  const unsigned long long id = stream_id(all, device.index, handle);
   Kept& kept = all.of_stream[{device.index, id}];
   if (zeroed > kept.zeroed || scratch > kept.scratch) grow(kept, zeroed, scratch, handle);
   return {kept.memory + kept.zeroed - size.zeroed, static_cast<size_t>(size.bytes)};
