@@ -55,8 +55,12 @@ TEST(PagedRowIndices, page_sizes_map_to_instances) {
   EXPECT_EQ(instance(128), 0);
   EXPECT_EQ(instance(512), 0);
   for (const int size : {8, 16, 32, 64}) EXPECT_EQ(instance(size), size);
-  for (const int size : {1, 2, 4, 12, 17, 24, 48, 96, 192, 300})
-    EXPECT_EQ(instance(size), -1) << size;
+  // Pieces of a page that fill tiles, too.
+  EXPECT_EQ(instance(24), 8);
+  EXPECT_EQ(instance(48), 16);
+  EXPECT_EQ(instance(96), 32);
+  EXPECT_EQ(instance(192), 64);
+  for (const int size : {1, 2, 4, 12, 17, 300}) EXPECT_EQ(instance(size), -1) << size;
 }
 
 // Reads the operands on the "device".
@@ -81,6 +85,8 @@ struct Lookup {
       put(rows->num_keys(1));
       const auto indices = rows->populate<PagedRowIndices<64, 16>>(1, 64);
       for (const uint32_t row : indices.rows) put(row);
+      const auto pieces = rows->populate<PagedRowIndices<64, 8>>(1, 64);  // half a page each
+      for (const uint32_t row : pieces.rows) put(row);
       put(rows->row_of(1, 70));
     }
   }
@@ -91,7 +97,7 @@ TEST(KVOperand, every_layout_finds_its_rows) {
   const std::vector<int32_t> table{9, 9, 9, 9, 9, 9, 9, 9, 5, 2, 8, 1, 30, 31, 32, -1};  // [2, 8]
   const std::vector<int32_t> pages{4, 5, 2, 8, 1, 30, 31, 32}, first_page{0, 1, 8};
   const std::vector<int32_t> last_page_lengths{3, 4};
-  std::vector<uint32_t> out(16, 0xdead);
+  std::vector<uint32_t> out(32, 0xdead);
   const auto bytes = [](const std::vector<int32_t>& v, const char* name) {
     return emulator::input(name, v.data(), v.size());
   };
@@ -116,12 +122,13 @@ TEST(KVOperand, every_layout_finds_its_rows) {
        emulator::output("out", out.data(), out.size())});
   ASSERT_TRUE(result.is_clean()) << to_string(result.reports[0]);
   // Keys 64..127 of 100: pages 4, 5, 6 of the sequence exist, the fourth does not and is not read.
-  const std::vector<uint32_t> expected{100,         264,     100,
-                                       71,          100,     30 * 32,
-                                       31 * 32,     32 * 32, kOutOfBoundsRow,
-                                       30 * 32 + 6, 100,     30 * 32,
-                                       31 * 32,     32 * 32, kOutOfBoundsRow,
-                                       30 * 32 + 6};
+  constexpr uint32_t p4 = 30 * 32, p5 = 31 * 32, p6 = 32 * 32, none = kOutOfBoundsRow;
+  std::vector<uint32_t> expected{100, 264, 100, 71};
+  for (int layout = 0; layout < 2; ++layout) {
+    expected.insert(expected.end(), {100, p4, p5, p6, none});
+    expected.insert(expected.end(), {p4, p4 + 8, p5, p5 + 8, p6, none, none, none});
+    expected.push_back(p4 + 6);
+  }
   EXPECT_EQ(out, expected);
 }
 
