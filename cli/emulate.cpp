@@ -436,7 +436,7 @@ void add_emulate_command(CLI::App& app) {
   auto options = std::make_shared<EmulateOptions>();
   CLI::App* command = app.add_subcommand(
       "emulate", "Run GPU kernels on the emulator, which reports races, deadlocks and misuse");
-  command->add_option("KERNEL", options->names,
+  command->add_option("KERNEL,--kernel", options->names,
                       "Kernels to run: names, 'family/', or 'all' (without the planted bugs); "
                       "without any, the list");
   command->add_option("--mode", options->mode,
