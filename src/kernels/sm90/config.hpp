@@ -17,7 +17,7 @@ enum class RowKind : uint8_t {
   // Prefill: a tile is num_consumers * 64 tokens of one query head; Q by TMA; tiles by TileGrid.
   kTokens,
   // Decode: a row is a (token, query head of the KV head's group) pair; Q by the consumer; every CTA
-  // takes an equal share of all key tiles (schedule/key_shares.hpp).
+  // takes an equal share of all key tiles (key_shares.hpp).
   kPacked,
 };
 

@@ -51,12 +51,23 @@ arch::TensorMapType map_type(DType dtype) {
   return dtype == DType::kF16 ? arch::TensorMapType::kF16 : arch::TensorMapType::kBF16;
 }
 
-arch::TensorMapSpec kv_map(const Problem& p, const core::KVView& view, int32_t dim,
+// What the maps of all operands share: boxes of `box_rows` rows and one panel's columns of one head.
+arch::TensorMapSpec map_of(DType dtype, const void* data, int32_t rank, int32_t box_rows,
                            const TileConfig& tile) {
   arch::TensorMapSpec spec;
-  spec.type = map_type(view.dtype);
-  spec.rank = 3;
-  spec.address = reinterpret_cast<uint64_t>(view.data);
+  spec.type = map_type(dtype);
+  spec.rank = rank;
+  spec.address = reinterpret_cast<uint64_t>(data);
+  spec.box[0] = swizzle_width_bytes(tile.swizzle) / 2;
+  spec.box[2] = static_cast<uint32_t>(box_rows);
+  spec.swizzle = tile.swizzle;
+  spec.l2_promotion = arch::L2Promotion::k128B;
+  return spec;
+}
+
+arch::TensorMapSpec kv_map(const Problem& p, const core::KVView& view, int32_t dim,
+                           const TileConfig& tile) {
+  arch::TensorMapSpec spec = map_of(view.dtype, view.data, 3, box_rows(p, tile.BN), tile);
   spec.dims[0] = static_cast<uint64_t>(dim);
   spec.dims[1] = static_cast<uint64_t>(p.num_kv_heads);
   spec.dims[2] = static_cast<uint64_t>(num_rows(p, view));
@@ -64,20 +75,13 @@ arch::TensorMapSpec kv_map(const Problem& p, const core::KVView& view, int32_t d
   const int64_t head = p.num_kv_heads > 1 ? view.head_stride : view.row_stride;
   spec.strides_bytes[0] = static_cast<uint64_t>(stride_bytes(head));
   spec.strides_bytes[1] = static_cast<uint64_t>(stride_bytes(view.row_stride));
-  spec.box[0] = swizzle_width_bytes(tile.swizzle) / 2;
-  spec.box[2] = static_cast<uint32_t>(box_rows(p, tile.BN));
-  spec.swizzle = tile.swizzle;
-  spec.l2_promotion = arch::L2Promotion::k128B;
   return spec;
 }
 
 // Boxes of 64 rows of one head.
 arch::TensorMapSpec rows_map(const Problem& p, const core::RowView& view, int32_t dim,
                              const TileConfig& tile) {
-  arch::TensorMapSpec spec;
-  spec.type = map_type(view.dtype);
-  spec.rank = 4;
-  spec.address = reinterpret_cast<uint64_t>(view.data);
+  arch::TensorMapSpec spec = map_of(view.dtype, view.data, 4, kRows, tile);
   spec.dims[0] = static_cast<uint64_t>(dim);
   spec.dims[1] = static_cast<uint64_t>(p.num_q_heads);
   spec.dims[2] = static_cast<uint64_t>(p.is_ragged ? p.total_q : p.max_seqlen_q);
@@ -87,10 +91,6 @@ arch::TensorMapSpec rows_map(const Problem& p, const core::RowView& view, int32_
   spec.strides_bytes[0] = static_cast<uint64_t>(stride_bytes(head));
   spec.strides_bytes[1] = static_cast<uint64_t>(stride_bytes(view.row_stride));
   spec.strides_bytes[2] = static_cast<uint64_t>(stride_bytes(sequence));
-  spec.box[0] = swizzle_width_bytes(tile.swizzle) / 2;
-  spec.box[2] = kRows;
-  spec.swizzle = tile.swizzle;
-  spec.l2_promotion = arch::L2Promotion::k128B;
   return spec;
 }
 
