@@ -7,6 +7,8 @@
 //   uint16_t pack_e4m3(float low, float high)                                      saturating
 //   void widen_e4m3_f16(Words<4> from, Words<4> (&to)[2]), widen_e4m3_bf16         16 elements; exact
 //                                 a NaN becomes a NaN; which one differs between the targets
+//   uint32_t byte_permute(uint32_t a, uint32_t b, uint32_t selector)     byte i is the one that hex digit i
+//                                 of the selector names: 0 .. 3 of a, 4 .. 7 of b
 #pragma once
 
 #include "core/target.hpp"

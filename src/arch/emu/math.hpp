@@ -29,6 +29,16 @@ inline uint16_t pack_e4m3(float low, float high) {
   return static_cast<uint16_t>(core::float_to_f8e4m3(low) | core::float_to_f8e4m3(high) << 8);
 }
 
+inline uint32_t byte_permute(uint32_t a, uint32_t b, uint32_t selector) {
+  const uint64_t bytes = static_cast<uint64_t>(b) << 32U | a;
+  uint32_t result = 0;
+  for (uint32_t i = 0; i < 4; ++i) {
+    const uint32_t from = selector >> 4 * i & 7U;
+    result |= static_cast<uint32_t>(bytes >> 8 * from & 0xffU) << 8 * i;
+  }
+  return result;
+}
+
 template <class Convert>
 void widen_e4m3(Words<4> from, Words<4> (&to)[2], Convert convert) {
   for (uint32_t i = 0; i < 16; i += 2) {

@@ -63,24 +63,32 @@ PAGODA_DEVICE uint16_t pack_e4m3(float low, float high, Where = Where::current()
 #endif
 }
 
-// e4m3 to f16 has an instruction (sm_89) ..
-PAGODA_DEVICE uint32_t widen_e4m3_pair(uint16_t pair) {
-  uint32_t wide;
-#if __CUDA_ARCH__ >= 890
-  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(wide) : "h"(pair));
-#else
-  wide = core::float_to_f16(core::f8e4m3_to_float(static_cast<uint8_t>(pair))) |
-         static_cast<uint32_t>(
-             core::float_to_f16(core::f8e4m3_to_float(static_cast<uint8_t>(pair >> 8))))
-             << 16U;
-#endif
-  return wide;
+PAGODA_DEVICE uint32_t byte_permute(uint32_t a, uint32_t b, uint32_t selector,
+                                    Where = Where::current()) {
+  uint32_t result;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(selector));
+  return result;
 }
+
+// e4m3 to f16 has an instruction (sm_89) ..
 PAGODA_DEVICE void widen_e4m3_f16(Words<4> from, Words<4> (&to)[2], Where = Where::current()) {
   PAGODA_UNROLL
-  for (int i = 0; i < 8; ++i) {
-    to[i / 4].word[i % 4] =
-        widen_e4m3_pair(static_cast<uint16_t>(from.word[i / 2] >> 16U * (i % 2)));
+  for (int i = 0; i < 4; ++i) {
+    uint32_t& low = to[i / 2].word[2 * i % 4];
+    uint32_t& high = to[i / 2].word[2 * i % 4 + 1];
+#if __CUDA_ARCH__ >= 890
+    asm("{ .reg .b16 l, h; mov.b32 {l, h}, %2; cvt.rn.f16x2.e4m3x2 %0, l; cvt.rn.f16x2.e4m3x2 %1, "
+        "h; }"
+        : "=r"(low), "=r"(high)
+        : "r"(from.word[i]));
+#else
+    const auto wide = [&](uint32_t byte) {
+      const auto bits = static_cast<uint8_t>(from.word[i] >> 8 * byte);
+      return static_cast<uint32_t>(core::float_to_f16(core::f8e4m3_to_float(bits)));
+    };
+    low = wide(0) | wide(1) << 16U;
+    high = wide(2) | wide(3) << 16U;
+#endif
   }
 }
 // .. and on to bf16 through float. (By moving bits and a product with 2^120 it took longer, most of it to

@@ -9,23 +9,14 @@
 
 #include <cstdint>
 
-#include "arch/named_barrier.hpp"
 #include "arch/warp.hpp"
 #include "arch/wgmma.hpp"
 #include "kernels/sm90/load_q.hpp"
+#include "kernels/sm90/named_barriers.hpp"
 #include "kernels/sm90/softmax.hpp"
 #include "kernels/sm90/storage.hpp"
 
 namespace pagoda::sm90 {
-
-// Named barriers; 0 is syncthreads. Each pair of consumers has its turns (README.md).
-inline constexpr int kTurnBarrier = 1;       // + warpgroup: its turn to issue products
-inline constexpr int kWarpgroupBarrier = 4;  // + warpgroup: its own threads
-
-// All threads of one consumer.
-PAGODA_DEVICE void sync_warpgroup(int warpgroup, arch::Where where = arch::Where::current()) {
-  arch::named_barrier_sync(kWarpgroupBarrier + warpgroup, kWarpgroup, where);
-}
 
 template <class Config>
 class Attend {

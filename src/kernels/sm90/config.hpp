@@ -11,6 +11,7 @@ namespace pagoda::sm90 {
 
 inline constexpr int kWarpgroup = 128;  // threads
 inline constexpr int kRows = 64;        // query rows of a consumer warpgroup: M of wgmma
+inline constexpr int kWarpRows = 16;    // .. of a warp that multiplies alone: M of mma.sync
 
 // How tiles of query rows are made and handed out.
 enum class RowKind : uint8_t {
@@ -25,6 +26,9 @@ enum class RowKind : uint8_t {
 enum class LoadKind : uint8_t {
   kTma,     // load.hpp: one thread a copy; pages and strides that TMA knows, elements of T
   kGather,  // gather.hpp: 128 threads, row by row; everything else. Packed rows only
+  // load.hpp, elements of e4m3 as they are: the consumers convert them in registers, where a warp has all
+  // rows and some of the keys (attend_warp.hpp). Packed rows, up to 16.
+  kTmaFp8,
 };
 
 enum class ScoreClass : uint8_t {
@@ -58,6 +62,16 @@ struct TileConfig {
     return threads() * ctas_per_sm > 256;
   }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int tile_rows() const { return num_consumers * kRows; }
+  // Whether consumers multiply warp by warp (mma.sync), each its own keys of the tile.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool has_warp_products() const {
+    return load == LoadKind::kTmaFp8;
+  }
+  // .. and keep Q in registers; wide heads need them for O.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool keeps_q() const { return depth_qk <= 128; }
+  // Packed: the rows of a unit of work.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int packed_rows() const {
+    return has_warp_products() ? kWarpRows : kRows;
+  }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr KVTiling k_tiling() const {
     return {.BN = BN,
             .BK0 = depth_qk,

@@ -11,11 +11,12 @@ template <class Machine>
 struct Family {
   using Function = void (*)(int32_t ctas, const LaunchArguments& arguments,
                             typename Machine::Context& context);
-  Function tokens[2], packed[2], gathered[2];  // by ScoreClass
+  Function tokens[2], packed[2], gathered[2], fp8[2];  // by ScoreClass
 
   [[nodiscard]] Function of(const Launch& launch) const {
     const auto scores = static_cast<size_t>(launch.scores);
     if (launch.load == LoadKind::kGather) return gathered[scores];
+    if (launch.load == LoadKind::kTmaFp8) return fp8[scores];
     return launch.rows == RowKind::kTokens ? tokens[scores] : packed[scores];
   }
 };
@@ -31,7 +32,11 @@ Family<Machine> make_family() {
           {Machine::template launch<
                Kernel<Instance<T, depth_qk, depth_vo, kPacked, kPlain, LoadKind::kGather>>>,
            Machine::template launch<
-               Kernel<Instance<T, depth_qk, depth_vo, kPacked, kGeneral, LoadKind::kGather>>>}};
+               Kernel<Instance<T, depth_qk, depth_vo, kPacked, kGeneral, LoadKind::kGather>>>},
+          {Machine::template launch<
+               Kernel<Instance<T, depth_qk, depth_vo, kPacked, kPlain, LoadKind::kTmaFp8>>>,
+           Machine::template launch<
+               Kernel<Instance<T, depth_qk, depth_vo, kPacked, kGeneral, LoadKind::kTmaFp8>>>}};
 }
 
 }  // namespace pagoda::sm90

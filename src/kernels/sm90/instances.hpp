@@ -74,9 +74,24 @@ PAGODA_HOST_DEVICE constexpr TileConfig gather_tile(int depth_qk, int depth_vo, 
   return tile;
 }
 
+// Packed rows over an fp8 cache, products by warps. Columns past the head dim, up to whole panels, are
+// TMA's zeros: they cost shared memory and a little arithmetic, no traffic.
+PAGODA_HOST_DEVICE constexpr TileConfig fp8_tile(int depth_qk, int depth_vo, ScoreClass scores) {
+  TileConfig tile = packed_tile(depth_qk, depth_vo);
+  tile.load = LoadKind::kTmaFp8;
+  tile.scores = scores;
+  tile.depth_qk = depth_qk == 64 ? 64 : (depth_qk + 127) / 128 * 128;
+  tile.depth_vo = depth_qk == 64 ? 64 : (depth_vo + 127) / 128 * 128;
+  tile.swizzle = depth_qk == 64 ? arch::Swizzle::k64B : arch::Swizzle::k128B;
+  tile.BN = 128;
+  tile.k_stages = tile.v_stages = depth_qk == 64 ? 5 : 3;
+  return tile;
+}
+
 PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int depth_qk, int depth_vo, RowKind rows,
                                                 ScoreClass scores, LoadKind load = LoadKind::kTma) {
   if (load == LoadKind::kGather) return gather_tile(depth_qk, depth_vo, scores);
+  if (load == LoadKind::kTmaFp8) return fp8_tile(depth_qk, depth_vo, scores);
   TileConfig tile =
       rows == RowKind::kTokens ? tokens_tile(depth_qk, depth_vo) : packed_tile(depth_qk, depth_vo);
   tile.scores = scores;

@@ -8,6 +8,7 @@
 #include "kernels/sm90/gather.hpp"
 #include "kernels/sm90/load.hpp"
 #include "kernels/sm90/load_q.hpp"
+#include "kernels/sm90/merge_warps.hpp"
 #include "kernels/sm90/partial.hpp"
 #include "kernels/sm90/store.hpp"
 
@@ -47,7 +48,11 @@ struct Kernel {
       if constexpr (tile.has_budgets()) {
         arch::register_budget_increase<tile.consumer_registers>();
       }
-      consume(params, storage);
+      if constexpr (tile.has_warp_products()) {
+        consume_by_warps(params, storage);
+      } else {
+        consume(params, storage);
+      }
     }
   }
 
@@ -95,7 +100,7 @@ struct Kernel {
                                   [&]<int size>() { load_v<Config, size>(params, storage); });
     } else if (warp == 2) {
       const arch::Role role("load q");
-      load_q<Config>(params, storage);
+      if constexpr (Ops::has_q_place) load_q<Config>(params, storage);
     } else {
       const arch::Role role("schedule");
       if (arch::elect_one() != 0) schedule(params, storage);
@@ -137,6 +142,24 @@ struct Kernel {
       if (tile.rows == RowKind::kTokens && work.walk.num_tiles > 0) attend.free_q();
     }
     attend.end_turns();
+  }
+
+  // The same where each warp has all rows and some of the keys.
+  static PAGODA_DEVICE void consume_by_warps(const Params& params, Storage& storage) {
+    const arch::Role role("consume");
+    const int first = arch::lane_idx() / 4;
+    AttendWarp<Config> attend(params, storage);
+    WorkReader reader(storage.work);
+    for (; reader.next(); reader.release()) {
+      Row rows[2];
+      float o[tile.depth_vo / 2];
+      make_rows(params, reader.work(), first, rows);
+      const mask::TileWalk walk = reader.work().walk;
+      if (walk.num_tiles > 0) attend.run(reader, walk, rows, o);
+      const Work work = reader.work();  // anew: nothing of it is kept while attending
+      finish_rows(params, work, first, rows);
+      MergeWarps<Config>(params, storage).run(work, rows, o);
+    }
   }
 
   static PAGODA_DEVICE void make_rows(const Params& params, const Work& work, int first,

@@ -20,8 +20,6 @@ constexpr int32_t kMinSplitTiles = 4;   // of keys: less does not pay for the me
 constexpr int64_t kAlignment = 128;     // bytes, of the parts of the workspace
 constexpr int64_t kL2Bytes = 32 << 20;  // K and V that tiles of one section share: of H200's 50 MB
 
-int64_t stride_bytes(int64_t elements) { return elements * 2; }
-
 // --- what TMA can move -------------------------------------------------------------------------
 
 // Rows of a box of K or V; 0 where the pages don't fit the tiles.
@@ -48,7 +46,12 @@ int64_t num_rows(const Problem& p, const core::KVView& view) {
 }
 
 arch::TensorMapType map_type(DType dtype) {
+  if (dtype == DType::kF8E4M3) return arch::TensorMapType::kU8;
   return dtype == DType::kF16 ? arch::TensorMapType::kF16 : arch::TensorMapType::kBF16;
+}
+
+uint64_t stride_bytes(DType dtype, int64_t elements) {
+  return static_cast<uint64_t>(elements) * static_cast<uint64_t>(size_bytes(dtype));
 }
 
 // What the maps of all operands share: boxes of `box_rows` rows and one panel's columns of one head.
@@ -58,7 +61,7 @@ arch::TensorMapSpec map_of(DType dtype, const void* data, int32_t rank, int32_t 
   spec.type = map_type(dtype);
   spec.rank = rank;
   spec.address = reinterpret_cast<uint64_t>(data);
-  spec.box[0] = swizzle_width_bytes(tile.swizzle) / 2;
+  spec.box[0] = swizzle_width_bytes(tile.swizzle) / static_cast<uint32_t>(size_bytes(dtype));
   spec.box[2] = static_cast<uint32_t>(box_rows);
   spec.swizzle = tile.swizzle;
   spec.l2_promotion = arch::L2Promotion::k128B;
@@ -69,12 +72,14 @@ arch::TensorMapSpec kv_map(const Problem& p, const core::KVView& view, int32_t d
                            const TileConfig& tile) {
   arch::TensorMapSpec spec = map_of(view.dtype, view.data, 3, box_rows(p, tile.BN), tile);
   spec.dims[0] = static_cast<uint64_t>(dim);
+  // Rows of 64 bytes: what else is in a line is another head's.
+  if (stride_bytes(view.dtype, dim) <= 64) spec.l2_promotion = arch::L2Promotion::k64B;
   spec.dims[1] = static_cast<uint64_t>(p.num_kv_heads);
   spec.dims[2] = static_cast<uint64_t>(num_rows(p, view));
   // A stride over one head or row is never taken.
   const int64_t head = p.num_kv_heads > 1 ? view.head_stride : view.row_stride;
-  spec.strides_bytes[0] = static_cast<uint64_t>(stride_bytes(head));
-  spec.strides_bytes[1] = static_cast<uint64_t>(stride_bytes(view.row_stride));
+  spec.strides_bytes[0] = stride_bytes(view.dtype, head);
+  spec.strides_bytes[1] = stride_bytes(view.dtype, view.row_stride);
   return spec;
 }
 
@@ -88,9 +93,9 @@ arch::TensorMapSpec rows_map(const Problem& p, const core::RowView& view, int32_
   spec.dims[3] = static_cast<uint64_t>(p.is_ragged ? 1 : p.batch);
   const int64_t head = p.num_q_heads > 1 ? view.head_stride : view.row_stride;
   const int64_t sequence = p.is_ragged || p.batch == 1 ? view.row_stride : view.sequence_stride;
-  spec.strides_bytes[0] = static_cast<uint64_t>(stride_bytes(head));
-  spec.strides_bytes[1] = static_cast<uint64_t>(stride_bytes(view.row_stride));
-  spec.strides_bytes[2] = static_cast<uint64_t>(stride_bytes(sequence));
+  spec.strides_bytes[0] = stride_bytes(view.dtype, head);
+  spec.strides_bytes[1] = stride_bytes(view.dtype, view.row_stride);
+  spec.strides_bytes[2] = stride_bytes(view.dtype, sequence);
   return spec;
 }
 
@@ -104,7 +109,8 @@ bool is_possible(const arch::TensorMapSpec& spec) {
 }
 
 bool is_kv_by_tma(const Problem& p, const TileConfig& tile) {
-  if (p.k.dtype != p.q.dtype || box_rows(p, tile.BN) == 0) return false;
+  const DType dtype = tile.load == LoadKind::kTmaFp8 ? DType::kF8E4M3 : p.q.dtype;
+  if (p.k.dtype != dtype || box_rows(p, tile.BN) == 0) return false;
   // K and V share the rows of their pages: the page tables are looked up once for both.
   if (outer_rows(p, p.k) == 0 || outer_rows(p, p.k) != outer_rows(p, p.v)) return false;
   return is_possible(kv_map(p, p.k, p.head_dim_qk, tile)) &&
@@ -166,11 +172,20 @@ Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, in
   return launch;
 }
 
+LoadKind packed_load(const Problem& p, const Shape& shape, ScoreClass scores) {
+  const auto serves = [&](LoadKind load) {
+    return is_kv_by_tma(p, tile_of(shape.depth_qk, shape.depth_vo, RowKind::kPacked, scores, load));
+  };
+  if (serves(LoadKind::kTma)) return LoadKind::kTma;
+  const bool has_few_rows = int64_t{p.group} * p.max_seqlen_q <= kWarpRows;
+  return has_few_rows && serves(LoadKind::kTmaFp8) ? LoadKind::kTmaFp8 : LoadKind::kGather;
+}
+
 Launch packed_launch(const Problem& p, const Shape& shape, ScoreClass scores, LoadKind load,
                      int32_t num_sms) {
   Launch launch{.rows = RowKind::kPacked, .scores = scores, .load = load};
   const TileConfig tile = tile_of(shape.depth_qk, shape.depth_vo, launch.rows, scores, load);
-  const PackedRows packed = PackedRows::of(p.group);
+  const PackedRows packed = PackedRows::of(p.group, tile.packed_rows());
   const int64_t rows = p.is_ragged ? p.total_q : int64_t{p.batch} * p.max_seqlen_q;
   const int64_t token_tiles = std::min<int64_t>(rows, rows / packed.tokens + p.batch);
   const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, tile.BN) + 1);
@@ -294,7 +309,6 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int3
   if (rows == 0) return plan;  // nothing to write
   const ScoreClass scores = score_class(p);
   const TileConfig tokens = tile_of(shape.depth_qk, shape.depth_vo, RowKind::kTokens, scores);
-  const TileConfig packed = tile_of(shape.depth_qk, shape.depth_vo, RowKind::kPacked, scores);
   const bool has_tokens = p.max_seqlen_q > kShortRows && is_kv_by_tma(p, tokens) &&
                           is_possible(rows_map(p, p.q, p.head_dim_qk, tokens));
   const auto add = [&plan](const Launch& launch) {
@@ -302,8 +316,7 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int3
     plan->num_work_items += launch.ctas;
   };
   if (!has_tokens || may_have_short_rows(p)) {
-    const LoadKind load = is_kv_by_tma(p, packed) ? LoadKind::kTma : LoadKind::kGather;
-    Launch launch = packed_launch(p, shape, scores, load, num_sms);
+    Launch launch = packed_launch(p, shape, scores, packed_load(p, shape, scores), num_sms);
     if (has_tokens) launch.max_rows = kShortRows;
     add(launch);
   }
@@ -360,7 +373,7 @@ LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch, con
   } else {
     result.q.rank = result.out.rank = 0;
   }
-  if (launch.load == LoadKind::kTma) {
+  if (launch.load != LoadKind::kGather) {
     result.k = kv_map(p, p.k, p.head_dim_qk, tile);
     result.v = kv_map(p, p.v, p.head_dim_vo, tile);
   } else {

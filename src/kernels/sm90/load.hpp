@@ -19,7 +19,7 @@ template <class Config, int page_size>
 PAGODA_DEVICE void load_k(const AttentionParams& params, Storage<Config>& storage) {
   using Ops = Operands<Config>;
   using Indices = PagedRowIndices<Config::tile.BN, page_size>;
-  using Tile = KVTmaTile<typename Config::T, Indices::k_issue_rows, Config::tile.depth_qk,
+  using Tile = KVTmaTile<typename Ops::KV, Indices::k_issue_rows, Config::tile.depth_qk,
                          Config::tile.swizzle>;
   auto ring = Ops::KProducer::create(storage.k_ring, storage.k.data());
   const int32_t elect = arch::elect_one();
@@ -45,16 +45,17 @@ PAGODA_DEVICE void load_k(const AttentionParams& params, Storage<Config>& storag
 // Zeros in the rows of a V tile from `first` on, by a warp: a probability of zero times stale NaN would
 // be NaN.
 template <class Config>
-PAGODA_DEVICE void zero_rows(arch::SharedPtr<typename Config::T> tile, int first) {
+PAGODA_DEVICE void zero_rows(arch::SharedPtr<typename Operands<Config>::KV> tile, int first) {
   using Ops = Operands<Config>;
-  constexpr int words = Ops::chunk / 8;  // of 16 bytes, in a row of a panel
-  constexpr int panels = Config::tile.depth_vo / Ops::chunk;
+  constexpr int elements = 16 / sizeof(typename Ops::KV);  // of a word
+  constexpr int words = Ops::kv_chunk / elements;          // of 16 bytes, in a row of a panel
+  constexpr int panels = Config::tile.depth_vo / Ops::kv_chunk;
   const int rows = Config::tile.BN - first;
   for (int i = arch::lane_idx(); i < rows * words; i += 32) {
     PAGODA_UNROLL
     for (int panel = 0; panel < panels; ++panel) {
       // A swizzle moves words inside a row only.
-      const int at = panel * Config::tile.BN * Ops::chunk + first * Ops::chunk + i * 8;
+      const int at = (panel * Config::tile.BN + first) * Ops::kv_chunk + i * elements;
       arch::store((tile + at).template as<arch::Words<4>>(), arch::Words<4>{{0, 0, 0, 0}});
     }
   }
@@ -64,8 +65,8 @@ template <class Config, int page_size>
 PAGODA_DEVICE void load_v(const AttentionParams& params, Storage<Config>& storage) {
   using Ops = Operands<Config>;
   using Indices = PagedRowIndices<Config::tile.BN, page_size>;
-  using Tile = KVTmaTile<typename Config::T, Indices::template v_issue_rows<1>,
-                         Config::tile.depth_vo, Config::tile.swizzle>;
+  using Tile = KVTmaTile<typename Ops::KV, Indices::template v_issue_rows<1>, Config::tile.depth_vo,
+                         Config::tile.swizzle>;
   auto ring = Ops::VProducer::create(storage.v_ring, storage.v.data());
   const int32_t elect = arch::elect_one();
   uint32_t tail_phase = 0;

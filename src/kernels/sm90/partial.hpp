@@ -36,8 +36,21 @@ class Partial {
   PAGODA_DEVICE void run(const Work& work, const Row (&rows)[2],
                          const float (&o)[tile.depth_vo / 2]) {
     leave(work, rows, o);
+    merge_if_last(work);
+  }
+
+  // The same in parts: four columns of a row that is valid, its statistics, and, by all threads, the end.
+  PAGODA_DEVICE void leave_quad(const Work& work, int row, int column, const FloatQuad& o) const {
+    arch::store(reinterpret_cast<FloatQuad*>(out_row(work.slot(work.piece), row) + column), o);
+  }
+  PAGODA_DEVICE void leave_stats(const Work& work, int row, softmax::Sums sums, float max) const {
+    arch::store(reinterpret_cast<FloatQuad*>(stats_row(work.slot(work.piece), row)),
+                FloatQuad{{sums.pivot, sums.sum, max, 0}});
+  }
+  PAGODA_DEVICE void merge_if_last(const Work& work) {
     if (!arrives_last(work)) return;
-    for (int r = arch::warp_idx() % 4; r < kRows; r += 4) merge_row(work, r);
+    constexpr int rows = tile.rows == RowKind::kPacked ? tile.packed_rows() : kRows;
+    for (int r = arch::warp_idx() % 4; r < rows; r += 4) merge_row(work, r);
   }
 
  private:
@@ -65,11 +78,7 @@ class Partial {
       for (int j = 0; j < tile.depth_vo / 8; ++j) {
         store_float2(to + 8 * j, o[4 * j + 2 * r], o[4 * j + 2 * r + 1]);
       }
-      if (lane % 4 != 0) continue;
-      const softmax::Sums sums = rows[r].sums;
-      float* const stats = stats_row(slot, row);
-      store_float2(stats, sums.pivot, sums.sum);
-      store_float2(stats + 2, rows[r].online.max(), 0);
+      if (lane % 4 == 0) leave_stats(work, row, rows[r].sums, rows[r].online.max());
     }
   }
 
@@ -172,21 +181,9 @@ class Partial {
         end_row(params_, work.kv_head, where.q_head, where.is_valid, sums, max);
     const int lane = arch::lane_idx();
     if (lane == 0) store_statistics(params_, work, where.token, where.q_head, result);
-    T* const to =
-        static_cast<T*>(params_.out_data) +
-        params_.out_rows.offset(work.sequence, work.memory_row + where.token, where.q_head);
-    const bool is_aligned = reinterpret_cast<uintptr_t>(to) % 4 == 0;
-    const float factor = result.end.o_factor;
     PAGODA_UNROLL
     for (int i = 0; i < kQuads; ++i) {
-      PAGODA_UNROLL
-      for (int e = 0; e < 4; e += 2) {
-        const int32_t column = 128 * i + 4 * lane + e;
-        if (column >= params_.dim_vo) continue;
-        const float low = o[i].value[e], high = o[i].value[e + 1];
-        store_pair(to, column, factor == 0 ? 0 : pack_pair<T>(low * factor, high * factor),
-                   is_aligned);
-      }
+      store_quad<T>(params_, work, where, 128 * i + 4 * lane, o[i].value, result.end.o_factor);
     }
   }
 

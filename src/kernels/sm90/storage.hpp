@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "arch/mbarrier.hpp"
 #include "arch/memory.hpp"
@@ -24,8 +25,10 @@ struct Operands {
   struct VConfig {
     static constexpr KVTiling kv = tile.v_tiling();
   };
-  using KProducer = TMAProducerPipeline<T, KConfig, true>;
-  using VProducer = TMAProducerPipeline<T, VConfig, false>;
+  // Of K and V in the stages.
+  using KV = std::conditional_t<tile.load == LoadKind::kTmaFp8, arch::Float8E4M3, T>;
+  using KProducer = TMAProducerPipeline<KV, KConfig, true>;
+  using VProducer = TMAProducerPipeline<KV, VConfig, false>;
   using KRing = typename KProducer::Pipeline;
   using VRing = typename VProducer::Pipeline;
 
@@ -35,10 +38,14 @@ struct Operands {
   static constexpr int q_elements = kRows * tile.depth_qk;
   static constexpr int k_elements = tile.BN * tile.depth_qk;
   static constexpr int v_elements = tile.BN * tile.depth_vo;
+  // Columns of a panel, of Q and O and of K and V.
   static constexpr int chunk = static_cast<int>(swizzle_width_bytes(tile.swizzle) / sizeof(T));
+  static constexpr int kv_chunk = static_cast<int>(swizzle_width_bytes(tile.swizzle) / sizeof(KV));
+  // Whose place in shared memory a load role fills; otherwise consumers bring their own.
+  static constexpr bool has_q_place = !tile.has_warp_products();
   // Readers of the work: the load warps (of K, V and Q; or four that gather) and every consumer warp.
   static constexpr uint32_t work_readers =
-      tile.num_consumers * 4 + (tile.load == LoadKind::kGather ? 4 : 3);
+      tile.num_consumers * 4 + (tile.load == LoadKind::kGather ? 4 : (has_q_place ? 3 : 2));
   // Arrivals that release a stage: one of every consumer warp.
   static constexpr uint32_t releases = tile.num_consumers * 4;
   // Arrivals that fill one: the issue of a TMA copy, or one of every gathering warp.
@@ -49,15 +56,27 @@ struct Operands {
       2048;
 };
 
+// Where the warps of a consumer, each with keys of its own, leave what they have for one another
+// (merge_warps.hpp): statistics, and a slab of 8 rows and 64 columns of O at a time.
+template <class Ops>
+struct MergePlace {
+  static constexpr bool is_used = Ops::tile.has_warp_products();
+  static constexpr int slab_rows = 8, slab_columns = 64;
+  static constexpr int pitch = slab_columns + 4;  // floats: rows of a slab begin in different banks
+  arch::SharedArray<float, is_used ? 4 * kWarpRows * 4 : 4, 16>
+      stats;  // [warp][row][4], see Partial
+  arch::SharedArray<float, is_used ? 4 * slab_rows * pitch : 4, 16> slab;  // [warp][row][pitch]
+};
+
 template <class Config>
 struct Storage {
   using Ops = Operands<Config>;
   using T = typename Ops::T;
   static constexpr TileConfig tile = Config::tile;
 
-  arch::SharedArray<T, tile.num_consumers * Ops::q_elements, 1024> q;
-  arch::SharedArray<T, tile.k_stages * Ops::k_elements, 1024> k;
-  arch::SharedArray<T, tile.v_stages * Ops::v_elements, 1024> v;
+  arch::SharedArray<T, Ops::has_q_place ? tile.num_consumers * Ops::q_elements : 1, 1024> q;
+  arch::SharedArray<typename Ops::KV, tile.k_stages * Ops::k_elements, 1024> k;
+  arch::SharedArray<typename Ops::KV, tile.v_stages * Ops::v_elements, 1024> v;
   // Gather: an fp8 cache before its conversion, each piece its thread's own.
   arch::SharedArray<arch::Words<4>, tile.raw_tiles == 0 ? 1 : tile.raw_tiles * Ops::raw_bytes / 16>
       raw;
@@ -65,6 +84,10 @@ struct Storage {
   arch::MBarrier v_ring[Ops::VRing::num_mbars];
   arch::MBarrier q_ring[tile.num_consumers][2];  // full, empty
   arch::MBarrier v_tail;  // V of a tile that ends inside: before its tail is zeroed
+  // Products by warps: Q as A operands, [step of 16 columns][lane], where it is not kept in registers.
+  static constexpr int q_words = !Ops::has_q_place && !tile.keeps_q() ? tile.depth_qk / 16 * 32 : 1;
+  arch::SharedArray<arch::Words<4>, q_words> q_operands;
+  MergePlace<Ops> merge;
   arch::SharedArray<uint32_t, tile.num_consumers> arrivals;  // at a split unit, seen by a warpgroup
   WorkRing work;
   ShareStorage share;

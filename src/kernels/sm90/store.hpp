@@ -63,6 +63,26 @@ PAGODA_DEVICE void store_pair(T* row, int32_t column, uint32_t pair, bool is_ali
   }
 }
 
+// 0 where nothing is to be read from O: it may hold anything then.
+template <class T>
+PAGODA_DEVICE uint32_t scaled_pair(float low, float high, float factor) {
+  return factor == 0 ? 0 : pack_pair<T>(low * factor, high * factor);
+}
+
+// Four neighbouring columns of a row, those of them that are the head's.
+template <class T>
+PAGODA_DEVICE void store_quad(const AttentionParams& params, const Work& work, const Row& row,
+                              int32_t column, const float (&o)[4], float factor) {
+  T* const to = static_cast<T*>(params.out_data) +
+                params.out_rows.offset(work.sequence, work.memory_row + row.token, row.q_head);
+  const bool is_aligned = reinterpret_cast<uintptr_t>(to) % 4 == 0;
+  PAGODA_UNROLL
+  for (int e = 0; e < 4; e += 2) {
+    if (column + e >= params.dim_vo) continue;
+    store_pair(to, column + e, scaled_pair<T>(o[e], o[e + 1], factor), is_aligned);
+  }
+}
+
 // All threads of a consumer warpgroup.
 template <class Config>
 class Store {
@@ -98,11 +118,6 @@ class Store {
   }
 
  private:
-  // 0 where nothing is to be read from O: it may hold anything then.
-  static PAGODA_DEVICE uint32_t scaled_pair(float low, float high, float factor) {
-    return factor == 0 ? 0 : pack_pair<T>(low * factor, high * factor);
-  }
-
   PAGODA_DEVICE void from_registers(const Work& work, const Row (&rows)[2],
                                     const float (&factors)[2],
                                     const float (&o)[tile.depth_vo / 2]) {
@@ -118,7 +133,8 @@ class Store {
       for (int j = 0; j < tile.depth_vo / 8; ++j) {
         if (8 * j + first < params_.dim_vo) {
           store_pair(row, 8 * j + first,
-                     scaled_pair(o[4 * j + 2 * r], o[4 * j + 2 * r + 1], factors[r]), is_aligned);
+                     scaled_pair<T>(o[4 * j + 2 * r], o[4 * j + 2 * r + 1], factors[r]),
+                     is_aligned);
         }
       }
     }
@@ -143,7 +159,7 @@ class Store {
       PAGODA_UNROLL
       for (int m = 0; m < 4; ++m) {
         const int i = 4 * (j + m / 2) + 2 * (m % 2);
-        words[m] = scaled_pair(o[i], o[i + 1], factors[m % 2]);
+        words[m] = scaled_pair<T>(o[i], o[i + 1], factors[m % 2]);
       }
       arch::stmatrix<4>(staging + static_cast<int32_t>((place - staging.address()) / sizeof(T)),
                         words);

@@ -136,9 +136,10 @@ struct PackedRows {
   int32_t head_tiles = 1;  // of a KV head
   int32_t tokens = 1;      // of a tile
 
-  PAGODA_HOST_DEVICE static PackedRows of(int32_t group) {
-    const int32_t heads = group < kRows ? group : kRows;
-    return {heads, (group - 1) / heads + 1, kRows / heads};
+  // In units of `rows`.
+  PAGODA_HOST_DEVICE static PackedRows of(int32_t group, int32_t rows) {
+    const int32_t heads = group < rows ? group : rows;
+    return {heads, (group - 1) / heads + 1, rows / heads};
   }
 };
 
@@ -171,7 +172,7 @@ PAGODA_DEVICE SequenceTiles sequence_tiles(const AttentionParams& params, int32_
     const mask::RowTile rows{b, num_keys, sequences.q_position(b, num_keys), 0, valid};
     result.walk = walk_of<Config>(params, rows);
   }
-  const PackedRows packed = PackedRows::of(params.group);
+  const PackedRows packed = PackedRows::of(params.group, Config::tile.packed_rows());
   result.unit_tiles = result.walk.num_tiles > 0 ? result.walk.num_tiles : 1;
   result.units = params.num_kv_heads * packed.head_tiles * ((num_rows - 1) / packed.tokens + 1);
   return result;
@@ -238,7 +239,7 @@ class ShareWork {
   // Which rows: units count token tiles fastest, then head tiles, then KV heads.
   PAGODA_DEVICE void place(int32_t unit, Work& work) const {
     const kernel::Sequences& sequences = params_.sequences;
-    const PackedRows packed = PackedRows::of(params_.group);
+    const PackedRows packed = PackedRows::of(params_.group, Config::tile.packed_rows());
     const int32_t num_rows = sequences.num_rows(sequence_);
     const int32_t valid = sequences.num_valid_rows(sequence_);
     const int32_t token_tiles = (num_rows - 1) / packed.tokens + 1;
