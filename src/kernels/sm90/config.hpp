@@ -5,6 +5,7 @@
 #include "arch/swizzle.hpp"
 #include "arch/types.hpp"
 #include "core/target.hpp"
+#include "kernels/attention/kinds.hpp"
 #include "pipeline/kv_tiling.hpp"
 
 namespace pagoda::sm90 {
@@ -21,16 +22,8 @@ enum class RowKind : uint8_t {
   kPacked,
 };
 
-// How K and V come into shared memory.
-enum class LoadKind : uint8_t {
-  kTma,     // load.hpp: one thread a copy; pages and strides that TMA knows, elements of T
-  kGather,  // gather.hpp: 128 threads, row by row; everything else. Packed rows only
-};
-
-enum class ScoreClass : uint8_t {
-  kPlain,    // an interval mask, scores linear in the product
-  kGeneral,  // any mask expression, biases, soft cap, ALiBi
-};
+using kernel::LoadKind;  // load.hpp; gather.hpp, packed rows only
+using kernel::ScoreClass;
 
 struct TileConfig {
   int depth_qk = 128;  // padded head dims: multiples of the swizzle's width
@@ -58,6 +51,10 @@ struct TileConfig {
     return threads() * ctas_per_sm > 256;
   }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int tile_rows() const { return num_consumers * kRows; }
+  // What the schedule asks (kernels/attention/work.hpp).
+  static constexpr int block_rows = kRows;
+  static constexpr bool fuses_heads = false;
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int num_blocks() const { return num_consumers; }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr KVTiling k_tiling() const {
     return {.BN = BN,
             .BK0 = depth_qk,

@@ -9,9 +9,9 @@
 #include "arch/thread.hpp"
 #include "arch/warp.hpp"
 #include "core/target.hpp"
-#include "kernels/sm90/work.hpp"
+#include "kernels/attention/work.hpp"
 
-namespace pagoda::sm90 {
+namespace pagoda::kernel {
 
 struct ShareStorage {
   arch::SharedArray<int32_t, 16> warp_sums;
@@ -101,4 +101,4 @@ PAGODA_DEVICE void find_share(const AttentionParams& params, ShareStorage& stora
   arch::syncthreads();
 }
 
-}  // namespace pagoda::sm90
+}  // namespace pagoda::kernel
