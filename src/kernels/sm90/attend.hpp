@@ -48,7 +48,8 @@ class Attend {
     if constexpr (is_gathered) k_scale_ = params_.kv_scales.k_scale(reader.work().kv_head);
     if constexpr (is_gathered) {
       sync_warpgroup(warpgroup_);  // every warp has read the Q before
-      load_packed<Config, kWarpgroup>(params_, storage_, reader.work());
+      RequestOrder<Config> order;
+      PackedLoad<Config, kWarpgroup>::run(params_, storage_, reader.work(), order);
       sync_warpgroup(warpgroup_);
     } else {
       storage_.q_ring[warpgroup_][0].wait(q_phase_);  // the load warp's Q has landed

@@ -86,6 +86,9 @@ class AttendWarp {
     for (; i > 0; --i) step<true>(reader, first + (i - 1) * tile.BN, rows, o);
   }
 
+  // A unit without keys.
+  PAGODA_DEVICE void skip() { order_.q_is_requested(); }
+
  private:
   static PAGODA_DEVICE int first_key() { return arch::warp_idx() % 4 * BN; }  // in a tile
 
@@ -127,9 +130,13 @@ class AttendWarp {
   PAGODA_DEVICE void make_q(const WorkReader& reader, uint32_t (&q)[steps][4]) {
     const Work work = reader.work();
     const float k_scale = params_.kv_scales.k_scale(work.kv_head);
-    arch::Words<4> row[2][Keys::key_words][2];  // of T, 16 columns each
-    PAGODA_UNROLL
-    for (int r = 0; r < 2; ++r) load_row(work, arch::lane_idx() / 4 + 8 * r, row[r]);
+    Columns row[2];  // of T
+    if (has_aligned_rows(params_)) {
+      load_rows<true>(work, row);
+    } else {
+      load_rows<false>(work, row);
+    }
+    order_.q_is_requested();
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
       RowPower power;
@@ -142,24 +149,28 @@ class AttendWarp {
       }
     }
   }
-  PAGODA_DEVICE void load_row(const Work& work, int32_t index,
-                              arch::Words<4> (&row)[Keys::key_words][2]) const {
-    const bool is_valid = index < work.valid_tokens * work.num_heads;
-    const int64_t token = work.memory_row + work.first_token + index / work.num_heads;
-    const int32_t head = work.first_head + index % work.num_heads;
+  using Columns = arch::Words<4>[Keys::key_words][2];  // of a thread and a row: 16 elements each
+  template <bool is_aligned>
+  PAGODA_DEVICE void load_rows(const Work& work, Columns (&row)[2]) const {
     PAGODA_UNROLL
-    for (int i = 0; i < 2 * Keys::key_words; ++i) {
-      const int column = Keys::key_column(i / 2) + i % 2 * 8;
-      arch::Words<4> value{{0, 0, 0, 0}};
-      if (is_valid && column < params_.dim_qk) {
-        value = load_words(static_cast<const T*>(params_.q_data) +
-                           params_.q_rows.offset(work.sequence, token, head) + column);
+    for (int r = 0; r < 2; ++r) {
+      const int32_t index = arch::lane_idx() / 4 + 8 * r;
+      const bool is_valid = index < work.valid_tokens * work.num_heads;
+      const int64_t token = work.memory_row + work.first_token + index / work.num_heads;
+      const int32_t head = work.first_head + index % work.num_heads;
+      const T* const from =
+          static_cast<const T*>(params_.q_data) + params_.q_rows.offset(work.sequence, token, head);
+      PAGODA_UNROLL
+      for (int i = 0; i < 2 * Keys::key_words; ++i) {
+        const int column = Keys::key_column(i / 2) + i % 2 * 8;
+        arch::Words<4>& value = row[r][i / 2][i % 2];
+        value = arch::Words<4>{{0, 0, 0, 0}};
+        if (is_valid && column < params_.dim_qk) value = load_words<is_aligned>(from + column);
       }
-      row[i / 2][i % 2] = value;
     }
   }
   // bf16 becomes f16. The four lanes of the row call.
-  static PAGODA_DEVICE RowPower narrow(arch::Words<4> (&row)[Keys::key_words][2]) {
+  static PAGODA_DEVICE RowPower narrow(Columns& row) {
     uint32_t largest = 0;  // bits of a magnitude
     PAGODA_UNROLL
     for (int i = 0; i < 16 * Keys::key_words; ++i) {
@@ -272,6 +283,7 @@ class AttendWarp {
   Storage<Config>& storage_;
   typename Ops::KRing k_;
   typename Ops::VRing v_;
+  RequestOrder<Config> order_;
   int32_t key_place_;  // of this thread, in a stage
   typename Values::ValuePlaces value_places_;
   uint32_t q_[tile.keeps_q() ? steps : 1][4];

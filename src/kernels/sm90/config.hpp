@@ -5,6 +5,7 @@
 #include "arch/swizzle.hpp"
 #include "arch/types.hpp"
 #include "core/target.hpp"
+#include "kernels/attention/kinds.hpp"
 #include "pipeline/kv_tiling.hpp"
 
 namespace pagoda::sm90 {
@@ -22,24 +23,16 @@ enum class RowKind : uint8_t {
   kPacked,
 };
 
-// How K and V come into shared memory.
-enum class LoadKind : uint8_t {
-  kTma,     // load.hpp: one thread a copy; pages and strides that TMA knows, elements of T
-  kGather,  // gather.hpp: 128 threads, row by row; everything else. Packed rows only
-  // load.hpp, elements of e4m3 as they are: the consumers convert them in registers, where a warp has all
-  // rows and some of the keys (attend_warp.hpp). Packed rows, up to 16.
-  kTmaFp8,
-};
-
-enum class ScoreClass : uint8_t {
-  kPlain,    // an interval mask, scores linear in the product
-  kGeneral,  // any mask expression, biases, soft cap, ALiBi
-};
+// kTma: load.hpp; kGather: gather.hpp, packed rows only; kTmaFp8: load.hpp, the consumers widen elements
+// in registers, where a warp has all rows and some of the keys (attend_warp.hpp): up to 16 packed rows.
+using kernel::LoadKind;
+using kernel::ScoreClass;
 
 struct TileConfig {
   int depth_qk = 128;  // padded head dims: multiples of the swizzle's width
   int depth_vo = 128;
   int BN = 128;  // keys of a tile
+  int block_rows = kRows;  // rows of a consumer; packed: of a unit of work
   int num_consumers = 2;
   int k_stages = 2;
   int v_stages = 2;
@@ -68,10 +61,9 @@ struct TileConfig {
   }
   // .. and keep Q in registers; wide heads need them for O.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool keeps_q() const { return depth_qk <= 128; }
-  // Packed: the rows of a unit of work.
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int packed_rows() const {
-    return has_warp_products() ? kWarpRows : kRows;
-  }
+  // What the schedule asks (kernels/attention/work.hpp).
+  static constexpr bool fuses_heads = false;
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int num_blocks() const { return num_consumers; }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr KVTiling k_tiling() const {
     return {.BN = BN,
             .BK0 = depth_qk,

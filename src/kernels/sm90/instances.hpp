@@ -79,12 +79,13 @@ PAGODA_HOST_DEVICE constexpr TileConfig gather_tile(int depth_qk, int depth_vo, 
 PAGODA_HOST_DEVICE constexpr TileConfig fp8_tile(int depth_qk, int depth_vo, ScoreClass scores) {
   TileConfig tile = packed_tile(depth_qk, depth_vo);
   tile.load = LoadKind::kTmaFp8;
+  tile.block_rows = kWarpRows;
   tile.scores = scores;
   tile.depth_qk = depth_qk == 64 ? 64 : (depth_qk + 127) / 128 * 128;
   tile.depth_vo = depth_qk == 64 ? 64 : (depth_vo + 127) / 128 * 128;
   tile.swizzle = depth_qk == 64 ? arch::Swizzle::k64B : arch::Swizzle::k128B;
   tile.BN = 128;
-  tile.k_stages = tile.v_stages = depth_qk == 64 ? 5 : 3;
+  tile.k_stages = tile.v_stages = 2;
   return tile;
 }
 

@@ -155,7 +155,11 @@ struct Kernel {
       float o[tile.depth_vo / 2];
       make_rows(params, reader.work(), first, rows);
       const mask::TileWalk walk = reader.work().walk;
-      if (walk.num_tiles > 0) attend.run(reader, walk, rows, o);
+      if (walk.num_tiles > 0) {
+        attend.run(reader, walk, rows, o);
+      } else {
+        attend.skip();
+      }
       const Work work = reader.work();  // anew: nothing of it is kept while attending
       finish_rows(params, work, first, rows);
       MergeWarps<Config>(params, storage).run(work, rows, o);

@@ -185,7 +185,7 @@ Launch packed_launch(const Problem& p, const Shape& shape, ScoreClass scores, Lo
                      int32_t num_sms) {
   Launch launch{.rows = RowKind::kPacked, .scores = scores, .load = load};
   const TileConfig tile = tile_of(shape.depth_qk, shape.depth_vo, launch.rows, scores, load);
-  const PackedRows packed = PackedRows::of(p.group, tile.packed_rows());
+  const PackedRows packed = PackedRows::of(p.group, tile.block_rows);
   const int64_t rows = p.is_ragged ? p.total_q : int64_t{p.batch} * p.max_seqlen_q;
   const int64_t token_tiles = std::min<int64_t>(rows, rows / packed.tokens + p.batch);
   const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, tile.BN) + 1);
@@ -214,8 +214,8 @@ void size_workspace(const Problem& p, LaunchPlan& plan) {
       size = std::max(size, core::align_up(bytes, kAlignment));
     };
     at_least(plan.counter_bytes, blocks * int64_t{sizeof(uint32_t)});
-    at_least(plan.stats_bytes, blocks * kRows * 4 * int64_t{sizeof(float)});
-    at_least(plan.partial_bytes, blocks * kRows * tile.depth_vo * int64_t{sizeof(float)});
+    at_least(plan.stats_bytes, blocks * tile.block_rows * 4 * int64_t{sizeof(float)});
+    at_least(plan.partial_bytes, blocks * tile.block_rows * tile.depth_vo * int64_t{sizeof(float)});
     if (blocks > 0) {
       plan.num_split_rows =
           (p.is_ragged ? p.total_q : int64_t{p.batch} * p.max_seqlen_q) * p.num_q_heads;

@@ -9,6 +9,7 @@
 #include "arch/thread.hpp"
 #include "arch/tma.hpp"
 #include "arch/warp.hpp"
+#include "kernels/sm90/request_order.hpp"
 #include "kernels/sm90/storage.hpp"
 #include "kernels/sm90/work.hpp"
 #include "operand/paged_row_indices.hpp"
@@ -23,8 +24,10 @@ PAGODA_DEVICE void load_k(const AttentionParams& params, Storage<Config>& storag
                          Config::tile.swizzle>;
   auto ring = Ops::KProducer::create(storage.k_ring, storage.k.data());
   const int32_t elect = arch::elect_one();
+  RequestOrder<Config> order;
   WorkReader reader(storage.work);
   for (; reader.next(); reader.release()) {
+    order.wait_for_q();
     const Work work = reader.work();
     const auto num_keys = static_cast<uint32_t>(work.rows.seqlen_kv);
     for (int32_t tile = work.walk.num_tiles; tile-- > 0;) {
@@ -70,8 +73,10 @@ PAGODA_DEVICE void load_v(const AttentionParams& params, Storage<Config>& storag
   auto ring = Ops::VProducer::create(storage.v_ring, storage.v.data());
   const int32_t elect = arch::elect_one();
   uint32_t tail_phase = 0;
+  RequestOrder<Config> order;
   WorkReader reader(storage.work);
   for (; reader.next(); reader.release()) {
+    order.wait_for_q();
     const Work work = reader.work();
     const auto num_keys = static_cast<uint32_t>(work.rows.seqlen_kv);
     for (int32_t tile = work.walk.num_tiles; tile-- > 0;) {

@@ -9,6 +9,7 @@
 #include "arch/thread.hpp"
 #include "arch/tma.hpp"
 #include "arch/warp.hpp"
+#include "kernels/sm90/request_order.hpp"
 #include "kernels/sm90/storage.hpp"
 
 namespace pagoda::sm90 {
@@ -31,42 +32,86 @@ PAGODA_DEVICE void load_tokens(const AttentionParams& params, Storage<Config>& s
   }
 }
 
-// 8 elements, as wide as their address allows.
-template <class T>
+// Whether 8 elements of any row of Q can be loaded at once.
+PAGODA_DEVICE bool has_aligned_rows(const AttentionParams& params) {
+  const kernel::RowsView& rows = params.q_rows;
+  return reinterpret_cast<uintptr_t>(params.q_data) % 16 == 0 &&
+         ((rows.sequence_stride | rows.row_stride | rows.head_stride) & 7) == 0;
+}
+
+// 8 elements. (Whoever loads several asks for their alignment once, before: a branch at each load would
+// have the thread wait for one after the other.)
+template <bool is_aligned, class T>
 PAGODA_DEVICE arch::Words<4> load_words(const T* from) {
-  if (reinterpret_cast<uintptr_t>(from) % 16 == 0) {
+  if constexpr (is_aligned) {
     return arch::load_read_only(reinterpret_cast<const arch::Words<4>*>(from));
+  } else {
+    const auto* const elements = reinterpret_cast<const uint16_t*>(from);
+    arch::Words<4> value;
+    PAGODA_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      value.word[i] = arch::load_read_only(elements + 2 * i) |
+                      static_cast<uint32_t>(arch::load_read_only(elements + 2 * i + 1)) << 16U;
+    }
+    return value;
   }
-  const auto* const elements = reinterpret_cast<const uint16_t*>(from);
-  arch::Words<4> value;
-  PAGODA_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    value.word[i] = arch::load_read_only(elements + 2 * i) |
-                    static_cast<uint32_t>(arch::load_read_only(elements + 2 * i + 1)) << 16U;
-  }
-  return value;
 }
 
 // Zeros in columns past the head dim. Rows that are nobody's keep what was there: each row of the
 // product is its own, and theirs is not looked at. By `threads` threads, each of which then executes the
 // fence; what follows tells the consumer.
 template <class Config, int threads>
-PAGODA_DEVICE void load_packed(const AttentionParams& params, Storage<Config>& storage,
-                               const Work& work) {
+class PackedLoad {
+ public:
   using Ops = Operands<Config>;
   using T = typename Config::T;
-  constexpr int words = Config::tile.depth_qk / 8;  // of a row
-  const auto base = storage.q.data();
-  const int rows = work.valid_tokens * work.num_heads;
-  for (int i = arch::thread_idx() % threads; i < rows * words; i += threads) {
-    const int row = i / words, column = i % words * 8;
-    arch::Words<4> value{{0, 0, 0, 0}};
-    if (column < params.dim_qk) {
-      const int64_t token = work.memory_row + work.first_token + row / work.num_heads;
-      const int32_t head = work.first_head + row % work.num_heads;
-      value = load_words(static_cast<const T*>(params.q_data) +
-                         params.q_rows.offset(work.sequence, token, head) + column);
+
+  static PAGODA_DEVICE void run(const AttentionParams& params, Storage<Config>& storage,
+                                const Work& work, RequestOrder<Config>& order) {
+    if (has_aligned_rows(params)) {
+      copy<true, 4>(params, storage, work, order);
+    } else {
+      copy<false, 1>(params, storage, work, order);
     }
+    arch::fence_proxy_async_shared();  // Q, before wgmma reads it
+  }
+
+ private:
+  static constexpr int words = Config::tile.depth_qk / 8;  // of a row, of 8 elements
+
+  // in_flight: loads of a thread before it waits for the first.
+  template <bool is_aligned, int in_flight>
+  static PAGODA_DEVICE void copy(const AttentionParams& params, Storage<Config>& storage,
+                                 const Work& work, RequestOrder<Config>& order) {
+    const int end = work.valid_tokens * work.num_heads * words;
+    PAGODA_NO_UNROLL
+    for (int round = 0; round < end; round += in_flight * threads) {
+      const int first = round + arch::thread_idx() % threads;
+      arch::Words<4> values[in_flight];
+      PAGODA_UNROLL
+      for (int k = 0; k < in_flight; ++k) {
+        values[k] = load<is_aligned>(params, work, first + k * threads, end);
+      }
+      order.q_is_requested();
+      PAGODA_UNROLL
+      for (int k = 0; k < in_flight; ++k) {
+        if (first + k * threads < end) store(storage, first + k * threads, values[k]);
+      }
+    }
+  }
+  template <bool is_aligned>
+  static PAGODA_DEVICE arch::Words<4> load(const AttentionParams& params, const Work& work, int i,
+                                           int end) {
+    const int row = i / words, column = i % words * 8;
+    if (i >= end || column >= params.dim_qk) return {{0, 0, 0, 0}};
+    const int64_t token = work.memory_row + work.first_token + row / work.num_heads;
+    const int32_t head = work.first_head + row % work.num_heads;
+    return load_words<is_aligned>(static_cast<const T*>(params.q_data) +
+                                  params.q_rows.offset(work.sequence, token, head) + column);
+  }
+  static PAGODA_DEVICE void store(Storage<Config>& storage, int i, const arch::Words<4>& value) {
+    const int row = i / words, column = i % words * 8;
+    const auto base = storage.q.data();
     const auto dense = static_cast<uint32_t>(
         ((column / Ops::chunk * kRows + row) * Ops::chunk + column % Ops::chunk) * sizeof(T));
     const uint32_t place =
@@ -74,24 +119,27 @@ PAGODA_DEVICE void load_packed(const AttentionParams& params, Storage<Config>& s
     arch::store((base + static_cast<int32_t>(place / sizeof(T))).template as<arch::Words<4>>(),
                 value);
   }
-  arch::fence_proxy_async_shared();  // Q, before wgmma reads it
-}
+};
 
 template <class Config>
 PAGODA_DEVICE void load_q(const AttentionParams& params, Storage<Config>& storage) {
   const int32_t elect = arch::elect_one();
   uint32_t phase = 1;
+  RequestOrder<Config> order;
   WorkReader reader(storage.work);
   for (; reader.next(); reader.release()) {
     const Work work = reader.work();
-    if (work.walk.num_tiles == 0) continue;
+    if (work.walk.num_tiles == 0) {
+      order.q_is_requested();
+      continue;
+    }
     for (int w = 0; w < Config::tile.num_consumers; ++w) {
       storage.q_ring[w][1].wait(phase);  // the consumer needs its place no longer
       if constexpr (Config::tile.rows == RowKind::kTokens) {
         load_tokens<Config>(params, storage, work, w, elect);
       } else {
         static_assert(Config::tile.num_consumers == 1, "packed rows are one consumer's");
-        load_packed<Config, 32>(params, storage, work);
+        PackedLoad<Config, 32>::run(params, storage, work, order);
         arch::syncwarp();
         storage.q_ring[0][0].arrive_if(elect);
       }

@@ -32,7 +32,7 @@ class MergeWarps {
       if (lane % 4 != 0) continue;
       const softmax::Sums sums = rows[r].sums;
       arch::store(stats(warp, lane / 4 + 8 * r),
-                  FloatQuad{{sums.pivot, sums.sum, rows[r].online.max(), 0}});
+                  kernel::FloatQuad{{sums.pivot, sums.sum, rows[r].online.max(), 0}});
     }
     sync_warpgroup(0);
     PAGODA_UNROLL
@@ -62,20 +62,20 @@ class MergeWarps {
     float max = softmax::kMinusInfinity;
   };
 
-  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<FloatQuad> stats(int warp, int row) const {
-    return storage_.merge.stats.at((warp * kWarpRows + row) * 4).template as<FloatQuad>();
+  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<kernel::FloatQuad> stats(int warp, int row) const {
+    return storage_.merge.stats.at((warp * kWarpRows + row) * 4).template as<kernel::FloatQuad>();
   }
-  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<FloatQuad> slab_at(int warp, int row,
+  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<kernel::FloatQuad> slab_at(int warp, int row,
                                                                  int column) const {
     return storage_.merge.slab.at((warp * Place::slab_rows + row) * Place::pitch + column)
-        .template as<FloatQuad>();
+        .template as<kernel::FloatQuad>();
   }
 
   [[nodiscard]] PAGODA_DEVICE RowOfWarps row_of_warps(int row) const {
     RowOfWarps result;
     PAGODA_UNROLL
     for (int w = 0; w < 4; ++w) {
-      const FloatQuad of = arch::load(stats(w, row));
+      const kernel::FloatQuad of = arch::load(stats(w, row));
       result.sums = softmax::merge(result.sums, softmax::Sums{of.value[0], of.value[1]}).sums;
       result.max = of.value[2] > result.max ? of.value[2] : result.max;
     }
@@ -90,7 +90,7 @@ class MergeWarps {
     constexpr int run = Values::run;
     PAGODA_UNROLL
     for (int first = 0; first < 16; first += 4) {
-      FloatQuad quad;
+      kernel::FloatQuad quad;
       PAGODA_UNROLL
       for (int e = 0; e < 4; ++e) {
         const int i = first + e;
@@ -113,10 +113,10 @@ class MergeWarps {
                            const RowOfWarps& merged) const {
     const int quad = arch::thread_idx() % 16;
     const int column = column_of(slab, quad);
-    FloatQuad sum = arch::load(slab_at(0, index % 8, 4 * quad));
+    kernel::FloatQuad sum = arch::load(slab_at(0, index % 8, 4 * quad));
     PAGODA_UNROLL
     for (int w = 1; w < 4; ++w) {
-      const FloatQuad other = arch::load(slab_at(w, index % 8, 4 * quad));
+      const kernel::FloatQuad other = arch::load(slab_at(w, index % 8, 4 * quad));
       PAGODA_UNROLL
       for (int e = 0; e < 4; ++e) sum.value[e] += other.value[e];
     }

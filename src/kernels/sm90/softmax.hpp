@@ -13,23 +13,15 @@
 #include "arch/thread.hpp"
 #include "arch/warp.hpp"
 #include "core/target.hpp"
+#include "kernels/attention/row.hpp"
 #include "kernels/sm90/config.hpp"
-#include "kernels/sm90/work_ring.hpp"
+#include "kernels/sm90/work.hpp"
 #include "softmax/online.hpp"
 
 namespace pagoda::sm90 {
 
 // One of the two rows of a thread.
-struct Row {
-  int32_t token = 0;  // of the sequence
-  int32_t q_head = 0;
-  bool is_written = false;  // O has this row
-  bool is_valid = false;    // .. and it holds a query
-  mask::Interval keys{};    // the hull of what it sees; empty where not valid
-  // Over this thread's columns; the maximum is the whole row's.
-  softmax::OnlineRow<softmax::RescaleLazily> online{};
-  softmax::Sums sums{};  // of the whole row, at the end
-};
+using Row = kernel::Row<softmax::RescaleLazily>;
 
 template <class Config>
 PAGODA_DEVICE Row make_row(const AttentionParams& params, const Work& work, int32_t index) {
@@ -111,24 +103,9 @@ PAGODA_DEVICE void score(const AttentionParams& params, const WorkReader& reader
   PAGODA_UNROLL
   for (int r = 0; r < 2; ++r) {
     if (!rows[r].is_valid) continue;
-    if (params.alibi_slopes != nullptr) {
-      const float slope =
-          arch::load_read_only(params.alibi_slopes + rows[r].q_head) * softmax::kLog2e;
-      const int32_t position = tile.position(rows[r].token);
-      PAGODA_UNROLL
-      for (int i = 0; i < BN / 2; i += 4) {
-        s[i + 2 * r] += softmax::alibi_bias(slope, first + 2 * i, position);
-        s[i + 2 * r + 1] += softmax::alibi_bias(slope, first + 2 * i + 1, position);
-      }
-    }
-    for (int32_t b = 0; b < params.mask.num_biases; ++b) {
-      const mask::BiasRow bias = params.mask.biases[b].row(tile, rows[r].token, rows[r].q_head);
-      PAGODA_UNROLL
-      for (int i = 0; i < BN / 2; i += 4) {
-        s[i + 2 * r] = bias.rewrite(first + 2 * i, s[i + 2 * r]);
-        s[i + 2 * r + 1] = bias.rewrite(first + 2 * i + 1, s[i + 2 * r + 1]);
-      }
-    }
+    kernel::add_biases<BN / 4>(
+        params, tile, rows[r], [&s, r](int i) -> float& { return s[4 * (i / 2) + 2 * r + i % 2]; },
+        [first](int i) { return first + 8 * (i / 2) + i % 2; });
   }
 }
 

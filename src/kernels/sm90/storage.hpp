@@ -8,8 +8,7 @@
 #include "arch/mbarrier.hpp"
 #include "arch/memory.hpp"
 #include "kernels/sm90/config.hpp"
-#include "kernels/sm90/key_shares.hpp"
-#include "kernels/sm90/work_ring.hpp"
+#include "kernels/sm90/work.hpp"
 #include "pipeline/staged_pipeline.hpp"
 #include "pipeline/tma_producer_pipeline.hpp"
 

@@ -2,86 +2,24 @@
 // go through shared memory and TMA, everything else from registers.
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 
 #include "arch/fence.hpp"
 #include "arch/ldmatrix.hpp"
 #include "arch/named_barrier.hpp"
 #include "arch/tma.hpp"
+#include "kernels/attention/row_end.hpp"
 #include "kernels/sm90/attend.hpp"
 
 namespace pagoda::sm90 {
 
-template <class T>
-PAGODA_DEVICE uint32_t pack_pair(float low, float high) {
-  if constexpr (std::same_as<T, arch::Half>) {
-    return arch::pack_f16(low, high);
-  } else {
-    return arch::pack_bf16(low, high);
-  }
-}
-
-// What a row ends with.
-struct RowResult {
-  softmax::RowEnd end{};
-  float row_max = softmax::kMinusInfinity;
-};
-
-PAGODA_DEVICE RowResult end_row(const AttentionParams& params, int32_t kv_head, int32_t q_head,
-                                bool is_valid, softmax::Sums sums, float max) {
-  RowResult result;
-  if (!is_valid) return result;  // rows past the sequence's valid ones: zeros, sink or not
-  const float sink = params.sinks != nullptr ? arch::load_read_only(params.sinks + q_head)
-                                             : softmax::kMinusInfinity;
-  result.end = softmax::finish(sums, sink, params.kv_scales.v_scale(kv_head));
-  result.row_max = softmax::finish_max(max, sink);
-  return result;
-}
-
-PAGODA_DEVICE void store_statistics(const AttentionParams& params, const Work& work, int32_t token,
-                                    int32_t q_head, const RowResult& result) {
-  const int64_t row = work.memory_row + token;
-  if (params.lse != nullptr) {
-    arch::store(params.lse + params.lse_rows.offset(work.sequence, row, q_head), result.end.lse);
-  }
-  if (params.row_max != nullptr) {
-    arch::store(params.row_max + params.row_max_rows.offset(work.sequence, row, q_head),
-                result.row_max);
-  }
-}
-
-// Two neighbouring elements of a row; `column` is even, both are there or none.
-template <class T>
-PAGODA_DEVICE void store_pair(T* row, int32_t column, uint32_t pair, bool is_aligned) {
-  if (is_aligned) {
-    arch::store(reinterpret_cast<uint32_t*>(row + column), pair);
-  } else {
-    auto* const elements = reinterpret_cast<uint16_t*>(row + column);
-    arch::store(elements, static_cast<uint16_t>(pair));
-    arch::store(elements + 1, static_cast<uint16_t>(pair >> 16U));
-  }
-}
-
-// 0 where nothing is to be read from O: it may hold anything then.
-template <class T>
-PAGODA_DEVICE uint32_t scaled_pair(float low, float high, float factor) {
-  return factor == 0 ? 0 : pack_pair<T>(low * factor, high * factor);
-}
-
-// Four neighbouring columns of a row, those of them that are the head's.
-template <class T>
-PAGODA_DEVICE void store_quad(const AttentionParams& params, const Work& work, const Row& row,
-                              int32_t column, const float (&o)[4], float factor) {
-  T* const to = static_cast<T*>(params.out_data) +
-                params.out_rows.offset(work.sequence, work.memory_row + row.token, row.q_head);
-  const bool is_aligned = reinterpret_cast<uintptr_t>(to) % 4 == 0;
-  PAGODA_UNROLL
-  for (int e = 0; e < 4; e += 2) {
-    if (column + e >= params.dim_vo) continue;
-    store_pair(to, column + e, scaled_pair<T>(o[e], o[e + 1], factor), is_aligned);
-  }
-}
+using kernel::end_row;
+using kernel::pack_pair;
+using kernel::RowResult;
+using kernel::store_pair;
+using kernel::scaled_pair;
+using kernel::store_quad;
+using kernel::store_statistics;
 
 // All threads of a consumer warpgroup.
 template <class Config>

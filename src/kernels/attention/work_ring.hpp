@@ -7,10 +7,10 @@
 #include <cstring>
 
 #include "arch/warp.hpp"
-#include "kernels/sm90/work.hpp"
+#include "kernels/attention/work.hpp"
 #include "pipeline/staged_pipeline.hpp"
 
-namespace pagoda::sm90 {
+namespace pagoda::kernel {
 
 struct WorkRing {
   static constexpr int kStages = 2;
@@ -84,4 +84,4 @@ class WorkReader {
   WorkRing::Pipeline pipeline_;
 };
 
-}  // namespace pagoda::sm90
+}  // namespace pagoda::kernel

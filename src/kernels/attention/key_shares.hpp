@@ -3,30 +3,35 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "arch/memory.hpp"
 #include "arch/named_barrier.hpp"
 #include "arch/thread.hpp"
 #include "arch/warp.hpp"
 #include "core/target.hpp"
-#include "kernels/sm90/work.hpp"
+#include "kernels/attention/work.hpp"
 
-namespace pagoda::sm90 {
+namespace pagoda::kernel {
 
 struct ShareStorage {
+  static constexpr int kWords = sizeof(ShareStart) / sizeof(int32_t);
   arch::SharedArray<int32_t, 16> warp_sums;
-  arch::SharedArray<int32_t, 5> start;  // a ShareStart
+  arch::SharedArray<int32_t, kWords> start;  // a ShareStart
 
   PAGODA_DEVICE ShareStart load() {
-    return {arch::load(start.at(0)), arch::load(start.at(1)), arch::load(start.at(2)),
-            arch::load(start.at(3)), arch::load(start.at(4))};
+    int32_t words[kWords];
+    PAGODA_UNROLL
+    for (int i = 0; i < kWords; ++i) words[i] = arch::load(start.at(i));
+    ShareStart result;
+    memcpy(&result, words, sizeof result);
+    return result;
   }
   PAGODA_DEVICE void store(const ShareStart& from) {
-    arch::store(start.at(0), from.begin);
-    arch::store(start.at(1), from.end);
-    arch::store(start.at(2), from.share_tiles);
-    arch::store(start.at(3), from.sequence);
-    arch::store(start.at(4), from.sequence_begin);
+    int32_t words[kWords];
+    memcpy(words, &from, sizeof from);
+    PAGODA_UNROLL
+    for (int i = 0; i < kWords; ++i) arch::store(start.at(i), words[i]);
   }
 };
 
@@ -62,13 +67,16 @@ PAGODA_DEVICE void find_share(const AttentionParams& params, ShareStorage& stora
   const int32_t batch = params.sequences.batch;
   const int thread = arch::thread_idx();
   const auto tiles_of = [&params, batch](int32_t b) {
-    return b < batch ? sequence_tiles<Config>(params, b).tiles() : 0;
+    return b < batch ? sequence_tiles<Config>(params, b) : SequenceTiles{};
   };
-  const int32_t first_tiles = tiles_of(thread);  // of the first round; kept
+  // A thread has one sequence of a round; most batches are one round.
+  SequenceTiles tiles = tiles_of(thread);
   int32_t total = 0;
-  for (int32_t round = 0; round < batch; round += threads) {
+  int32_t before = sum_before<threads>(tiles.tiles(), total, storage);
+  int32_t done = total;  // tiles of the rounds up to this one
+  for (int32_t round = threads; round < batch; round += threads) {
     int32_t sum = 0;
-    sum_before<threads>(round == 0 ? first_tiles : tiles_of(round + thread), sum, storage);
+    sum_before<threads>(tiles_of(round + thread).tiles(), sum, storage);
     total += sum;
   }
   const int32_t ctas = arch::grid_dim().x;
@@ -76,29 +84,21 @@ PAGODA_DEVICE void find_share(const AttentionParams& params, ShareStorage& stora
   if (share < params.min_share_tiles) share = params.min_share_tiles;
   const int32_t begin = arch::block_idx().x * share;
   const int32_t end = begin < total - share ? begin + share : total;
+  if (begin >= total && thread == 0) storage.store({.share_tiles = share});
 
-  int32_t done = 0;
-  for (int32_t round = 0; round < batch; round += threads) {
-    const int32_t tiles = round == 0 ? first_tiles : tiles_of(round + thread);
+  // Whoever has the sequence that holds the first tile writes.
+  for (int32_t round = 0;;) {
+    if (before <= begin && begin < before + tiles.tiles()) {
+      storage.store({begin, end, share, round + thread, before, tiles});
+    }
+    round += threads;
+    if (round >= batch) break;
     int32_t sum = 0;
-    const int32_t before = done + sum_before<threads>(tiles, sum, storage);
-    if (before <= begin && begin < before + tiles) {
-      arch::store(storage.start.at(3), round + thread);
-      arch::store(storage.start.at(4), before);
-    }
+    tiles = tiles_of(round + thread);
+    before = done + sum_before<threads>(tiles.tiles(), sum, storage);
     done += sum;
-  }
-  if (thread == 0) {
-    const bool is_empty = begin >= total;
-    arch::store(storage.start.at(0), is_empty ? 0 : begin);
-    arch::store(storage.start.at(1), is_empty ? 0 : end);
-    arch::store(storage.start.at(2), share);
-    if (is_empty) {
-      arch::store(storage.start.at(3), 0);
-      arch::store(storage.start.at(4), 0);
-    }
   }
   arch::syncthreads();
 }
 
-}  // namespace pagoda::sm90
+}  // namespace pagoda::kernel

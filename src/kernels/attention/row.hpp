@@ -1,0 +1,45 @@
+// A query row of a tile, and what changes its scores beside the scale: the parts of a softmax that do not
+// depend on which columns a thread holds.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/memory.hpp"
+#include "core/target.hpp"
+#include "kernels/attention_params.hpp"
+#include "softmax/online.hpp"
+#include "softmax/score.hpp"
+
+namespace pagoda::kernel {
+
+template <class Rule>
+struct Row {
+  int32_t token = 0;  // of the sequence
+  int32_t q_head = 0;
+  bool is_written = false;  // O has this row
+  bool is_valid = false;    // .. and it holds a query
+  mask::Interval keys{};    // the hull of what it sees; empty where not valid
+  // Over this thread's columns; the maximum is the whole row's.
+  softmax::OnlineRow<Rule> online{};
+  softmax::Sums sums{};  // of the whole row, at the end
+};
+
+// ALiBi and biases of `count` scores in log2 units: at(i) is one of `row`, which is valid, and
+// column(i) its key.
+template <int count, class Row, class At, class Column>
+PAGODA_DEVICE void add_biases(const AttentionParams& params, const mask::RowTile& tile,
+                              const Row& row, const At& at, const Column& column) {
+  if (params.alibi_slopes != nullptr) {
+    const float slope = arch::load_read_only(params.alibi_slopes + row.q_head) * softmax::kLog2e;
+    const int32_t position = tile.position(row.token);
+    PAGODA_UNROLL
+    for (int i = 0; i < count; ++i) at(i) += softmax::alibi_bias(slope, column(i), position);
+  }
+  for (int32_t b = 0; b < params.mask.num_biases; ++b) {
+    const mask::BiasRow bias = params.mask.biases[b].row(tile, row.token, row.q_head);
+    PAGODA_UNROLL
+    for (int i = 0; i < count; ++i) at(i) = bias.rewrite(column(i), at(i));
+  }
+}
+
+}  // namespace pagoda::kernel
