@@ -76,6 +76,41 @@ struct PackE4M3 {
   }
 };
 
+// 16 bytes a thread: as f16, as bf16.
+struct WidenE4M3 {
+  struct Params {
+    const Words<4>* in;
+    Words<4>* out;  // [threads][4]
+  };
+  static constexpr int kThreads = 32, kClusterSize = 1, kMinArch = 90;  // sm_89 has it
+  struct Storage {};
+  PAGODA_DEVICE static void run(const Params& p) {
+    const int i = thread_idx();
+    Words<4> f16[2], bf16[2];
+    widen_e4m3_f16(load(p.in + i), f16);
+    widen_e4m3_bf16(load(p.in + i), bf16);
+    for (int half = 0; half < 2; ++half) {
+      store(p.out + 4 * i + half, f16[half]);
+      store(p.out + 4 * i + 2 + half, bf16[half]);
+    }
+  }
+};
+
+struct BytePermute {
+  struct Params {
+    const uint32_t* in;
+    uint32_t* out;  // [threads][2]
+  };
+  static constexpr int kThreads = 64, kClusterSize = 1, kMinArch = 80;
+  struct Storage {};
+  PAGODA_DEVICE static void run(const Params& p) {
+    const int i = thread_idx();
+    const uint32_t a = load(p.in + i), b = load(p.in + (i + 1) % kThreads);
+    store(p.out + 2 * i, byte_permute(a, b, 0x5140));
+    store(p.out + 2 * i + 1, byte_permute(a, b, 0x7362));
+  }
+};
+
 template <Function kFunction>
 void add_approximate_case(Cases& cases, const std::string& name, std::vector<float> specials,
                           double low, double high, bool is_logarithmic, int32_t tolerance_ulp) {
@@ -136,6 +171,39 @@ inline void add_pack_cases(Cases& cases) {
                                       to_bytes(eighths), in_and_out<PackE4M3>()));
 }
 
+inline void add_widen_cases(Cases& cases) {
+  // Every number, twice; a NaN is not the same on every target.
+  std::vector<uint8_t> bytes(512);
+  std::vector<uint16_t> expected;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<uint8_t>(i % 128 == 127 ? 0 : i);
+  }
+  for (size_t thread = 0; thread < 32; ++thread) {
+    for (const bool is_f16 : {true, false}) {
+      for (size_t i = 0; i < 16; ++i) {
+        const float value = core::f8e4m3_to_float(bytes[16 * thread + i]);
+        expected.push_back(is_f16 ? to_f16(value) : to_bf16(value));
+      }
+    }
+  }
+  cases.push_back(make_case<WidenE4M3>("math/widen_e4m3", {}, to_bytes(bytes), poison(2048),
+                                       to_bytes(expected), in_and_out<WidenE4M3>()));
+
+  Random random(74);
+  std::vector<uint32_t> words(64), permuted;
+  for (uint32_t& word : words) word = static_cast<uint32_t>(random.integer(INT32_MIN, INT32_MAX));
+  for (size_t i = 0; i < 64; ++i) {
+    const auto byte = [&](uint32_t from) {
+      const uint32_t word = words[(i + from / 4) % 64];
+      return word >> 8 * (from % 4) & 0xffU;
+    };
+    permuted.push_back(byte(0) | byte(4) << 8U | byte(1) << 16U | byte(5) << 24U);
+    permuted.push_back(byte(2) | byte(6) << 8U | byte(3) << 16U | byte(7) << 24U);
+  }
+  cases.push_back(make_case<BytePermute>("math/byte_permute", {}, to_bytes(words), poison(512),
+                                         to_bytes(permuted), in_and_out<BytePermute>()));
+}
+
 inline void add_math_cases(Cases& cases) {
   const float inf = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -165,6 +233,7 @@ inline void add_math_cases(Cases& cases) {
   cases.push_back(make_case<Max3>("math/max3", {}, to_bytes(input), poison(1024),
                                   to_bytes(expected), in_and_out<Max3>()));
   add_pack_cases(cases);
+  add_widen_cases(cases);
 }
 
 }  // namespace pagoda::primitives

@@ -20,6 +20,9 @@ struct WorkRing {
 
   arch::SharedArray<Word, kStages * kWords> items;
   arch::MBarrier mbar[Pipeline::num_mbars];
+
+  // By one thread. `readers`: warps of other roles.
+  PAGODA_DEVICE void init(uint32_t readers) { Pipeline::init(mbar, 32 * readers, "work"); }
 };
 
 // The scheduler's side; one lane.
@@ -75,8 +78,7 @@ class WorkReader {
     return work;
   }
   PAGODA_DEVICE void release() {
-    arch::syncwarp();  // every lane has read it
-    pipeline_.consumer_release(arch::elect_one());
+    pipeline_.consumer_release(1);  // every lane for itself
   }
 
  private:

@@ -80,10 +80,10 @@ class AttendWarp {
     PAGODA_UNROLL
     for (int i = 0; i < tile.depth_vo / 2; ++i) o[i] = 0;
     const int32_t first = walk.start_column + first_key();
-    int32_t i = walk.num_tiles;
-    for (; i > walk.unmasked_end; --i) step<true>(reader, first + (i - 1) * tile.BN, rows, o);
-    for (; i > walk.unmasked_begin; --i) step<false>(reader, first + (i - 1) * tile.BN, rows, o);
-    for (; i > 0; --i) step<true>(reader, first + (i - 1) * tile.BN, rows, o);
+    for (int32_t i = walk.num_tiles; i-- > 0;) {
+      const bool is_masked = i >= walk.unmasked_end || i < walk.unmasked_begin;
+      step(reader, first + i * tile.BN, is_masked, rows, o);
+    }
   }
 
   // A unit without keys.
@@ -195,15 +195,14 @@ class AttendWarp {
 
   // --- a tile -------------------------------------------------------------------------------------
 
-  template <bool is_masked>
-  PAGODA_DEVICE void step(const WorkReader& reader, int32_t column, Row (&rows)[2],
+  PAGODA_DEVICE void step(const WorkReader& reader, int32_t column, bool is_masked, Row (&rows)[2],
                           float (&o)[tile.depth_vo / 2]) {
     float s[BN / 2];
     k_.consumer_wait();  // the load warp's K has landed
     multiply_keys(s);
     release(k_);
     float factors[2];
-    if (make_probabilities<is_masked>(reader, column, s, rows, factors)) {
+    if (make_probabilities(reader, column, is_masked, s, rows, factors)) {
       PAGODA_UNROLL
       for (int i = 0; i < tile.depth_vo / 2; ++i) o[i] *= factors[i / 2 % 2];
     }
@@ -263,12 +262,11 @@ class AttendWarp {
     }
   }
 
-  template <bool is_masked>
-  PAGODA_DEVICE bool make_probabilities(const WorkReader& reader, int32_t column,
+  PAGODA_DEVICE bool make_probabilities(const WorkReader& reader, int32_t column, bool is_masked,
                                         float (&s)[BN / 2], Row (&rows)[2], float (&factors)[2]) {
     constexpr bool is_general = tile.scores == ScoreClass::kGeneral;
     if constexpr (is_general) score<Slice<Config>>(params_, reader, rows, column, s);
-    if constexpr (is_masked) hide<Slice<Config>>(params_, reader, rows, column, s);
+    if (is_masked) hide<Slice<Config>>(params_, reader, rows, column, s);
     return soften<BN>(s, rows, is_general ? 1.0F : params_.score_map.scale_log2, factors);
   }
 

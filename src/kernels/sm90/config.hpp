@@ -31,7 +31,7 @@ using kernel::ScoreClass;
 struct TileConfig {
   int depth_qk = 128;  // padded head dims: multiples of the swizzle's width
   int depth_vo = 128;
-  int BN = 128;  // keys of a tile
+  int BN = 128;            // keys of a tile
   int block_rows = kRows;  // rows of a consumer; packed: of a unit of work
   int num_consumers = 2;
   int k_stages = 2;

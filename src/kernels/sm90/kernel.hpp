@@ -73,7 +73,7 @@ struct Kernel {
       const auto where = arch::Where::current();
       Ops::KRing::init(storage.k_ring, Ops::releases, "k", where, Ops::fills);
       Ops::VRing::init(storage.v_ring, Ops::releases, "v", where, Ops::fills);
-      WorkRing::Pipeline::init(storage.work.mbar, Ops::work_readers, "work");
+      storage.work.init(Ops::work_readers);
       for (int w = 0; w < tile.num_consumers; ++w) {
         storage.q_ring[w][0].init(1);
         storage.q_ring[w][1].init(4);

@@ -66,7 +66,7 @@ class MergeWarps {
     return storage_.merge.stats.at((warp * kWarpRows + row) * 4).template as<kernel::FloatQuad>();
   }
   [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<kernel::FloatQuad> slab_at(int warp, int row,
-                                                                 int column) const {
+                                                                         int column) const {
     return storage_.merge.slab.at((warp * Place::slab_rows + row) * Place::pitch + column)
         .template as<kernel::FloatQuad>();
   }

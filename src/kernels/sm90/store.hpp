@@ -16,8 +16,8 @@ namespace pagoda::sm90 {
 using kernel::end_row;
 using kernel::pack_pair;
 using kernel::RowResult;
-using kernel::store_pair;
 using kernel::scaled_pair;
+using kernel::store_pair;
 using kernel::store_quad;
 using kernel::store_statistics;
 
