@@ -74,6 +74,7 @@ PAGODA_DEVICE void find_share(const AttentionParams& params, ShareStorage& stora
   int32_t total = 0;
   int32_t before = sum_before<threads>(tiles.tiles(), total, storage);
   int32_t done = total;  // tiles of the rounds up to this one
+  PAGODA_NO_UNROLL
   for (int32_t round = threads; round < batch; round += threads) {
     int32_t sum = 0;
     sum_before<threads>(tiles_of(round + thread).tiles(), sum, storage);
@@ -87,6 +88,7 @@ PAGODA_DEVICE void find_share(const AttentionParams& params, ShareStorage& stora
   if (begin >= total && thread == 0) storage.store({.share_tiles = share});
 
   // Whoever has the sequence that holds the first tile writes.
+  PAGODA_NO_UNROLL
   for (int32_t round = 0;;) {
     if (before <= begin && begin < before + tiles.tiles()) {
       storage.store({begin, end, share, round + thread, before, tiles});

@@ -69,17 +69,22 @@ PAGODA_DEVICE uint32_t scaled_pair(float low, float high, float factor) {
   return factor == 0 ? 0 : pack_pair<T>(low * factor, high * factor);
 }
 
-// Four neighbouring columns of `row`, those of them that are the head's.
+// Where `row` of O begins.
 template <class T, class Row>
-PAGODA_DEVICE void store_quad(const AttentionParams& params, const Work& work, const Row& row,
-                              int32_t column, const float (&o)[4], float factor) {
-  T* const to = static_cast<T*>(params.out_data) +
-                params.out_rows.offset(work.sequence, work.memory_row + row.token, row.q_head);
-  const bool is_aligned = reinterpret_cast<uintptr_t>(to) % 4 == 0;
+PAGODA_DEVICE T* out_row(const AttentionParams& params, const Work& work, const Row& row) {
+  return static_cast<T*>(params.out_data) +
+         params.out_rows.offset(work.sequence, work.memory_row + row.token, row.q_head);
+}
+
+// Four neighbouring columns of a row, those of them that are the head's.
+template <class T>
+PAGODA_DEVICE void store_quad(T* row, int32_t dim, int32_t column, const float (&o)[4],
+                              float factor) {
+  const bool is_aligned = reinterpret_cast<uintptr_t>(row) % 4 == 0;
   PAGODA_UNROLL
   for (int e = 0; e < 4; e += 2) {
-    if (column + e >= params.dim_vo) continue;
-    store_pair(to, column + e, scaled_pair<T>(o[e], o[e + 1], factor), is_aligned);
+    if (column + e >= dim) continue;
+    store_pair(row, column + e, scaled_pair<T>(o[e], o[e + 1], factor), is_aligned);
   }
 }
 

@@ -153,9 +153,10 @@ class SplitRows {
         end_row(params_, work.kv_head, where.q_head, where.is_valid, sums, max);
     const int lane = arch::lane_idx();
     if (lane == 0) store_statistics(params_, work, where.token, where.q_head, result);
+    T* const to = kernel::out_row<T>(params_, work, where);
     PAGODA_UNROLL
     for (int i = 0; i < kQuads; ++i) {
-      store_quad<T>(params_, work, where, 128 * i + 4 * lane, o[i].value, result.end.o_factor);
+      store_quad(to, params_.dim_vo, 128 * i + 4 * lane, o[i].value, result.end.o_factor);
     }
   }
 

@@ -274,7 +274,7 @@ class Gather {
 
   // Several pieces at once: a warp alone would wait for every result otherwise.
   PAGODA_DEVICE void convert() const {
-    constexpr int batch = Shape::pieces % 8 == 0 ? 8 : (Shape::pieces % 3 == 0 ? 3 : 1);
+    constexpr int batch = Shape::pieces % 4 == 0 ? 4 : (Shape::pieces % 3 == 0 ? 3 : 1);
     const uint32_t place[2] = {place_of_first(finish_.state.index, 0),
                                place_of_first(finish_.state.index, 8)};
     PAGODA_UNROLL

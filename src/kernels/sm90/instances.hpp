@@ -66,8 +66,8 @@ PAGODA_HOST_DEVICE constexpr TileConfig gather_tile(int depth_qk, int depth_vo, 
   tile.k_stages = tile.v_stages = depth_qk == 64 ? 4 : 2;
   tile.raw_tiles = depth_qk == 64 ? 8 : 4;
   if (depth_qk == 192 || depth_qk == 96) tile.k_stages = tile.v_stages = 3;
-  tile.producer_registers = 96;
-  tile.consumer_registers = 160;
+  tile.producer_registers = 104;
+  tile.consumer_registers = 152;
   if (scores == ScoreClass::kGeneral) tile.ctas_per_sm = 1;  // masks need registers
   if (scores == ScoreClass::kGeneral && depth_vo == 256) tile.BN = 32;
   if (depth_qk % 64 != 0) tile.swizzle = arch::Swizzle::k64B;

@@ -69,7 +69,7 @@ class PackedLoad {
   static PAGODA_DEVICE void run(const AttentionParams& params, Storage<Config>& storage,
                                 const Work& work, RequestOrder<Config>& order) {
     if (has_aligned_rows(params)) {
-      copy<true, 4>(params, storage, work, order);
+      copy<true, threads == 32 ? 4 : 1>(params, storage, work, order);
     } else {
       copy<false, 1>(params, storage, work, order);
     }

@@ -130,7 +130,8 @@ class MergeWarps {
     const RowResult result =
         end_row(params_, work.kv_head, row.q_head, row.is_valid, merged.sums, merged.max);
     if (is_first) store_statistics(params_, work, row.token, row.q_head, result);
-    store_quad<T>(params_, work, row, column, sum.value, result.end.o_factor);
+    store_quad(kernel::out_row<T>(params_, work, row), params_.dim_vo, column, sum.value,
+               result.end.o_factor);
   }
 
   const AttentionParams& params_;
