@@ -191,7 +191,9 @@ inline void add_widen_cases(Cases& cases) {
 
   Random random(74);
   std::vector<uint32_t> words(64), permuted;
-  for (uint32_t& word : words) word = static_cast<uint32_t>(random.integer(INT32_MIN, INT32_MAX));
+  for (uint32_t& word : words) {
+    word = static_cast<uint32_t>(random.integer(-(1 << 30), 1 << 30)) * 3;
+  }
   for (size_t i = 0; i < 64; ++i) {
     const auto byte = [&](uint32_t from) {
       const uint32_t word = words[(i + from / 4) % 64];
