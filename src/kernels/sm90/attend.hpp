@@ -48,7 +48,7 @@ class Attend {
     if constexpr (is_gathered) k_scale_ = params_.kv_scales.k_scale(reader.work().kv_head);
     if constexpr (is_gathered) {
       sync_warpgroup(warpgroup_);  // every warp has read the Q before
-      RequestOrder<Config> order;
+      RequestOrder<Config> order(storage_);
       PackedLoad<Config, kWarpgroup>::run(params_, storage_, reader.work(), order);
       sync_warpgroup(warpgroup_);
     } else {

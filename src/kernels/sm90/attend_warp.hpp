@@ -69,6 +69,7 @@ class AttendWarp {
         storage_(storage),
         k_(Ops::KRing::consumer(storage.k_ring)),
         v_(Ops::VRing::consumer(storage.v_ring)),
+        order_(storage),
         key_place_(Keys::key_place(first_key())),
         value_places_(Values::value_places(first_key())) {}
 
@@ -209,7 +210,7 @@ class AttendWarp {
     uint32_t p[BN / 16][4];
     pack<arch::Half, BN>(s, p);
     v_.consumer_wait();  // the load warp's V has landed
-    multiply_values(p, o);
+    multiply_values(p, is_masked ? reader.work().rows.seqlen_kv - column : BN, o);
     release(v_);
   }
 
@@ -239,14 +240,16 @@ class AttendWarp {
     for (int i = 0; i < BN / 2; ++i) s[i] = sums[i / 4][i % 4] * factors_[i / 2 % 2];
   }
 
-  PAGODA_DEVICE void multiply_values(const uint32_t (&p)[BN / 16][4],
+  // keys: of the slice that exist. What else is in the stage may be NaN, which no probability of 0 hides.
+  PAGODA_DEVICE void multiply_values(const uint32_t (&p)[BN / 16][4], int32_t keys,
                                      float (&o)[tile.depth_vo / 2]) const {
     const auto values = storage_.v.at(static_cast<int32_t>(v_.state.index) * Ops::v_elements);
     PAGODA_UNROLL
     for (int k = 0; k < BN / 16; ++k) {
       PAGODA_UNROLL
       for (int panel = 0; panel < Values::panels; ++panel) {
-        const auto raw = Values::load_values(values, value_places_, k, panel);
+        auto raw = Values::load_values(values, value_places_, k, panel);
+        if (keys < 16 * (k + 1)) Values::clear_from(raw, keys - 16 * k);
         PAGODA_UNROLL
         for (int eight = 0; eight < Values::run / 8; ++eight) {
           uint32_t b[8][2];

@@ -86,6 +86,14 @@ struct Fp8Tile {
     }
     return values;
   }
+  // Zeros instead of the keys from `first` of the 16 on.
+  static PAGODA_DEVICE void clear_from(Values& values, int32_t first) {
+    PAGODA_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      if (8 * (i / 2) + 2 * (arch::lane_idx() % 4) + i % 2 < first) continue;
+      values.key[i / 2][i % 2] = {};
+    }
+  }
   // The operands of n-blocks 8 * eight .. 8 * eight + 7 of the panel.
   static PAGODA_DEVICE void widen(const Values& values, int eight, uint32_t (&b)[8][2]) {
     PAGODA_UNROLL

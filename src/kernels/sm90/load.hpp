@@ -24,7 +24,7 @@ PAGODA_DEVICE void load_k(const AttentionParams& params, Storage<Config>& storag
                          Config::tile.swizzle>;
   auto ring = Ops::KProducer::create(storage.k_ring, storage.k.data());
   const int32_t elect = arch::elect_one();
-  RequestOrder<Config> order;
+  RequestOrder<Config> order(storage);
   WorkReader reader(storage.work);
   for (; reader.next(); reader.release()) {
     order.wait_for_q();
@@ -48,17 +48,16 @@ PAGODA_DEVICE void load_k(const AttentionParams& params, Storage<Config>& storag
 // Zeros in the rows of a V tile from `first` on, by a warp: a probability of zero times stale NaN would
 // be NaN.
 template <class Config>
-PAGODA_DEVICE void zero_rows(arch::SharedPtr<typename Operands<Config>::KV> tile, int first) {
+PAGODA_DEVICE void zero_rows(arch::SharedPtr<typename Config::T> tile, int first) {
   using Ops = Operands<Config>;
-  constexpr int elements = 16 / sizeof(typename Ops::KV);  // of a word
-  constexpr int words = Ops::kv_chunk / elements;          // of 16 bytes, in a row of a panel
-  constexpr int panels = Config::tile.depth_vo / Ops::kv_chunk;
+  constexpr int words = Ops::chunk / 8;  // of 16 bytes, in a row of a panel
+  constexpr int panels = Config::tile.depth_vo / Ops::chunk;
   const int rows = Config::tile.BN - first;
   for (int i = arch::lane_idx(); i < rows * words; i += 32) {
     PAGODA_UNROLL
     for (int panel = 0; panel < panels; ++panel) {
       // A swizzle moves words inside a row only.
-      const int at = (panel * Config::tile.BN + first) * Ops::kv_chunk + i * elements;
+      const int at = (panel * Config::tile.BN + first) * Ops::chunk + i * 8;
       arch::store((tile + at).template as<arch::Words<4>>(), arch::Words<4>{{0, 0, 0, 0}});
     }
   }
@@ -73,7 +72,7 @@ PAGODA_DEVICE void load_v(const AttentionParams& params, Storage<Config>& storag
   auto ring = Ops::VProducer::create(storage.v_ring, storage.v.data());
   const int32_t elect = arch::elect_one();
   uint32_t tail_phase = 0;
-  RequestOrder<Config> order;
+  RequestOrder<Config> order(storage);
   WorkReader reader(storage.work);
   for (; reader.next(); reader.release()) {
     order.wait_for_q();
@@ -87,7 +86,11 @@ PAGODA_DEVICE void load_v(const AttentionParams& params, Storage<Config>& storag
       const uint32_t pages = Indices::template v_num_valid_pages<1>(column, num_keys);
       ring.acquire();  // every consumer warp has multiplied with what was there
       arch::syncwarp();
-      if (column + Config::tile.BN <= num_keys) {
+      if constexpr (Config::tile.has_warp_products()) {  // whoever reads V knows where it ends
+        const auto to = ring.get_tile(elect);
+        rows.template tma_copy_v<true, 1, 0, MissingPages::kZero>(op, to.smem, to.mbar, head, elect,
+                                                                  pages);
+      } else if (column + Config::tile.BN <= num_keys) {
         const auto to = ring.get_tile(elect);
         rows.template tma_copy_v<false>(op, to.smem, to.mbar, head, elect);
       } else {  // the copies land on a barrier of this warp's, the tail is zeroed, then V is full

@@ -73,6 +73,7 @@ class PackedLoad {
     } else {
       copy<false, 1>(params, storage, work, order);
     }
+    order.q_is_requested();            // rows that hold no query ask for nothing
     arch::fence_proxy_async_shared();  // Q, before wgmma reads it
   }
 
@@ -125,7 +126,7 @@ template <class Config>
 PAGODA_DEVICE void load_q(const AttentionParams& params, Storage<Config>& storage) {
   const int32_t elect = arch::elect_one();
   uint32_t phase = 1;
-  RequestOrder<Config> order;
+  RequestOrder<Config> order(storage);
   WorkReader reader(storage.work);
   for (; reader.next(); reader.release()) {
     const Work work = reader.work();

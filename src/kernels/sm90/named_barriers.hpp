@@ -8,7 +8,6 @@ namespace pagoda::sm90 {
 
 inline constexpr int kTurnBarrier = 1;       // + warpgroup: its turn to issue products (README.md)
 inline constexpr int kWarpgroupBarrier = 4;  // + warpgroup: its own threads
-inline constexpr int kRequestBarrier = 7;    // request_order.hpp
 
 // All threads of one consumer.
 PAGODA_DEVICE void sync_warpgroup(int warpgroup, arch::Where where = arch::Where::current()) {

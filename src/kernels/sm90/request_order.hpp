@@ -3,32 +3,36 @@
 // keys). Nothing but time depends on it.
 #pragma once
 
-#include "kernels/sm90/named_barriers.hpp"
+#include "arch/mbarrier.hpp"
+#include "arch/warp.hpp"
+#include "kernels/sm90/storage.hpp"
 
 namespace pagoda::sm90 {
 
-// One object in every warp that requests Q, K or V of packed rows; each calls once a unit.
+// One object in every warp that requests Q, K or V of packed rows.
 template <class Config>
 class RequestOrder {
  public:
-  // After the loads of Q, or where the unit needs none.
+  static constexpr bool is_used =
+      Config::tile.rows == RowKind::kPacked && Config::tile.load != LoadKind::kGather;
+
+  PAGODA_DEVICE explicit RequestOrder(Storage<Config>& storage) : storage_(storage) {}
+
+  // At every unit, after the loads of its Q or where it needs none.
   PAGODA_DEVICE void q_is_requested() {
     if (!is_used || !is_first_) return;
-    arch::named_barrier_arrive(kRequestBarrier, kThreads);
+    storage_.q_requested.arrive_if(arch::elect_one());
     is_first_ = false;
   }
-  // Before the first copy of K or V.
+  // At every unit, before the first copy of its K or V.
   PAGODA_DEVICE void wait_for_q() {
     if (!is_used || !is_first_) return;
-    arch::named_barrier_sync(kRequestBarrier, kThreads);
+    storage_.q_requested.wait(0);
     is_first_ = false;
   }
 
  private:
-  static constexpr bool is_used =
-      Config::tile.rows == RowKind::kPacked && Config::tile.load != LoadKind::kGather;
-  static constexpr int kThreads = 2 * 32 + (Config::tile.has_warp_products() ? kWarpgroup : 32);
-
+  Storage<Config>& storage_;
   bool is_first_ = true;
 };
 

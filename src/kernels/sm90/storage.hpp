@@ -37,9 +37,8 @@ struct Operands {
   static constexpr int q_elements = kRows * tile.depth_qk;
   static constexpr int k_elements = tile.BN * tile.depth_qk;
   static constexpr int v_elements = tile.BN * tile.depth_vo;
-  // Columns of a panel, of Q and O and of K and V.
+  // Columns of a panel.
   static constexpr int chunk = static_cast<int>(swizzle_width_bytes(tile.swizzle) / sizeof(T));
-  static constexpr int kv_chunk = static_cast<int>(swizzle_width_bytes(tile.swizzle) / sizeof(KV));
   // Whose place in shared memory a load role fills; otherwise consumers bring their own.
   static constexpr bool has_q_place = !tile.has_warp_products();
   // Readers of the work: the load warps (of K, V and Q; or four that gather) and every consumer warp.
@@ -82,6 +81,7 @@ struct Storage {
   arch::MBarrier k_ring[Ops::KRing::num_mbars];
   arch::MBarrier v_ring[Ops::VRing::num_mbars];
   arch::MBarrier q_ring[tile.num_consumers][2];  // full, empty
+  arch::MBarrier q_requested;                    // the first of the CTA (request_order.hpp)
   arch::MBarrier v_tail;  // V of a tile that ends inside: before its tail is zeroed
   // Products by warps: Q as A operands, [step of 16 columns][lane], where it is not kept in registers.
   static constexpr int q_words = !Ops::has_q_place && !tile.keeps_q() ? tile.depth_qk / 16 * 32 : 1;
