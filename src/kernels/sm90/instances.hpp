@@ -86,6 +86,7 @@ PAGODA_HOST_DEVICE constexpr TileConfig fp8_tile(int depth_qk, int depth_vo, Sco
   tile.swizzle = depth_qk == 64 ? arch::Swizzle::k64B : arch::Swizzle::k128B;
   tile.BN = 128;
   tile.k_stages = tile.v_stages = 2;
+  if (scores == ScoreClass::kGeneral) tile.ctas_per_sm = 1;  // masks need registers
   return tile;
 }
 
