@@ -55,6 +55,14 @@ struct Sequences {
   }
 };
 
+// Who takes which tiles of rows. (Kernels of sm_90 have one of these each.)
+enum class Schedule : uint8_t {
+  kQueue,       // CTAs draw from a queue
+  kPersistent,  // CTA i takes tiles i, i + CTAs, ..
+  kTransient,   // a CTA a tile
+  kShares,      // an equal share of all key tiles a CTA (attention/key_shares.hpp)
+};
+
 // All but the tensor maps, which are another type on every machine.
 struct AttentionArguments {
   Sequences sequences;
@@ -81,6 +89,7 @@ struct AttentionArguments {
   KVScaleFactors kv_scales;
 
   // Tiles of tokens: the grid; sequences of fewer than min_rows rows are another launch's.
+  Schedule schedule = Schedule::kQueue;
   schedule::TileGrid grid;
   uint32_t* grid_counter = nullptr;  // zero between launches
   int32_t min_rows = 0;

@@ -2,9 +2,9 @@
 // the one special-function unit of a GPU.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
+#include "core/element.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::softmax {
@@ -24,8 +24,7 @@ namespace pagoda::softmax {
   float p = 0.0550089498F * f + 0.242211061F;
   p = p * f + 0.693282936F;
   p = p * f + 1.0F;
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(p) +
-                              (std::bit_cast<uint32_t>(rounded) << 23U));
+  return core::bits_to_float(core::float_to_bits(p) + (core::float_to_bits(rounded) << 23U));
 }
 
 }  // namespace pagoda::softmax
