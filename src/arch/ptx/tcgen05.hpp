@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include <cuda/ptx>
+#include "arch/ptx/cuda_ptx.hpp"
 
 #include "arch/instruction_descriptor.hpp"
 #include "arch/ptx/mbarrier.hpp"

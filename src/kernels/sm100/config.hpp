@@ -90,6 +90,10 @@ struct TileConfig {
     return tiling;
   }
 
+  // Softmax keeps a row's scores in registers between its maximum and its exponentials.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool holds_scores() const {
+    return scores == ScoreClass::kPlain && BN <= 128;
+  }
   // Columns that softmax reads at a time, and P leaves in two parts: P V starts when three quarters
   // of the keys are there.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int batch() const { return BN >= 64 ? 32 : 16; }
@@ -143,6 +147,11 @@ PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int element_bytes, int head_dim,
   // A slot has two barriers of 8 bytes.
   tile.slots = (kSharedBytes - kOtherBytes - tile.q_bytes()) / (tile.slot_bytes() + 16);
   tile.scores = scores;
+  if (!tile.holds_scores()) {  // what softmax does not need goes to the roles that look up pages
+    tile.softmax_registers = 160;
+    tile.correction_registers = 96;
+    tile.other_registers = 96;
+  }
   return tile;
 }
 

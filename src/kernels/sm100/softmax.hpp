@@ -26,7 +26,7 @@ class Softmax {
   static constexpr TileConfig tile = Config::tile;
   static constexpr int BN = tile.BN, batch = tile.batch(), batches = BN / batch;
   static constexpr bool is_general = tile.scores == ScoreClass::kGeneral;
-  static constexpr bool holds_scores = !is_general && BN <= 128;
+  static constexpr bool holds_scores = tile.holds_scores();
   using Rule =
       std::conditional_t<sizeof(T) == 1, softmax::RescaleLazilyFp8, softmax::RescaleLazily>;
   using Row = kernel::Row<Rule>;
@@ -82,22 +82,25 @@ class Softmax {
     s_phase_ ^= 1U;
     arch::tcgen05_fence_after_thread_sync();
 
-    // Each batch is on its way while the one before is worked on.
+    // A batch is on its way while the one before is worked on; not so where it is written back: that
+    // would take four blocks of registers.
+    constexpr bool is_written_back = is_changed && !holds_scores;
     float largest = softmax::kMinusInfinity;
     load(s[0], 0);
     PAGODA_UNROLL
     for (int j = 0; j < batches; ++j) {
-      arch::tmem_wait_load(s[j % buffers]);
-      if (j + 1 < batches) load(s[(j + 1) % buffers], j + 1);
-      if constexpr (is_changed) {
-        change<is_masked>(reader, row, column + j * batch, s[j % buffers]);
-        if constexpr (!holds_scores) {
-          arch::tmem_store<arch::TmemShape::k32x32b, batch>(s_.columns(j * batch), s[j % buffers]);
-        }
+      uint32_t(&now)[batch] = s[j % buffers];
+      uint32_t(&next)[batch] = s[(j + 1) % buffers];
+      arch::tmem_wait_load(now);
+      if (!is_written_back && j + 1 < batches) load(next, j + 1);
+      if constexpr (is_changed) change<is_masked>(reader, row, column + j * batch, now);
+      largest = max_of(now, largest);
+      if constexpr (is_written_back) {
+        arch::tmem_store<arch::TmemShape::k32x32b, batch>(s_.columns(j * batch), now);
+        if (j + 1 < batches) load(next, j + 1);
       }
-      largest = max_of(s[j % buffers], largest);
     }
-    if constexpr (is_changed && !holds_scores) arch::tmem_wait_store();
+    if constexpr (is_written_back) arch::tmem_wait_store();
 
     const float tile_max = largest * scale;
     // Rows that hold no query have scores of whatever was in Q's place: they have no vote.
