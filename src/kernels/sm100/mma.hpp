@@ -51,8 +51,8 @@ class Multiply {
         rings_(storage),
         qk_steps_((params.dim_qk + k_step - 1) / k_step),
         scores_(instruction(arch::Major::kK, BN)),
-        // Columns of O that nobody asks for are not computed.
-        output_(instruction(arch::Major::kMN, (params.dim_vo + 15) / 16 * 16)) {
+        // Columns of O that nobody reads, in batches of 32, are not computed.
+        output_(instruction(arch::Major::kMN, core::align_up(params.dim_vo, 32))) {
     arch::OperandTile q = Ops::q_tile;
     q.start_bytes = storage.q.data().address();
     q_ = arch::encode(arch::describe(q), arch::DescriptorFormat::kSm100);
