@@ -149,11 +149,18 @@ struct PackedRows {
   int32_t tokens = 1;      // of a tile
 
   PAGODA_HOST_DEVICE static PackedRows of(int32_t group, int32_t block_rows = 64,
-                                          int32_t blocks = 1) {
-    const int32_t heads = group < block_rows ? group : block_rows;
+                                          int32_t blocks = 1, bool divides_group = false) {
+    int32_t heads = group < block_rows ? group : block_rows;
+    while (divides_group && group % heads != 0) --heads;  // every tile has as many
     return {heads, (group - 1) / heads + 1, block_rows / heads * blocks};
   }
 };
+
+template <class Config>
+PAGODA_HOST_DEVICE PackedRows packed_rows(int32_t group) {
+  return PackedRows::of(group, Config::tile.block_rows, Config::tile.num_blocks(),
+                        Config::tile.fuses_heads);
+}
 
 // What the share of a CTA starts with; computed by all of its threads (key_shares.hpp).
 struct ShareStart {
@@ -184,8 +191,7 @@ PAGODA_DEVICE SequenceTiles sequence_tiles(const AttentionParams& params, int32_
     const mask::RowTile rows{b, num_keys, sequences.q_position(b, num_keys), 0, valid};
     result.walk = walk_of<Config>(params, rows);
   }
-  const PackedRows packed =
-      PackedRows::of(params.group, Config::tile.block_rows, Config::tile.num_blocks());
+  const PackedRows packed = packed_rows<Config>(params.group);
   result.unit_tiles = result.walk.num_tiles > 0 ? result.walk.num_tiles : 1;
   result.units = params.num_kv_heads * packed.head_tiles * ((num_rows - 1) / packed.tokens + 1);
   return result;
@@ -252,8 +258,7 @@ class ShareWork {
   // Which rows: units count token tiles fastest, then head tiles, then KV heads.
   PAGODA_DEVICE void place(int32_t unit, Work& work) const {
     const Sequences& sequences = params_.sequences;
-    const PackedRows packed =
-        PackedRows::of(params_.group, Config::tile.block_rows, Config::tile.num_blocks());
+    const PackedRows packed = packed_rows<Config>(params_.group);
     const int32_t num_rows = sequences.num_rows(sequence_);
     const int32_t valid = sequences.num_valid_rows(sequence_);
     const int32_t token_tiles = (num_rows - 1) / packed.tokens + 1;

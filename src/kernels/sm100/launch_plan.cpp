@@ -24,10 +24,10 @@ TileConfig tile_of(const Shape& shape, ScoreClass scores) {
 }
 
 kernel::PackedRows packed_rows(const Problem& p) {
-  return kernel::PackedRows::of(p.group, kRows, kHalves);
+  return kernel::PackedRows::of(p.group, kRows, kHalves, TileConfig::fuses_heads);
 }
 
-// Query heads of a tile: those of a KV head, where a half can hold them.
+// Query heads of a tile: those of a KV head; of more than a half has rows, a whole fraction.
 int32_t tile_heads(const Problem& p) { return packed_rows(p).heads; }
 int32_t half_tokens(const Problem& p) { return kRows / tile_heads(p); }
 
@@ -110,7 +110,6 @@ std::string refuses(const Shape& shape, const Problem& p) {
   }
   if (p.score_mod.functor != nullptr) return "score functors are the host's";
   const TileConfig tile = tile_of(shape, ScoreClass::kPlain);
-  // Where there is nothing to load, no map need be possible: but kernels are told one.
   if (total_rows(p) > 0 && !kernel::is_kv_by_tma(p, tile.BN, tile.swizzle)) return kv_reason(p);
   if (total_rows(p) > 0 &&
       !kernel::is_possible(
