@@ -10,5 +10,8 @@ Outcome run_prefill_split(const emulator::Options& options);
 Outcome run_decode(const emulator::Options& options);
 
 Outcome run_mha_2q(const emulator::Options& options);
+Outcome run_mha_2q_split(const emulator::Options& options);
+Outcome run_mha_2q_decode(const emulator::Options& options);
+Outcome run_mha_2q_persistent(const emulator::Options& options);
 
 }  // namespace pagoda::emulated
