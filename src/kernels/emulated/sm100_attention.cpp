@@ -6,6 +6,7 @@
 namespace pagoda::emulated {
 
 using emulator::Options;
+using kernel::Schedule;
 
 namespace {
 
@@ -25,9 +26,20 @@ struct Traits {
   static constexpr bool fuses_heads = true;
 };
 
-}  // namespace
+// A fixed share of the tiles a CTA, or one tile: whoever has the entries that are no tile ends at once.
+Outcome run_mha_2q_scheduled(const Options& options, Schedule schedule) {
+  const bool is_persistent = schedule == Schedule::kPersistent;
+  const AttentionShape shape{
+      .kernel = is_persistent ? "sm100/mha_2q_persistent" : "sm100/mha_2q_transient",
+      .sequences = {{300, 310}, {70, 0}, {33, 90}},
+      .num_kv_heads = 1,
+      .group = 2,
+      .ctas = is_persistent ? 2 : 6,
+      .schedule = schedule};
+  return AttentionCase(shape, options.seed).run<Traits<SmallConfig<4>>>(options);
+}
 
-using kernel::Schedule;
+}  // namespace
 
 // K and V in one ring of three slots, tiles from a queue. Tiles of two halves, whole and not, of one
 // half, and rows without keys; one key tile, and seven, which go around the ring four times.
@@ -40,16 +52,15 @@ Outcome run_mha_2q(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<SmallConfig<3>>>(options);
 }
 
-// K and V in rings of two slots each, a CTA a tile, keys in two parts that the last CTA merges; scores of
-// the general class, which go back to tensor memory between maximum and exponentials.
+// K and V in rings of two slots each, keys in two parts that the last CTA merges; scores of the general
+// class, which go back to tensor memory between maximum and exponentials.
 Outcome run_mha_2q_split(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q_split",
-                             .sequences = {{140, 300}, {5, 0}},
+                             .sequences = {{140, 300}, {5, 0}, {66, 130}},
                              .num_kv_heads = 1,
                              .group = 2,
-                             .ctas = 8,
-                             .num_splits = 2,
-                             .schedule = Schedule::kTransient};
+                             .ctas = 2,
+                             .num_splits = 2};
   return AttentionCase(shape, options.seed)
       .run<Traits<SmallConfig<4, sm100::ScoreClass::kGeneral>>>(options);
 }
@@ -65,15 +76,11 @@ Outcome run_mha_2q_decode(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<SmallConfig<5>>>(options);
 }
 
-// A fixed share of the tiles a CTA.
 Outcome run_mha_2q_persistent(const Options& options) {
-  const AttentionShape shape{.kernel = "sm100/mha_2q_persistent",
-                             .sequences = {{300, 310}, {70, 0}, {33, 90}},
-                             .num_kv_heads = 1,
-                             .group = 2,
-                             .ctas = 2,
-                             .schedule = Schedule::kPersistent};
-  return AttentionCase(shape, options.seed).run<Traits<SmallConfig<4>>>(options);
+  return run_mha_2q_scheduled(options, Schedule::kPersistent);
+}
+Outcome run_mha_2q_transient(const Options& options) {
+  return run_mha_2q_scheduled(options, Schedule::kTransient);
 }
 
 }  // namespace pagoda::emulated

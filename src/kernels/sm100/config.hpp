@@ -47,9 +47,9 @@ struct TileConfig {
   arch::Swizzle swizzle = arch::Swizzle::k128B;
   ScoreClass scores = ScoreClass::kPlain;
   // Of a thread; 2 * softmax + correction + other = 512, the register file.
-  int softmax_registers = 192;
+  int softmax_registers = 184;
   int correction_registers = 80;
-  int other_registers = 48;
+  int other_registers = 64;
 
   // What the schedule asks (kernels/attention/work.hpp). A tile is two blocks of rows, and a token's
   // query heads of one KV head stand side by side in them.

@@ -56,7 +56,7 @@ TEST(TileConfig, faults_are_named) {
   EXPECT_STREQ(tile.fault(), "Q and the slots do not fit in shared memory");
   tile = {.BN = 144};
   EXPECT_NE(tile.fault(), nullptr);
-  tile = {.softmax_registers = 200};
+  tile = {.softmax_registers = 192};
   EXPECT_STREQ(tile.fault(), "the roles' registers must fill the file");
 }
 

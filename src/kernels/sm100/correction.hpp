@@ -108,7 +108,6 @@ class Correction {
   // This warp's rows of O are scaled, or read.
   PAGODA_DEVICE void allow_product(int half) {
     arch::tcgen05_fence_before_thread_sync();
-    arch::syncwarp();
     storage_.p_full[half][0].arrive_if(arch::elect_one());
   }
 

@@ -32,11 +32,8 @@ class LoadRings {
       return v_;
     }
   }
-  // Commits may not arrive at a CTA that has ended.
-  PAGODA_DEVICE void drain() {
-    k_.drain();
-    if constexpr (!tile.has_shared_ring()) v_.drain();
-  }
+  // Commits may not arrive at a CTA that has ended. The last V is released after the last K.
+  PAGODA_DEVICE void drain() { v().drain(); }
 
  private:
   typename Ops::KProducer k_;

@@ -205,11 +205,11 @@ class Softmax {
                                                                  p);
   }
 
-  // A part of P stands in tensor memory; with the last part S has been read.
+  // A part of P stands in tensor memory; with the last part S has been read. Loads, stores and waits
+  // are the warp's: one lane tells of all.
   PAGODA_DEVICE void tell_p(int part) {
     arch::tmem_wait_store();
     arch::tcgen05_fence_before_thread_sync();
-    arch::syncwarp();
     storage_.p_full[half_][part].arrive_if(arch::elect_one());
   }
 
