@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "arch/debug.hpp"
 #include "arch/fence.hpp"
 #include "arch/named_barrier.hpp"
 #include "arch/tcgen05.hpp"
@@ -69,6 +70,7 @@ class Correction {
     const bool is_moved = arch::any(factor != 1);
     wait_output(half);
     if (is_moved) {
+      arch::trace_begin("rescale");
       // Two batches, one on its way while the other is multiplied.
       constexpr int batch = 16;
       uint32_t o[2][batch];
@@ -88,6 +90,7 @@ class Correction {
         arch::tmem_store<arch::TmemShape::k32x32b, batch>(o_[half].columns(j * batch), o[j % 2]);
       }
       arch::tmem_wait_store();
+      arch::trace_end();
     }
     allow_product(half);
   }
@@ -124,6 +127,7 @@ class Correction {
       if (params_.row_max != nullptr) max = receive(half).low;
       wait_output(half);
     }
+    arch::trace_begin("store");
     if (work.is_split()) {
       leave_piece(work, half, row, sums, max, is_computed);
     } else {
@@ -140,6 +144,7 @@ class Correction {
         store_from_registers(work, half, row, result.end.o_factor, is_computed);
       }
     }
+    arch::trace_end();
     // Q's products are complete, as O's are, and nothing of O is left in its place.
     if (is_computed && arch::warp_idx() % 4 == 0) {
       storage_.q_empty[half].arrive_if(arch::elect_one());

@@ -109,6 +109,7 @@ class Multiply {
   template <int half, Key key, int part = 0>
   PAGODA_DEVICE void make_scores() {
     constexpr int steps = tile.k_tiling().BK0 / k_step;
+    if constexpr (part == 0) arch::trace_begin(half == 0 ? "S0" : "S1");
     if constexpr (key == Key::kFirst) k_[part] = rings_.template wait_first_k<part>();
     if constexpr (key == Key::kNext) k_[part] = rings_.template wait_k<part>();
     constexpr arch::OperandTile q_tile = Ops::q_tile, k_tile = Ops::KProducer::tile_layout;
@@ -124,6 +125,7 @@ class Multiply {
       make_scores<half, key, part + 1>();
     } else {
       arch::tcgen05_commit<1>(storage_.s_full[half]);
+      arch::trace_end();
     }
   }
 
@@ -131,6 +133,7 @@ class Multiply {
   template <int half>
   PAGODA_DEVICE void add_output(arch::SmemDescriptor v, int32_t keys, bool is_first) {
     constexpr int steps = BN / k_step, first_steps = tile.first_part() / k_step;
+    arch::trace_begin(half == 0 ? "O0" : "O1");
     const int32_t needed = (keys + k_step - 1) / k_step;
     storage_.p_full[half][0].wait(p_phase_ >> half & 1U);  // P's first part is there, O is scaled
     arch::tcgen05_fence_after_thread_sync();
@@ -140,6 +143,7 @@ class Multiply {
     arch::tcgen05_fence_after_thread_sync();
     add_steps<half, first_steps, steps>(v, needed, false);
     arch::tcgen05_commit<1>(storage_.o_full[half]);
+    arch::trace_end();
   }
   template <int half, int begin, int end>
   PAGODA_DEVICE void add_steps(arch::SmemDescriptor v, int32_t needed, bool is_first) {

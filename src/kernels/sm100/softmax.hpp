@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "arch/debug.hpp"
 #include "arch/math.hpp"
 #include "arch/tcgen05.hpp"
 #include "arch/thread.hpp"
@@ -81,6 +82,7 @@ class Softmax {
     storage_.s_full[half_].wait(s_phase_);  // Q K' is complete
     s_phase_ ^= 1U;
     arch::tcgen05_fence_after_thread_sync();
+    arch::trace_begin("softmax");
 
     // A batch is on its way while the one before is worked on; not so where it is written back: that
     // would take four blocks of registers.
@@ -122,6 +124,7 @@ class Softmax {
       if ((j + 1) * batch == tile.first_part()) tell_p(0);
     }
     tell_p(1);
+    arch::trace_end();
     row.online.add((sums[0] + sums[1]) + (sums[2] + sums[3]));
   }
 

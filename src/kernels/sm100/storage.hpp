@@ -80,16 +80,16 @@ struct Storage {
   kernel::ShareStorage share;
 };
 
-// Tensor memory of half i.
+// Tensor memory of a half; TileConfig::tmem() is the whole map.
 template <class Config>
 struct Tmem {
   arch::TmemPtr base;
 
   [[nodiscard]] PAGODA_DEVICE arch::TmemPtr s(int half) const {
-    return base.columns(Config::tile.tmem().s[half]);
+    return base.columns(half * Config::tile.BN);
   }
   [[nodiscard]] PAGODA_DEVICE arch::TmemPtr o(int half) const {
-    return base.columns(Config::tile.tmem().o[half]);
+    return base.columns(kHalves * Config::tile.BN + half * Config::tile.depth);
   }
 };
 
