@@ -76,6 +76,7 @@ struct AttentionArguments {
   float* row_max = nullptr;  // optional
   RowsView q_rows, out_rows, lse_rows, row_max_rows;
   bool is_out_by_tma = false;  // full tiles of O
+  bool is_gathered = false;    // K and V; kernels of sm_90 have instances of their own for that
   // Gathered K and V: `sequence` of a row is its page where there are pages (0 where ragged).
   const void* k_data = nullptr;
   const void* v_data = nullptr;

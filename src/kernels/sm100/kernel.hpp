@@ -1,13 +1,15 @@
 // SM100MHA2Q: attention on Blackwell, two halves of 128 query rows a CTA. Who does what:
 //
-//   warps 0-3, 4-7   softmax, a half each      warp 12   multiply, one lane     warp 14   load Q
-//   warps 8-11       correction                warp 13   load K and V           warp 15   schedule
+//   warps 0-3, 4-7   softmax, a half each    warp 12   multiply, one lane
+//   warps 8-11       correction              warp 13   load K and V; gathered: 13 and 14
+//                                            warp 15   schedule, load Q; one lane
 #pragma once
 
 #include "arch/debug.hpp"
 #include "arch/grid_dependency.hpp"
 #include "arch/register_budget.hpp"
 #include "kernels/sm100/correction.hpp"
+#include "kernels/sm100/gather.hpp"
 #include "kernels/sm100/load.hpp"
 #include "kernels/sm100/mma.hpp"
 #include "kernels/sm100/softmax.hpp"
@@ -62,26 +64,30 @@ struct SM100MHA2Q {
 
   // The others must not touch what this prepares before the next syncthreads.
   static PAGODA_DEVICE void init(const Params& params, Storage& storage, int warp) {
-    if (arch::thread_idx() == 0) init_barriers(storage);
+    if (arch::thread_idx() == 0) init_barriers(params, storage);
     if (warp == kAllocatingWarp) {
       arch::tmem_allocate<1>(storage.tmem.data(), kTmemColumns);
       arch::tmem_relinquish<1>();
     }
     if (arch::thread_idx() == 14 * 32) {  // the first copies need not wait for their maps
       arch::tma_prefetch_descriptor(params.q);
+      if (params.is_gathered) return;
       arch::tma_prefetch_descriptor(params.k);
       arch::tma_prefetch_descriptor(params.v);
     }
   }
 
-  static PAGODA_DEVICE void init_barriers(Storage& storage) {
+  static PAGODA_DEVICE void init_barriers(const Params& params, Storage& storage) {
+    const uint32_t fills = params.is_gathered ? kGatherWarps : 1;
+    const auto where = arch::Where::current();
     if constexpr (tile.has_shared_ring()) {
-      Ops::KRing::init(storage.k_ring, 1, "kv");
+      Ops::KRing::init(storage.k_ring, 1, "kv", where, fills);
     } else {
-      Ops::KRing::init(storage.k_ring, 1, "k");
-      Ops::VRing::init(storage.v_ring, 1, "v");
+      Ops::KRing::init(storage.k_ring, 1, "k", where, fills);
+      Ops::VRing::init(storage.v_ring, 1, "v", where, fills);
     }
-    kernel::WorkRing::Pipeline::init(storage.work.mbar, Ops::work_readers, "work");
+    kernel::WorkRing::Pipeline::init(storage.work.mbar, Ops::work_readers(params.is_gathered),
+                                     "work");
     const auto init = [](arch::MBarrier& barrier, uint32_t arrivals, const char* name, int index) {
       barrier.init(arrivals);
       arch::name_barrier(barrier, name, index);
@@ -104,14 +110,18 @@ struct SM100MHA2Q {
     if (warp == 12) {
       const arch::Role role("multiply");
       multiply(params, storage, tmem);
+    } else if (warp < 15 && params.is_gathered) {
+      const arch::Role role("gather");
+      if (params.kv_element_bytes == static_cast<int32_t>(sizeof(typename Config::T))) {
+        Gather<Config, sizeof(typename Config::T)>(params, storage, warp - 13).run();
+      } else if constexpr (sizeof(typename Config::T) == 2) {
+        Gather<Config, 1>(params, storage, warp - 13).run();
+      }
     } else if (warp == 13) {
       const arch::Role role("load");
       dispatch_page_size<tile.BN>(params.sequences.keys.paged_size(),
                                   [&]<int size>() { Load<Config, size>(params, storage).run(); });
-    } else if (warp == 14) {
-      const arch::Role role("load q");
-      load_q<Config>(params, storage);
-    } else {
+    } else if (warp == 15) {
       const arch::Role role("schedule");
       if (arch::elect_one() != 0) schedule(params, storage);
     }
@@ -129,8 +139,12 @@ struct SM100MHA2Q {
 
   static PAGODA_DEVICE void schedule(const Params& params, Storage& storage) {
     kernel::WorkWriter writer(storage.work);
-    const auto write_all = [&writer](auto items) {
-      for (Work work; items.next(work);) writer.write(work);
+    LoadQ<Config> q(params, storage);
+    const auto write_all = [&writer, &q](auto items) {
+      for (Work work; items.next(work);) {
+        writer.write(work);
+        q.load(work);  // when the rows before have ended; these are loading K and V meanwhile
+      }
     };
     const int32_t cta = arch::block_idx().x, ctas = arch::grid_dim().x;
     switch (params.schedule) {

@@ -87,22 +87,15 @@ int64_t num_slots(const Problem& p, const Launch& launch) {
   return launch.num_splits > 1 ? grid_of(p, launch).size() : 0;
 }
 
-std::string kv_reason(const Problem& p) {
-  if (p.kv_kind == core::KVKind::kPaged) {
-    return "TMA can't move this cache: pages of " + std::to_string(p.page_size) +
-           " keys, or its strides";
-  }
-  return "TMA can't move K and V with these strides";
-}
-
 }  // namespace
 
 std::string refuses(const Shape& shape, const Problem& p) {
   if (p.q.dtype != shape.dtype) {
     return std::string("queries are ") + name(p.q.dtype) + ", these are for " + name(shape.dtype);
   }
-  if (p.k.dtype != shape.dtype) {
-    return std::string("the cache is ") + name(p.k.dtype) + ", not of the queries' type";
+  if (p.k.dtype != shape.dtype && p.k.dtype != DType::kF8E4M3) {
+    return std::string("the cache is ") + name(p.k.dtype) +
+           ": the queries' type or f8e4m3 is served";
   }
   if (p.head_dim_qk > shape.depth || p.head_dim_vo > shape.depth) {
     return "head dims " + std::to_string(p.head_dim_qk) + " x " + std::to_string(p.head_dim_vo) +
@@ -110,7 +103,6 @@ std::string refuses(const Shape& shape, const Problem& p) {
   }
   if (p.score_mod.functor != nullptr) return "score functors are the host's";
   const TileConfig tile = tile_of(shape, ScoreClass::kPlain);
-  if (total_rows(p) > 0 && !kernel::is_kv_by_tma(p, tile.BN, tile.swizzle)) return kv_reason(p);
   if (total_rows(p) > 0 &&
       !kernel::is_possible(
           kernel::rows_map(p, p.q, p.head_dim_qk, tile_heads(p), half_tokens(p), tile.swizzle))) {
@@ -127,6 +119,7 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p,
   plan->has_whole_units = options.is_batch_invariant;
   if (total_rows(p) == 0) return plan;  // nothing to write
   const TileConfig tile = tile_of(shape, plan->scores);
+  plan->is_gathered = !kernel::is_kv_by_tma(p, tile.BN, tile.swizzle);
   const auto add = [&](const Launch& launch) {
     plan->launches[plan->num_launches++] = launch;
     plan->num_work_items += launch.ctas;
@@ -163,12 +156,17 @@ LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch, con
   a.min_rows = launch.min_rows;
   a.max_rows = launch.max_rows;
   a.schedule = launch.schedule;
+  a.is_gathered = plan.is_gathered;
   a.grid = grid_of(p, launch);
   plan.split.set(workspace, a);
   const int32_t heads = tile_heads(p), tokens = half_tokens(p);
   result.q = kernel::rows_map(p, p.q, p.head_dim_qk, heads, tokens, tile.swizzle);
-  result.k = kernel::kv_map(p, p.k, p.head_dim_qk, tile.BN, tile.swizzle);
-  result.v = kernel::kv_map(p, p.v, p.head_dim_vo, tile.BN, tile.swizzle);
+  if (plan.is_gathered) {
+    result.k.rank = result.v.rank = 0;
+  } else {
+    result.k = kernel::kv_map(p, p.k, p.head_dim_qk, tile.BN, tile.swizzle);
+    result.v = kernel::kv_map(p, p.v, p.head_dim_vo, tile.BN, tile.swizzle);
+  }
   // O is of 16 bits: lines of 128 bytes, whatever Q's.
   result.out = kernel::rows_map(p, p.out, p.head_dim_vo, heads, tokens, arch::Swizzle::k128B);
   a.is_out_by_tma = kernel::is_possible(result.out);

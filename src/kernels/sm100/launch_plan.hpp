@@ -24,6 +24,7 @@ struct Launch {
 struct LaunchPlan final : core::KernelPlan {
   const Shape* shape = nullptr;
   ScoreClass scores = ScoreClass::kPlain;
+  bool is_gathered = false;
   bool has_whole_units = false;
   int32_t num_launches = 0;
   Launch launches[2];
@@ -46,7 +47,7 @@ struct PlanOptions {
 // What a launch is told.
 struct LaunchArguments {
   kernel::AttentionArguments arguments;
-  arch::TensorMapSpec q, k, v, out;  // out: rank 0 where it is not used
+  arch::TensorMapSpec q, k, v, out;  // rank 0 where not used, but for q
 };
 [[nodiscard]] LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch,
                                              const core::Problem& problem,
@@ -58,8 +59,8 @@ kernel::AttentionParams make_params(const LaunchArguments& from, const MakeMap& 
   kernel::AttentionParams params;
   static_cast<kernel::AttentionArguments&>(params) = from.arguments;
   params.q = make_map(from.q);
-  params.k = make_map(from.k);
-  params.v = make_map(from.v);
+  if (from.k.rank != 0) params.k = make_map(from.k);
+  if (from.v.rank != 0) params.v = make_map(from.v);
   if (from.out.rank != 0) params.out = make_map(from.out);
   return params;
 }

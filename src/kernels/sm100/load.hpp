@@ -1,4 +1,4 @@
-// The load roles: K and V by one warp, through PagedRowIndices and TMA, and Q by another. Key tiles are
+// The load roles: K and V by a warp, through PagedRowIndices and TMA, and Q by one lane. Key tiles are
 // walked from the last to the first, as by every role.
 #pragma once
 
@@ -121,37 +121,41 @@ class Load {
   uint32_t tail_phase_ = 0;
 };
 
-// Rows past the sequence's end are another's, or zeros: nobody looks at what becomes of them.
+// The load role of Q: one lane, the scheduler's, after it has written `work`.
 template <class Config>
-PAGODA_DEVICE void load_q(const AttentionParams& params, Storage<Config>& storage) {
+class LoadQ {
+ public:
   using Ops = Operands<Config>;
   using T = typename Config::T;
-  const int32_t elect = arch::elect_one();
-  const bool is_ragged = params.sequences.cu_rows != nullptr;
-  uint32_t phases[kHalves] = {1, 1};
-  WorkReader reader(storage.work);
-  for (; reader.next(); reader.release()) {
-    const Work work = reader.work();
-    if (work.walk.num_tiles == 0) continue;
+
+  PAGODA_DEVICE LoadQ(const AttentionParams& params, Storage<Config>& storage)
+      : params_(params), storage_(storage) {}
+
+  // Rows past the sequence's end are another's, or zeros: nobody looks at what becomes of them.
+  PAGODA_DEVICE void load(const Work& work) {
+    if (work.walk.num_tiles == 0) return;
+    const bool is_ragged = params_.sequences.cu_rows != nullptr;
     const int32_t tokens = tokens_of_half(work);
-    PAGODA_UNROLL
-    for (int half = 0; half < kHalves; ++half) {
-      if (half >= num_halves(work)) break;
-      storage.q_empty[half].wait(phases[half]);  // O has left its place
-      phases[half] ^= 1U;
-      arch::syncwarp();  // every lane has seen it
-      arch::MBarrier& full = storage.q_full[half];
-      full.arrive_expect_tx_if(
-          elect, static_cast<uint32_t>(tokens * work.num_heads * Config::tile.depth) * sizeof(T));
+    for (int half = 0; half < num_halves(work); ++half) {
+      storage_.q_empty[half].wait(phases_ >> half & 1U);  // O has left its place
+      phases_ ^= 1U << half;
+      arch::MBarrier& full = storage_.q_full[half];
+      full.arrive_expect_tx(static_cast<uint32_t>(tokens * work.num_heads * Config::tile.depth) *
+                            sizeof(T));
       const int32_t row = work.first_token + half * tokens + (is_ragged ? work.memory_row : 0);
       PAGODA_UNROLL
       for (int column = 0; column < Config::tile.depth; column += Ops::chunk) {
-        arch::tma_load<4>(elect, storage.q.at(half * Ops::q_elements + column * kRows), params.q,
+        arch::tma_load<4>(1, storage_.q.at(half * Ops::q_elements + column * kRows), params_.q,
                           {{column, work.first_head, row, is_ragged ? 0 : work.sequence}}, full,
                           arch::Eviction::kFirst);
       }
     }
   }
-}
+
+ private:
+  const AttentionParams& params_;
+  Storage<Config>& storage_;
+  uint32_t phases_ = 3;  // a bit a half
+};
 
 }  // namespace pagoda::sm100

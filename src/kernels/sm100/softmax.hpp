@@ -68,9 +68,7 @@ class Softmax {
   // From a score of this role to log2 units.
   PAGODA_DEVICE float score_scale(const WorkReader& reader) const {
     if constexpr (is_general) return 1;
-    float scale = params_.score_map.scale_log2;
-    if constexpr (sizeof(T) == 1) scale *= params_.kv_scales.k_scale(reader.work().kv_head);
-    return scale;
+    return params_.score_map.scale_log2 * params_.kv_scales.k_scale(reader.work().kv_head);
   }
 
   template <bool is_masked>
@@ -139,7 +137,7 @@ class Softmax {
     uint32_t keep = row.keys.keep32(column);
     if constexpr (is_general) {
       const Work work = reader.work();
-      const float k_scale = sizeof(T) == 1 ? params_.kv_scales.k_scale(work.kv_head) : 1.0F;
+      const float k_scale = params_.kv_scales.k_scale(work.kv_head);
       float scores[batch];
       PAGODA_UNROLL
       for (int i = 0; i < batch; ++i) {

@@ -50,8 +50,8 @@ struct Operands {
   static constexpr int q_elements = kRows * tile.depth;
   static constexpr int slot_elements = tile.BN * tile.depth;
   static constexpr int chunk = tile.swizzle_elements();  // columns of a panel
-  // Warps that read the work: eight of softmax, four of correction, multiply, load, load Q.
-  static constexpr uint32_t work_readers = 15;
+  // Warps that read the work: eight of softmax, four of correction, multiply, load (gather: two).
+  static PAGODA_DEVICE uint32_t work_readers(bool is_gathered) { return is_gathered ? 15 : 14; }
 };
 
 // From softmax to correction, a value for each row: factors of O, at the end of the rows their sums.
