@@ -26,6 +26,10 @@ inline constexpr int kSharedBytes = 227 * 1024;
 // Of these, what is neither Q nor a slot of the rings: factors of the correction, barriers, work.
 inline constexpr int kOtherBytes = 2816;
 
+// Pieces of pages by TMA have at least so many keys; smaller ones are gathered. (Twice as many rows a
+// tile would be looked up at once, and their places kept in registers.)
+inline constexpr int kMinPieceRows = 16;
+
 // A part of the exponentials is a polynomial, but on sm_103, which computes twice as many a cycle.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 1030
 inline constexpr bool kHasPolynomials = false;
@@ -47,9 +51,9 @@ struct TileConfig {
   arch::Swizzle swizzle = arch::Swizzle::k128B;
   ScoreClass scores = ScoreClass::kPlain;
   // Of a thread; 2 * softmax + correction + other = 512, the register file.
-  int softmax_registers = 184;
-  int correction_registers = 80;
-  int other_registers = 64;
+  int softmax_registers = 176;
+  int correction_registers = 88;
+  int other_registers = 72;
 
   // What the schedule asks (kernels/attention/work.hpp). A tile is two blocks of rows, and a token's
   // query heads of one KV head stand side by side in them.
@@ -94,9 +98,12 @@ struct TileConfig {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool holds_scores() const {
     return scores == ScoreClass::kPlain && BN <= 128;
   }
-  // Columns that softmax reads at a time, and P leaves in two parts: P V starts when three quarters
-  // of the keys are there.
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int batch() const { return BN >= 64 ? 32 : 16; }
+  // Columns that softmax reads at a time: a load of 32 wants 32 neighbouring registers, and several such
+  // blocks beside each other made ptxas spill. P leaves in two parts: P V starts when three quarters of
+  // the keys are there.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int batch() const {
+    return holds_scores() && BN >= 64 ? 32 : 16;
+  }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int first_part() const {
     return core::align_down(3 * BN / 4, batch());
   }
@@ -148,9 +155,9 @@ PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int element_bytes, int head_dim,
   tile.slots = (kSharedBytes - kOtherBytes - tile.q_bytes()) / (tile.slot_bytes() + 16);
   tile.scores = scores;
   if (!tile.holds_scores()) {  // what softmax does not need goes to the roles that look up pages
-    tile.softmax_registers = 160;
-    tile.correction_registers = 96;
-    tile.other_registers = 96;
+    tile.softmax_registers = 152;
+    tile.correction_registers = 104;
+    tile.other_registers = 104;
   }
   return tile;
 }

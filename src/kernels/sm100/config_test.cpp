@@ -46,7 +46,7 @@ TEST(TileConfig, tensor_memory_is_full_at_depth_64_and_128) {
 
 TEST(TileConfig, product_with_v_starts_after_three_quarters) {
   EXPECT_EQ(tile_of(2, 128, ScoreClass::kPlain).first_part(), 96);
-  EXPECT_EQ(tile_of(2, 64, ScoreClass::kPlain).first_part(), 128);  // whole batches of 32
+  EXPECT_EQ(tile_of(2, 64, ScoreClass::kPlain).first_part(), 144);
 }
 
 TEST(TileConfig, faults_are_named) {
@@ -54,7 +54,7 @@ TEST(TileConfig, faults_are_named) {
   EXPECT_EQ(tile.fault(), nullptr);
   tile.slots = 6;
   EXPECT_STREQ(tile.fault(), "Q and the slots do not fit in shared memory");
-  tile = {.BN = 144};
+  tile = {.BN = 136};
   EXPECT_NE(tile.fault(), nullptr);
   tile = {.softmax_registers = 192};
   EXPECT_STREQ(tile.fault(), "the roles' registers must fill the file");

@@ -48,17 +48,18 @@ class Correction {
     for (int half = 0; half < kHalves; ++half) allow_product(half);  // O is nobody's
     WorkReader reader(storage_.work);
     for (; reader.next(); reader.release()) {
-      const mask::TileWalk walk = reader.work().walk;
-      const int halves = walk.num_tiles == 0 ? 0 : num_halves(reader.work());
+      const int32_t num_tiles = reader.work().walk.num_tiles;
+      const int halves = num_tiles == 0 ? 0 : num_halves(reader.work());
+      const bool has_streams = has_two_streams(reader.work());
+      const bool has_second = has_streams || halves == 2;
+      // The first tile of a half, or of a stream, corrects nothing.
       PAGODA_NO_UNROLL
-      for (int32_t i = 1; i < walk.num_tiles; ++i) {
-        PAGODA_UNROLL
-        for (int half = 0; half < kHalves; ++half) {
-          if (half < halves) correct(half);
-        }
+      for (int32_t i = has_streams ? 2 : 1; i < num_tiles; ++i) {
+        if (!has_streams || i % 2 == 0) correct(0);
+        if (has_second && (!has_streams || i % 2 != 0)) correct(1);
       }
-      PAGODA_UNROLL
-      for (int half = 0; half < kHalves; ++half) finish(reader.work(), half, half < halves);
+      finish(reader.work(), 0, halves > 0, has_streams);
+      finish(reader.work(), 1, halves > 1, false);
     }
   }
 
@@ -116,18 +117,22 @@ class Correction {
 
   // --- the end of the rows ---------------------------------------------------------------------
 
-  // is_computed: the half had products.
-  PAGODA_DEVICE void finish(const Work& work, int half, bool is_computed) {
+  // is_computed: the half had products; has_streams: and its odd key tiles were the other's.
+  PAGODA_DEVICE void finish(const Work& work, int half, bool is_computed, bool has_streams) {
     const Row row = make_row<softmax::RescaleLazily>(params_, work, half, thread_);
     softmax::Sums sums;
     float max = softmax::kMinusInfinity;
-    if (is_computed) {
-      const kernel::FloatPair pair = receive(half);
-      sums = {pair.low, pair.high};
-      if (params_.row_max != nullptr) max = receive(half).low;
-      wait_output(half);
-    }
+    if (is_computed) receive_sums(half, sums, max);
     arch::trace_begin("store");
+    if (has_streams) {
+      softmax::Sums other;
+      float other_max = softmax::kMinusInfinity;
+      receive_sums(1, other, other_max);
+      max = other_max > max ? other_max : max;
+      const softmax::Merged merged = softmax::merge(sums, other);
+      sums = merged.sums;
+      merge_output(merged.a, merged.b);
+    }
     if (work.is_split()) {
       leave_piece(work, half, row, sums, max, is_computed);
     } else {
@@ -149,6 +154,34 @@ class Correction {
     if (is_computed && arch::warp_idx() % 4 == 0) {
       storage_.q_empty[half].arrive_if(arch::elect_one());
     }
+  }
+
+  PAGODA_DEVICE void receive_sums(int half, softmax::Sums& sums, float& max) {
+    const kernel::FloatPair pair = receive(half);
+    sums = {pair.low, pair.high};
+    if (params_.row_max != nullptr) max = receive(half).low;
+    wait_output(half);
+  }
+
+  // O0 = a O0 + b O1; gives O1 back. What has weight 0 may hold anything.
+  PAGODA_DEVICE void merge_output(float a, float b) {
+    constexpr int batch = 16;
+    PAGODA_NO_UNROLL
+    for (int column = 0; column < params_.dim_vo; column += batch) {
+      uint32_t o[batch], other[batch];
+      arch::tmem_load<arch::TmemShape::k32x32b, batch>(o, o_[0].columns(column));
+      arch::tmem_load<arch::TmemShape::k32x32b, batch>(other, o_[1].columns(column));
+      arch::tmem_wait_load(o, other);
+      PAGODA_UNROLL
+      for (int i = 0; i < batch; ++i) {
+        const float first = a == 0 ? 0 : a * core::bits_to_float(o[i]);
+        const float second = b == 0 ? 0 : b * core::bits_to_float(other[i]);
+        o[i] = core::float_to_bits(first + second);
+      }
+      arch::tmem_store<arch::TmemShape::k32x32b, batch>(o_[0].columns(column), o);
+    }
+    arch::tmem_wait_store();
+    allow_product(1);
   }
 
   // Calls store(column, values) for batches of 32 columns of this thread's row of O, then gives O back.

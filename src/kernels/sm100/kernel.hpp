@@ -119,8 +119,11 @@ struct SM100MHA2Q {
       }
     } else if (warp == 13) {
       const arch::Role role("load");
-      dispatch_page_size<tile.BN>(params.sequences.keys.paged_size(),
-                                  [&]<int size>() { Load<Config, size>(params, storage).run(); });
+      dispatch_page_size<tile.BN>(params.sequences.keys.paged_size(), [&]<int size>() {
+        if constexpr (size == 0 || size >= kMinPieceRows) {
+          Load<Config, size>(params, storage).run();
+        }
+      });
     } else if (warp == 15) {
       const arch::Role role("schedule");
       if (arch::elect_one() != 0) schedule(params, storage);

@@ -6,6 +6,7 @@
 #include "core/int_math.hpp"
 #include "kernels/attention/work.hpp"
 #include "mask/make_expression_mask.hpp"
+#include "operand/paged_row_indices.hpp"
 
 namespace pagoda::sm100 {
 namespace {
@@ -79,6 +80,13 @@ Launch shares_launch(const Problem& p, const TileConfig& tile, int32_t num_sms) 
   return launch;
 }
 
+bool is_gathered(const Problem& p, const TileConfig& tile) {
+  if (!kernel::is_kv_by_tma(p, tile.BN, tile.swizzle)) return true;
+  if (p.kv_kind != core::KVKind::kPaged) return false;
+  const int rows = kv_piece_rows(p.page_size, tile.BN);
+  return rows != 0 && rows < kMinPieceRows;
+}
+
 // Slots of partial results, each of two blocks of rows.
 int64_t num_slots(const Problem& p, const Launch& launch) {
   if (launch.schedule == Schedule::kShares) {
@@ -119,7 +127,7 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p,
   plan->has_whole_units = options.is_batch_invariant;
   if (total_rows(p) == 0) return plan;  // nothing to write
   const TileConfig tile = tile_of(shape, plan->scores);
-  plan->is_gathered = !kernel::is_kv_by_tma(p, tile.BN, tile.swizzle);
+  plan->is_gathered = is_gathered(p, tile);
   const auto add = [&](const Launch& launch) {
     plan->launches[plan->num_launches++] = launch;
     plan->num_work_items += launch.ctas;

@@ -60,6 +60,43 @@ class Multiply {
 
   // One lane; `work` has key tiles.
   PAGODA_DEVICE void run(const Work& work) {
+    if (has_two_streams(work)) {
+      run_streams(work.walk);
+    } else {
+      run_halves(work);
+    }
+  }
+
+ private:
+  // Rows of one half: S0 = Q K(0)'  { S1 = Q K(1)'  O0 += P0 V(0)  S0 = Q K(2)'  O1 += P1 V(1)  .. }
+  PAGODA_DEVICE void run_streams(const mask::TileWalk& walk) {
+    const int32_t last = walk.num_tiles - 1;
+    wait_q<0>();
+    make_scores<0, Key::kFirst>();
+    rings_.release_k();
+    arch::SmemDescriptor v = rings_.wait_v();
+    for (int32_t n = 1; n <= last; ++n) {
+      const int32_t keys = walk.valid_keys(last - (n - 1));
+      if (n % 2 != 0) {
+        make_scores<1, Key::kNext>();
+        add_output<0>(v, keys, n == 1);
+      } else {
+        make_scores<0, Key::kNext>();
+        add_output<1>(v, keys, n == 2);
+      }
+      rings_.release_v();
+      rings_.release_k();
+      v = rings_.wait_v();
+    }
+    if (last % 2 == 0) {
+      add_output<0>(v, walk.valid_keys(0), false);
+    } else {
+      add_output<1>(v, walk.valid_keys(0), last == 1);
+    }
+    rings_.release_last_v();
+  }
+
+  PAGODA_DEVICE void run_halves(const Work& work) {
     const mask::TileWalk& walk = work.walk;
     const bool has_second = num_halves(work) == 2;
     int32_t n = walk.num_tiles - 1;
@@ -67,7 +104,7 @@ class Multiply {
     make_scores<0, Key::kFirst>();
     if (has_second) {
       wait_q<1>();
-      make_scores<1, Key::kSame>();
+      make_scores<1, Key::kSame, 1>();
     }
     rings_.release_k();
     arch::SmemDescriptor v = rings_.wait_v();
@@ -77,7 +114,7 @@ class Multiply {
       make_scores<0, Key::kNext>();
       if (has_second) add_output<1>(v, last_keys, n == walk.num_tiles - 2);
       rings_.release_v();
-      if (has_second) make_scores<1, Key::kSame>();
+      if (has_second) make_scores<1, Key::kSame, 1>();
       rings_.release_k();
       v = rings_.wait_v();
       add_output<0>(v, walk.valid_keys(n), false);
@@ -86,7 +123,6 @@ class Multiply {
     rings_.release_last_v();
   }
 
- private:
   static PAGODA_DEVICE arch::InstructionDescriptor instruction(arch::Major b_major, int32_t n) {
     return arch::encode(arch::InstructionDescriptorFields{.kind = MmaTypes<T>::kind,
                                                           .a_type = MmaTypes<T>::type,
@@ -105,15 +141,15 @@ class Multiply {
   // Of the tile's K: the first of these rows, the next, or the one that the other half has read.
   enum class Key : uint8_t { kFirst, kNext, kSame };
 
-  // S = Q K', part by part as K becomes full.
-  template <int half, Key key, int part = 0>
+  // S = Q K', part by part as K becomes full; of the rows of half `q_half`.
+  template <int half, Key key, int q_half = 0, int part = 0>
   PAGODA_DEVICE void make_scores() {
     constexpr int steps = tile.k_tiling().BK0 / k_step;
     if constexpr (part == 0) arch::trace_begin(half == 0 ? "S0" : "S1");
     if constexpr (key == Key::kFirst) k_[part] = rings_.template wait_first_k<part>();
     if constexpr (key == Key::kNext) k_[part] = rings_.template wait_k<part>();
     constexpr arch::OperandTile q_tile = Ops::q_tile, k_tile = Ops::KProducer::tile_layout;
-    constexpr uint32_t q_start = half * Ops::q_elements * sizeof(T);
+    constexpr uint32_t q_start = q_half * Ops::q_elements * sizeof(T);
     PAGODA_UNROLL
     for (int i = 0; i < steps; ++i) {
       const int step = part * steps + i;
@@ -122,7 +158,7 @@ class Multiply {
               arch::advance(k_[part], tile_offset(k_tile, 0, k_step * i)), scores_, step > 0);
     }
     if constexpr (part + 1 < tile.num_qk_stages()) {
-      make_scores<half, key, part + 1>();
+      make_scores<half, key, q_half, part + 1>();
     } else {
       arch::tcgen05_commit<1>(storage_.s_full[half]);
       arch::trace_end();

@@ -44,25 +44,31 @@ class Softmax {
     WorkReader reader(storage_.work);
     for (; reader.next(); reader.release()) {
       const Work work = reader.work();
-      if (work.walk.num_tiles == 0 || half_ >= num_halves(work)) continue;
-      Row row = make_row<Rule>(params_, work, half_, arch::thread_idx() % kWarpgroup);
-      attend(reader, work.walk, row);
+      const bool is_stream = has_two_streams(work);
+      if (work.walk.num_tiles == 0 || (half_ >= num_halves(work) && !is_stream)) continue;
+      Row row =
+          make_row<Rule>(params_, work, is_stream ? 0 : half_, arch::thread_idx() % kWarpgroup);
+      attend(reader, work.walk, is_stream, row);
       send(row.online.sums().pivot, row.online.sums().sum);
       if (params_.row_max != nullptr) send(row.online.max(), 0);
     }
   }
 
  private:
-  PAGODA_DEVICE void attend(const WorkReader& reader, const mask::TileWalk& walk, Row& row) {
+  // All key tiles, or every other one.
+  PAGODA_DEVICE void attend(const WorkReader& reader, const mask::TileWalk& walk, bool is_stream,
+                            Row& row) {
     const float scale = score_scale(reader);
-    int32_t i = walk.num_tiles - 1;
+    const int32_t step = is_stream ? 2 : 1;
+    int32_t i = walk.num_tiles - 1 - (is_stream ? half_ : 0);
     is_first_ = true;
-    for (; i >= walk.unmasked_end; --i)
+    for (; i >= walk.unmasked_end; i -= step) {
       make_probabilities<true>(reader, walk.column(i), scale, row);
-    for (; i >= walk.unmasked_begin; --i) {
+    }
+    for (; i >= walk.unmasked_begin; i -= step) {
       make_probabilities<false>(reader, walk.column(i), scale, row);
     }
-    for (; i >= 0; --i) make_probabilities<true>(reader, walk.column(i), scale, row);
+    for (; i >= 0; i -= step) make_probabilities<true>(reader, walk.column(i), scale, row);
   }
 
   // From a score of this role to log2 units.

@@ -99,5 +99,11 @@ PAGODA_DEVICE int32_t tokens_of_half(const Work& work) { return kRows / work.num
 PAGODA_DEVICE int32_t num_halves(const Work& work) {
   return work.valid_tokens > tokens_of_half(work) ? 2 : 1;
 }
+// Rows of one half keep both softmax warpgroups busy: key tiles of even and odd number (from the last
+// to the first) have an S, an O and sums of their own, as if they were of two halves, and are merged at the
+// end.
+PAGODA_DEVICE bool has_two_streams(const Work& work) {
+  return work.walk.num_tiles > 1 && num_halves(work) == 1;
+}
 
 }  // namespace pagoda::sm100
