@@ -11,6 +11,7 @@ Outcome run_decode(const emulator::Options& options);
 
 Outcome run_mha_2q(const emulator::Options& options);
 Outcome run_mha_2q_split(const emulator::Options& options);
+Outcome run_mha_2q_gathered(const emulator::Options& options);
 Outcome run_mha_2q_decode(const emulator::Options& options);
 Outcome run_mha_2q_persistent(const emulator::Options& options);
 // Not in the registry: with one tile a CTA no ring of work goes around, and mutants of it survive.

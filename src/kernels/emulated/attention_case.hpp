@@ -30,6 +30,7 @@ struct AttentionShape {
   int ctas;
   int num_splits = 1;
   kernel::Schedule schedule = kernel::Schedule::kQueue;
+  bool is_gathered = false;
 };
 
 // Causal attention over pages of 16 keys. Ragged rows; the cache is NaN where no key lies.
@@ -152,6 +153,11 @@ class AttentionCase {
     params.grid.cu_rows = cu_rows_.data();
     params.grid.num_splits = shape_.num_splits;
     params.grid.order = schedule::TileOrder::kLongestFirst;
+    params.is_gathered = shape_.is_gathered;
+    params.k_data = k_.data();
+    params.v_data = v_.data();
+    const auto row = static_cast<int64_t>(kv_heads()) * kDepth;
+    params.k_rows = params.v_rows = {kPageSize * row, row, kDepth};
     params.q = rows_map(q_, Config::tile.swizzle, fused, block_tokens);
     params.out = rows_map(out_, Config::tile.swizzle, fused, block_tokens);
     KVRows cache{.address = reinterpret_cast<uint64_t>(k_.data()),

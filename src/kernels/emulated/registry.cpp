@@ -30,6 +30,7 @@ constexpr EmulatedKernel kKernels[] = {
     {"sm90/decode", "sm_90a", "Attention, packed rows: equal shares of all keys, merged by the last", run_decode},
     {"sm100/mha_2q", "sm_100a", "Attention, two halves of 128 rows, K and V in one ring, a queue of tiles", run_mha_2q},
     {"sm100/mha_2q_split", "sm_100a", "The same, two rings, general scores, keys in two parts", run_mha_2q_split},
+    {"sm100/mha_2q_gathered", "sm_100a", "The same, K and V brought row by row by two warps", run_mha_2q_gathered},
     {"sm100/mha_2q_decode", "sm_100a", "The same, one ring, equal shares of all keys, three heads a token", run_mha_2q_decode},
     {"sm100/mha_2q_persistent", "sm_100a", "The same, two rings, a fixed share of the tiles a CTA", run_mha_2q_persistent},
     {"planted/race", "sm_90", "No proxy fence before the copy engine reads", run_planted_race, ReportKind::kRace},

@@ -65,6 +65,17 @@ Outcome run_mha_2q_split(const Options& options) {
       .run<Traits<SmallConfig<4, sm100::ScoreClass::kGeneral>>>(options);
 }
 
+// K and V gathered by two warps into rings of two slots each; rows of one half and of two.
+Outcome run_mha_2q_gathered(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_2q_gathered",
+                             .sequences = {{70, 250}, {33, 33}, {140, 150}, {20, 90}, {9, 40}},
+                             .num_kv_heads = 2,
+                             .group = 1,
+                             .ctas = 2,
+                             .is_gathered = true};
+  return AttentionCase(shape, options.seed).run<Traits<SmallConfig<4>>>(options);
+}
+
 // Decode: equal shares of all keys; three heads a token, which do not divide the rows of a half.
 Outcome run_mha_2q_decode(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q_decode",
