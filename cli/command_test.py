@@ -160,12 +160,13 @@ class Command(unittest.TestCase):
                 self.assert_fails([command, "--backend", backend["name"]], backend["description"])
 
     def test_run_and_explain_on_the_emulator(self):
-        problem = ["--backend", "emu:sm90", "--dtype", "bf16", *SMALL[:-2]]
-        run = json.loads(pagoda("run", *problem, "--iterations", "1", "--json").stdout)
-        self.assertTrue(run["passed"])
-        self.assertTrue(run["kernel"].startswith("sm90."))
-        explained = json.loads(pagoda("explain", *problem, "--json").stdout)
-        self.assertEqual(explained["plan"]["kernel"], run["kernel"])
+        for kernels in ["sm90", "sm100"]:
+            problem = ["--backend", f"emu:{kernels}", "--dtype", "bf16", *SMALL[:-2]]
+            run = json.loads(pagoda("run", *problem, "--iterations", "1", "--json").stdout)
+            self.assertTrue(run["passed"])
+            self.assertTrue(run["kernel"].startswith(f"{kernels}."))
+            explained = json.loads(pagoda("explain", *problem, "--json").stdout)
+            self.assertEqual(explained["plan"]["kernel"], run["kernel"])
 
     def test_bench_takes_cases_from_a_file(self):
         cases = [{"name": "one", "family": "mine", "problem": {"seqlen-q": 3, "q-heads": 2, "kv-heads": 1}}]

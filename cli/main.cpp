@@ -14,14 +14,18 @@
 #include "cli/run.hpp"
 #include "cli/terminal.hpp"
 #include "engine/registry.hpp"
+#include "kernels/emulated/sm100_backend.hpp"
 #include "kernels/emulated/sm90_backend.hpp"
 
 namespace {
 
 // The back ends that the library leaves out, for they need more than it does.
 void add_backends() {
-  const pagoda::Status status = pagoda::engine::register_backend(pagoda::emulated::sm90_backend());
-  if (!status) pagoda::cli::warn(status.message());
+  for (const auto* backend :
+       {&pagoda::emulated::sm90_backend(), &pagoda::emulated::sm100_backend()}) {
+    const pagoda::Status status = pagoda::engine::register_backend(*backend);
+    if (!status) pagoda::cli::warn(status.message());
+  }
 }
 
 }  // namespace

@@ -26,6 +26,8 @@
 //                                            between the halves of k16x32bx2, which alone has it.
 //   void tmem_wait_load(), tmem_wait_store() a whole warp; until then its loads and stores are
 //                                            under way, and `out` must not be touched
+//   void tmem_wait_load(uint32_t (&out)[n], ..)    the same, where the compiler must not read `out` (one
+//                                            or more) before
 //   void tcgen05_fence_before_thread_sync()  before an arrival that tells others of loads, stores
 //   void tcgen05_fence_after_thread_sync()   after a wait that comes before tcgen05 instructions
 //

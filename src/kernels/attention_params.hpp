@@ -55,6 +55,14 @@ struct Sequences {
   }
 };
 
+// Who takes which tiles of rows. (Kernels of sm_90 have one of these each.)
+enum class Schedule : uint8_t {
+  kQueue,       // CTAs draw from a queue
+  kPersistent,  // CTA i takes tiles i, i + CTAs, ..
+  kTransient,   // a CTA a tile
+  kShares,      // an equal share of all key tiles a CTA (attention/key_shares.hpp)
+};
+
 // All but the tensor maps, which are another type on every machine.
 struct AttentionArguments {
   Sequences sequences;
@@ -68,6 +76,7 @@ struct AttentionArguments {
   float* row_max = nullptr;  // optional
   RowsView q_rows, out_rows, lse_rows, row_max_rows;
   bool is_out_by_tma = false;  // full tiles of O
+  bool is_gathered = false;    // K and V; kernels of sm_90 have instances of their own for that
   // Gathered K and V: `sequence` of a row is its page where there are pages (0 where ragged).
   const void* k_data = nullptr;
   const void* v_data = nullptr;
@@ -81,6 +90,7 @@ struct AttentionArguments {
   KVScaleFactors kv_scales;
 
   // Tiles of tokens: the grid; sequences of fewer than min_rows rows are another launch's.
+  Schedule schedule = Schedule::kQueue;
   schedule::TileGrid grid;
   uint32_t* grid_counter = nullptr;  // zero between launches
   int32_t min_rows = 0;

@@ -81,7 +81,8 @@ Expected compute_expected(const Case& c, const ProblemData& data) {
   for (int32_t b = 0; b < p.batch; ++b) {
     for (int32_t row = 0; row < data.output_rows(b); ++row) {
       cpu::reference_row(p, b, row, out.data(), lse.data(), row_max.data());
-      naive_row(p, dtype, b, row, naive_out.data(), naive_lse.data(), naive_max.data());
+      naive_row(p, {c.q_dtype, dtype}, b, row, naive_out.data(), naive_lse.data(),
+                naive_max.data());
       for (size_t h = 0; h < heads; ++h) {
         ExpectedHead& head = expected.heads.emplace_back();
         head.b = b;

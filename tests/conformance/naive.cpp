@@ -20,6 +20,12 @@ float rounded_to(DType dtype, float value) {
   return core::load_element(bytes, dtype, 0);
 }
 
+// 8-bit probabilities are lifted, so that small ones do not all become subnormal.
+float probability(DType dtype, float weight) {
+  const float lift = dtype == DType::kF8E4M3 ? 64.0F : 1.0F;
+  return rounded_to(dtype, weight * lift) / lift;
+}
+
 float naive_score(const core::Problem& p, int32_t b, int32_t row, int32_t head, int32_t key) {
   const cpu::MaskVerdict mask = cpu::reference_mask(p, b, row, head, key);
   if (!mask.keep) return -kInfinity;
@@ -42,8 +48,8 @@ float naive_score(const core::Problem& p, int32_t b, int32_t row, int32_t head, 
 
 }  // namespace
 
-void naive_row(const core::Problem& p, DType dtype, int32_t b, int32_t row, float* out, float* lse,
-               float* row_max) {
+void naive_row(const core::Problem& p, Precision precision, int32_t b, int32_t row, float* out,
+               float* lse, float* row_max) {
   std::fill_n(out, p.num_q_heads * p.head_dim_vo, 0.0F);
   std::fill_n(lse, p.num_q_heads, -kInfinity);
   std::fill_n(row_max, p.num_q_heads, -kInfinity);
@@ -67,12 +73,12 @@ void naive_row(const core::Problem& p, DType dtype, int32_t b, int32_t row, floa
       if (scores[static_cast<size_t>(j)] == -kInfinity) continue;
       const float weight = std::exp(scores[static_cast<size_t>(j)] - row_max[h]);
       sum += weight;
-      const float rounded = rounded_to(dtype, weight);
+      const float rounded = probability(precision.p, weight);
       const float* v = static_cast<const float*>(p.v.data) + p.kv_offset(p.v, b, j, h / p.group);
       for (int32_t d = 0; d < p.head_dim_vo; ++d) o[d] += rounded * v[d];
     }
     const float scale = p.v_scale(h / p.group) / sum;
-    for (int32_t d = 0; d < p.head_dim_vo; ++d) o[d] = rounded_to(dtype, o[d] * scale);
+    for (int32_t d = 0; d < p.head_dim_vo; ++d) o[d] = rounded_to(precision.out, o[d] * scale);
     lse[h] += std::log(sum);
   }
 }

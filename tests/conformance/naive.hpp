@@ -8,9 +8,15 @@
 
 namespace pagoda::conformance {
 
+// The types of P and of the output. P has that of the queries: where they are of 8 bits, so may a
+// kernel's tensor core want P.
+struct Precision {
+  DType p, out;
+};
+
 // out [num_q_heads, head_dim_vo], lse, row_max [num_q_heads]. `problem` must be canonical (fp32 K
-// and V); `dtype` is the type of P and of the output.
-void naive_row(const core::Problem& problem, DType dtype, int32_t b, int32_t row, float* out,
-               float* lse, float* row_max);
+// and V).
+void naive_row(const core::Problem& problem, Precision precision, int32_t b, int32_t row,
+               float* out, float* lse, float* row_max);
 
 }  // namespace pagoda::conformance

@@ -101,7 +101,7 @@ TEST(Tolerance, naive_passes_and_a_little_worse_fails) {
     int64_t at = 0;
     for (int32_t b = 0; b < p.batch; ++b) {
       for (int32_t row = 0; row < p.seqlen_q(b); ++row, ++at) {
-        naive_row(p, c.out_dtype(), b, row, out.data(), lse.data(), row_max.data());
+        naive_row(p, {c.q_dtype, c.out_dtype()}, b, row, out.data(), lse.data(), row_max.data());
         for (int32_t h = 0; h < c.q_heads; ++h) {
           if (c.wants_statistics) data.mutable_lse().set({at, h}, lse[static_cast<size_t>(h)]);
           for (int32_t d = 0; d < c.dim_vo; ++d) {

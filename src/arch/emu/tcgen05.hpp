@@ -83,6 +83,14 @@ void tmem_store(TmemPtr to, const uint32_t (&in)[tmem_registers(kShape, kRepeat)
   emulator::tmem_store({kShape, kRepeat, kSplit}, to, in, where);
 }
 inline void tmem_wait_load(Where where = Where::current()) { emulator::tmem_wait_load(where); }
+template <int kCount>
+void tmem_wait_load(uint32_t (&)[kCount], Where where = Where::current()) {
+  emulator::tmem_wait_load(where);
+}
+template <int kCount>
+void tmem_wait_load(uint32_t (&)[kCount], uint32_t (&)[kCount], Where where = Where::current()) {
+  emulator::tmem_wait_load(where);
+}
 inline void tmem_wait_store(Where where = Where::current()) { emulator::tmem_wait_store(where); }
 
 inline void tcgen05_fence_before_thread_sync(Where where = Where::current()) {

@@ -3,8 +3,7 @@
 
 #include <cstdint>
 
-#include <cuda/ptx>
-
+#include "arch/ptx/cuda_ptx.hpp"
 #include "arch/ptx/mbarrier.hpp"
 #include "arch/ptx/memory.hpp"
 #include "arch/where.hpp"

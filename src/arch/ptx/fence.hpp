@@ -1,8 +1,7 @@
 // Real half of arch/fence.hpp: fence.proxy.async (sm_90).
 #pragma once
 
-#include <cuda/ptx>
-
+#include "arch/ptx/cuda_ptx.hpp"
 #include "arch/where.hpp"
 #include "core/target.hpp"
 

@@ -4,8 +4,7 @@
 
 #include <cstdint>
 
-#include <cuda/ptx>
-
+#include "arch/ptx/cuda_ptx.hpp"
 #include "arch/ptx/memory.hpp"
 #include "arch/where.hpp"
 #include "core/target.hpp"

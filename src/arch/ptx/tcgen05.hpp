@@ -4,9 +4,8 @@
 
 #include <cstdint>
 
-#include <cuda/ptx>
-
 #include "arch/instruction_descriptor.hpp"
+#include "arch/ptx/cuda_ptx.hpp"
 #include "arch/ptx/mbarrier.hpp"
 #include "arch/ptx/memory.hpp"
 #include "arch/smem_descriptor.hpp"
@@ -116,6 +115,23 @@ PAGODA_DEVICE void tmem_store(TmemPtr to, const uint32_t (&in)[tmem_registers(kS
 }
 
 PAGODA_DEVICE void tmem_wait_load(Where = Where::current()) { ::cuda::ptx::tcgen05_wait_ld(); }
+template <int kCount>
+PAGODA_DEVICE void tmem_pin(uint32_t (&out)[kCount]) {
+  PAGODA_UNROLL
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(out[i])::"memory");
+}
+template <int kCount>
+PAGODA_DEVICE void tmem_wait_load(uint32_t (&out)[kCount], Where = Where::current()) {
+  ::cuda::ptx::tcgen05_wait_ld();
+  tmem_pin(out);
+}
+template <int kCount>
+PAGODA_DEVICE void tmem_wait_load(uint32_t (&a)[kCount], uint32_t (&b)[kCount],
+                                  Where = Where::current()) {
+  ::cuda::ptx::tcgen05_wait_ld();
+  tmem_pin(a);
+  tmem_pin(b);
+}
 PAGODA_DEVICE void tmem_wait_store(Where = Where::current()) { ::cuda::ptx::tcgen05_wait_st(); }
 
 template <TmemCopyShape kShape, int kGroup>

@@ -131,7 +131,7 @@ class SplitRows {
       for (int i = 0; i < kQuads; ++i) {
         const int column = 128 * i + 4 * arch::lane_idx();
         values[k][i] = FloatQuad{};
-        if (factors[k] != 0 && column < depth) {
+        if (factors[k] != 0 && column < params_.dim_vo) {
           values[k][i] = arch::load(reinterpret_cast<const FloatQuad*>(from + column));
         }
       }

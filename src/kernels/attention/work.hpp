@@ -149,11 +149,19 @@ struct PackedRows {
   int32_t tokens = 1;      // of a tile
 
   PAGODA_HOST_DEVICE static PackedRows of(int32_t group, int32_t block_rows = 64,
-                                          int32_t blocks = 1) {
-    if (group > block_rows) return {block_rows, (group - 1) / block_rows + 1, blocks};
-    return {group, 1, block_rows / group * blocks};
+                                          int32_t blocks = 1, bool divides_group = false) {
+    if (group <= block_rows) return {group, 1, block_rows / group * blocks};
+    int32_t heads = block_rows;
+    while (divides_group && group % heads != 0) --heads;  // every tile has as many
+    return {heads, (group - 1) / heads + 1, block_rows / heads * blocks};
   }
 };
+
+template <class Config>
+PAGODA_HOST_DEVICE PackedRows packed_rows(int32_t group) {
+  return PackedRows::of(group, Config::tile.block_rows, Config::tile.num_blocks(),
+                        Config::tile.fuses_heads);
+}
 
 // a / b. Divisors of the schedule are 1 in plain decoding, and one lane computes it: a division would be a
 // good part of its time.
@@ -192,8 +200,7 @@ PAGODA_DEVICE SequenceTiles sequence_tiles(const AttentionParams& params, int32_
     result.walk = walk_of<Config>(
         params, mask::RowTile{b, result.num_keys, result.q_position, 0, result.valid_rows});
   }
-  const PackedRows packed =
-      PackedRows::of(params.group, Config::tile.block_rows, Config::tile.num_blocks());
+  const PackedRows packed = packed_rows<Config>(params.group);
   result.unit_tiles = result.walk.num_tiles > 0 ? result.walk.num_tiles : 1;
   result.units =
       params.num_kv_heads * packed.head_tiles * (quotient(result.num_rows - 1, packed.tokens) + 1);
@@ -259,8 +266,7 @@ class ShareWork {
 
   // Which rows: units count token tiles fastest, then head tiles, then KV heads.
   PAGODA_DEVICE void place(int32_t unit, Work& work) const {
-    const PackedRows packed =
-        PackedRows::of(params_.group, Config::tile.block_rows, Config::tile.num_blocks());
+    const PackedRows packed = packed_rows<Config>(params_.group);
     const int32_t token_tiles = quotient(tiles_.num_rows - 1, packed.tokens) + 1;
     const int32_t head_unit = quotient(unit, token_tiles);
     work.sequence = sequence_;

@@ -1,4 +1,4 @@
-// Runs of the Hopper attention kernel in kernels/sm90, for the registry.
+// Runs of the attention kernels in kernels/sm90 and kernels/sm100, for the registry.
 #pragma once
 
 #include "kernels/emulated/kernel.hpp"
@@ -8,5 +8,13 @@ namespace pagoda::emulated {
 Outcome run_prefill(const emulator::Options& options);
 Outcome run_prefill_split(const emulator::Options& options);
 Outcome run_decode(const emulator::Options& options);
+
+Outcome run_mha_2q(const emulator::Options& options);
+Outcome run_mha_2q_split(const emulator::Options& options);
+Outcome run_mha_2q_gathered(const emulator::Options& options);
+Outcome run_mha_2q_decode(const emulator::Options& options);
+Outcome run_mha_2q_persistent(const emulator::Options& options);
+// Not in the registry: with one tile a CTA no ring of work goes around, and mutants of it survive.
+Outcome run_mha_2q_transient(const emulator::Options& options);
 
 }  // namespace pagoda::emulated

@@ -330,11 +330,18 @@ void tcgen05_commit(int cta_group, void* barrier, uint16_t cta_mask, const char*
   Thread& thread = Machine::current_thread();
   if (machine.is_dropped(primitive, where)) return;
   TensorMemory& memory = TensorMemory::of(*thread.cta, cta_group, primitive, where);
-  std::vector<MBarrierState*> barriers;
-  if (cta_mask == 0) barriers.push_back(&barrier_for_copy(barrier, primitive, where));
+  struct Target {
+    MBarrierState* barrier;
+    const Cta* owner;
+  };
+  std::vector<Target> barriers;
+  const auto add = [&](void* address) {
+    barriers.push_back({&barrier_for_copy(address, primitive, where), machine.find_cta(address)});
+  };
+  if (cta_mask == 0) add(barrier);
   for (int rank = 0; rank < 16; ++rank) {
     if ((cta_mask >> rank & 1) == 0) continue;
-    barriers.push_back(&barrier_for_copy(map_shared(barrier, rank, where), primitive, where));
+    add(map_shared(barrier, rank, where));
   }
   TensorMemory::Issuer& issuer = memory.issuer(thread);
   Clocks done = *thread.clocks;
@@ -344,8 +351,13 @@ void tcgen05_commit(int cta_group, void* barrier, uint16_t cta_mask, const char*
   auto operation = machine.make_operation(
       primitive, where, thread,
       [&machine, barriers, done = std::move(done), primitive, where](AsyncOperation&) {
-        for (MBarrierState* barrier_state : barriers) {
-          machine.mbarrier_arrive(*barrier_state, 1, done, primitive, where);
+        for (const Target& target : barriers) {
+          if (target.owner->running == 0) {
+            machine.fail(ReportKind::kProtocol, primitive, where,
+                         "arrival at mbarrier " + target.barrier->name + " of CTA " +
+                             std::to_string(target.owner->index) + ", which has ended");
+          }
+          machine.mbarrier_arrive(*target.barrier, 1, done, primitive, where);
         }
       });
   operation->is_detached = true;

@@ -1,0 +1,97 @@
+// Launches of small instances of the Blackwell attention kernel. No Blackwell chip has run it.
+#include "kernels/emulated/attention.hpp"
+#include "kernels/emulated/attention_case.hpp"
+#include "kernels/sm100/kernel.hpp"
+
+namespace pagoda::emulated {
+
+using emulator::Options;
+using kernel::Schedule;
+
+namespace {
+
+template <int slots, sm100::ScoreClass scores = sm100::ScoreClass::kPlain>
+struct SmallConfig {
+  using T = arch::BFloat16;
+  using Out = arch::BFloat16;
+  static constexpr sm100::TileConfig tile{
+      .depth = AttentionCase::kDepth, .BN = 32, .slots = slots, .scores = scores};
+};
+
+template <class Config_>
+struct Traits {
+  using Config = Config_;
+  using Kernel = sm100::SM100MHA2Q<Config>;
+  static constexpr int block_rows = sm100::kRows, blocks = sm100::kHalves;
+  static constexpr bool fuses_heads = true;
+};
+
+// A fixed share of the tiles a CTA, or one tile: whoever has the entries that are no tile ends at once.
+Outcome run_mha_2q_scheduled(const Options& options, Schedule schedule) {
+  const bool is_persistent = schedule == Schedule::kPersistent;
+  const AttentionShape shape{
+      .kernel = is_persistent ? "sm100/mha_2q_persistent" : "sm100/mha_2q_transient",
+      .sequences = {{300, 310}, {70, 0}, {33, 90}},
+      .num_kv_heads = 1,
+      .group = 2,
+      .ctas = is_persistent ? 2 : 6,
+      .schedule = schedule};
+  return AttentionCase(shape, options.seed).run<Traits<SmallConfig<4>>>(options);
+}
+
+}  // namespace
+
+// K and V in one ring of three slots, tiles from a queue. Tiles of two halves, whole and not, of one
+// half, and rows without keys; one key tile, and seven, which go around the ring four times.
+Outcome run_mha_2q(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_2q",
+                             .sequences = {{150, 160}, {70, 0}, {33, 33}, {140, 200}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 2};
+  return AttentionCase(shape, options.seed).run<Traits<SmallConfig<3>>>(options);
+}
+
+// K and V in rings of two slots each, keys in two parts that the last CTA merges; scores of the general
+// class, which go back to tensor memory between maximum and exponentials.
+Outcome run_mha_2q_split(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_2q_split",
+                             .sequences = {{140, 300}, {5, 0}, {66, 130}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 2,
+                             .num_splits = 2};
+  return AttentionCase(shape, options.seed)
+      .run<Traits<SmallConfig<4, sm100::ScoreClass::kGeneral>>>(options);
+}
+
+// K and V gathered by two warps into rings of two slots each; rows of one half and of two.
+Outcome run_mha_2q_gathered(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_2q_gathered",
+                             .sequences = {{70, 250}, {33, 33}, {140, 150}, {20, 90}, {9, 40}},
+                             .num_kv_heads = 2,
+                             .group = 1,
+                             .ctas = 2,
+                             .is_gathered = true};
+  return AttentionCase(shape, options.seed).run<Traits<SmallConfig<4>>>(options);
+}
+
+// Decode: equal shares of all keys; three heads a token, which do not divide the rows of a half.
+Outcome run_mha_2q_decode(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_2q_decode",
+                             .sequences = {{2, 150}, {1, 37}, {2, 0}, {50, 260}},
+                             .num_kv_heads = 2,
+                             .group = 3,
+                             .ctas = 4,
+                             .schedule = Schedule::kShares};
+  return AttentionCase(shape, options.seed).run<Traits<SmallConfig<5>>>(options);
+}
+
+Outcome run_mha_2q_persistent(const Options& options) {
+  return run_mha_2q_scheduled(options, Schedule::kPersistent);
+}
+Outcome run_mha_2q_transient(const Options& options) {
+  return run_mha_2q_scheduled(options, Schedule::kTransient);
+}
+
+}  // namespace pagoda::emulated

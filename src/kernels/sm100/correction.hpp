@@ -1,0 +1,319 @@
+// The correction role: a warpgroup that multiplies O in tensor memory where a maximum has moved, and
+// brings finished rows out: normalised, through the place of Q and TMA where a half is whole, else from
+// registers; or as pieces of split rows. A thread has the same row of both halves.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/debug.hpp"
+#include "arch/fence.hpp"
+#include "arch/named_barrier.hpp"
+#include "arch/tcgen05.hpp"
+#include "arch/thread.hpp"
+#include "arch/tma.hpp"
+#include "arch/warp.hpp"
+#include "kernels/attention/row_end.hpp"
+#include "kernels/attention/split_rows.hpp"
+#include "kernels/sm100/rows.hpp"
+
+namespace pagoda::sm100 {
+
+inline constexpr int kCorrectionBarrier = 1;  // named; 0 is syncthreads
+
+template <class Config>
+class Correction {
+ public:
+  using Ops = Operands<Config>;
+  using T = typename Config::T;
+  using Out = typename Config::Out;
+  static constexpr TileConfig tile = Config::tile;
+  using Split = kernel::SplitRows<Out, kRows, kHalves, tile.depth>;
+  using Row = kernel::Row<softmax::RescaleLazily>;  // of its own: the sums come from softmax
+  // O fits in the place of Q; where Q is of 8 bits it does not.
+  static constexpr bool has_staging = sizeof(T) == sizeof(Out);
+  static constexpr int out_chunk = 128 / static_cast<int>(sizeof(Out));  // columns of a panel of O
+
+  PAGODA_DEVICE Correction(const AttentionParams& params, Storage<Config>& storage,
+                           Tmem<Config> tmem)
+      : params_(params),
+        storage_(storage),
+        thread_(arch::thread_idx() % kWarpgroup),
+        o_{tmem.o(0).lanes(arch::tmem_first_lane_of_warp(arch::warp_idx())),
+           tmem.o(1).lanes(arch::tmem_first_lane_of_warp(arch::warp_idx()))},
+        factors_{FactorPipeline::consumer(storage.factor_ring[0]),
+                 FactorPipeline::consumer(storage.factor_ring[1])} {}
+
+  PAGODA_DEVICE void run() {
+    PAGODA_UNROLL
+    for (int half = 0; half < kHalves; ++half) allow_product(half);  // O is nobody's
+    WorkReader reader(storage_.work);
+    for (; reader.next(); reader.release()) {
+      const int32_t num_tiles = reader.work().walk.num_tiles;
+      const int halves = num_tiles == 0 ? 0 : num_halves(reader.work());
+      const bool has_streams = has_two_streams(reader.work());
+      const bool has_second = has_streams || halves == 2;
+      // The first tile of a half, or of a stream, corrects nothing.
+      PAGODA_NO_UNROLL
+      for (int32_t i = has_streams ? 2 : 1; i < num_tiles; ++i) {
+        if (!has_streams || i % 2 == 0) correct(0);
+        if (has_second && (!has_streams || i % 2 != 0)) correct(1);
+      }
+      finish(reader.work(), 0, halves > 0, has_streams);
+      finish(reader.work(), 1, halves > 1, false);
+    }
+  }
+
+ private:
+  // --- between the products --------------------------------------------------------------------
+
+  PAGODA_DEVICE void correct(int half) {
+    const float factor = receive(half).low;
+    const bool is_moved = arch::any(factor != 1);
+    wait_output(half);
+    if (is_moved) {
+      arch::trace_begin("rescale");
+      // Two batches, one on its way while the other is multiplied.
+      constexpr int batch = 16;
+      uint32_t o[2][batch];
+      arch::tmem_load<arch::TmemShape::k32x32b, batch>(o[0], o_[half]);
+      PAGODA_UNROLL
+      for (int j = 0; j < tile.depth / batch; ++j) {
+        if (j * batch >= params_.dim_vo) break;
+        arch::tmem_wait_load(o[j % 2]);
+        if ((j + 1) * batch < params_.dim_vo && j + 1 < tile.depth / batch) {
+          arch::tmem_load<arch::TmemShape::k32x32b, batch>(o[(j + 1) % 2],
+                                                           o_[half].columns((j + 1) * batch));
+        }
+        PAGODA_UNROLL
+        for (int i = 0; i < batch; ++i) {
+          o[j % 2][i] = core::float_to_bits(core::bits_to_float(o[j % 2][i]) * factor);
+        }
+        arch::tmem_store<arch::TmemShape::k32x32b, batch>(o_[half].columns(j * batch), o[j % 2]);
+      }
+      arch::tmem_wait_store();
+      arch::trace_end();
+    }
+    allow_product(half);
+  }
+
+  PAGODA_DEVICE kernel::FloatPair receive(int half) {
+    factors_[half].consumer_wait();  // softmax has written it
+    const kernel::FloatPair pair = arch::load(storage_.factors.at(half * kRows + thread_));
+    arch::syncwarp();
+    factors_[half].consumer_mbar().arrive_if(arch::elect_one());
+    factors_[half].step();
+    return pair;
+  }
+  PAGODA_DEVICE void wait_output(int half) {
+    storage_.o_full[half].wait(o_phase_ >> half & 1U);  // P V is complete
+    o_phase_ ^= 1U << half;
+    arch::tcgen05_fence_after_thread_sync();
+  }
+  // This warp's rows of O are scaled, or read.
+  PAGODA_DEVICE void allow_product(int half) {
+    arch::tcgen05_fence_before_thread_sync();
+    storage_.p_full[half][0].arrive_if(arch::elect_one());
+  }
+
+  // --- the end of the rows ---------------------------------------------------------------------
+
+  // is_computed: the half had products; has_streams: and its odd key tiles were the other's.
+  PAGODA_DEVICE void finish(const Work& work, int half, bool is_computed, bool has_streams) {
+    const Row row = make_row<softmax::RescaleLazily>(params_, work, half, thread_);
+    softmax::Sums sums;
+    float max = softmax::kMinusInfinity;
+    if (is_computed) receive_sums(half, sums, max);
+    arch::trace_begin("store");
+    if (has_streams) {
+      softmax::Sums other;
+      float other_max = softmax::kMinusInfinity;
+      receive_sums(1, other, other_max);
+      max = other_max > max ? other_max : max;
+      const softmax::Merged merged = softmax::merge(sums, other);
+      sums = merged.sums;
+      merge_output(merged.a, merged.b);
+    }
+    if (work.is_split()) {
+      leave_piece(work, half, row, sums, max, is_computed);
+    } else {
+      const kernel::RowResult result =
+          kernel::end_row(params_, work.kv_head, row.q_head, row.is_valid, sums, max);
+      if (row.is_written) {
+        kernel::store_statistics(params_, work, row.token, row.q_head, result);
+      }
+      const bool is_whole = work.num_tokens >= (half + 1) * tokens_of_half(work);
+      const bool is_by_tma = has_staging && params_.is_out_by_tma && is_whole && is_computed;
+      if (is_by_tma) {
+        if constexpr (has_staging) store_by_tma(work, half, result.end.o_factor);
+      } else {
+        store_from_registers(work, half, row, result.end.o_factor, is_computed);
+      }
+    }
+    arch::trace_end();
+    // Q's products are complete, as O's are, and nothing of O is left in its place.
+    if (is_computed && arch::warp_idx() % 4 == 0) {
+      storage_.q_empty[half].arrive_if(arch::elect_one());
+    }
+  }
+
+  PAGODA_DEVICE void receive_sums(int half, softmax::Sums& sums, float& max) {
+    const kernel::FloatPair pair = receive(half);
+    sums = {pair.low, pair.high};
+    if (params_.row_max != nullptr) max = receive(half).low;
+    wait_output(half);
+  }
+
+  // O0 = a O0 + b O1; gives O1 back. What has weight 0 may hold anything.
+  PAGODA_DEVICE void merge_output(float a, float b) {
+    constexpr int batch = 16;
+    PAGODA_NO_UNROLL
+    for (int column = 0; column < params_.dim_vo; column += batch) {
+      uint32_t o[batch], other[batch];
+      arch::tmem_load<arch::TmemShape::k32x32b, batch>(o, o_[0].columns(column));
+      arch::tmem_load<arch::TmemShape::k32x32b, batch>(other, o_[1].columns(column));
+      arch::tmem_wait_load(o, other);
+      PAGODA_UNROLL
+      for (int i = 0; i < batch; ++i) {
+        const float first = a == 0 ? 0 : a * core::bits_to_float(o[i]);
+        const float second = b == 0 ? 0 : b * core::bits_to_float(other[i]);
+        o[i] = core::float_to_bits(first + second);
+      }
+      arch::tmem_store<arch::TmemShape::k32x32b, batch>(o_[0].columns(column), o);
+    }
+    arch::tmem_wait_store();
+    allow_product(1);
+  }
+
+  // Calls store(column, values) for batches of 32 columns of this thread's row of O, then gives O back.
+  // Every thread calls: loads are a warp's.
+  template <class Store>
+  PAGODA_DEVICE void read_output(int half, const Store& store) {
+    constexpr int batch = 32;
+    PAGODA_UNROLL
+    for (int column = 0; column < tile.depth; column += batch) {
+      if (column >= params_.dim_vo) break;
+      uint32_t o[batch];
+      arch::tmem_load<arch::TmemShape::k32x32b, batch>(o, o_[half].columns(column));
+      arch::tmem_wait_load(o);
+      store(column, o);
+    }
+    allow_product(half);
+  }
+
+  // 0 where nothing is to be read from O: it may hold anything then.
+  static PAGODA_DEVICE uint32_t scaled_pair(uint32_t low, uint32_t high, float factor) {
+    return factor == 0 ? 0
+                       : kernel::pack_pair<Out>(core::bits_to_float(low) * factor,
+                                                core::bits_to_float(high) * factor);
+  }
+  // Words of eight elements.
+  static PAGODA_DEVICE arch::Words<4> scaled_words(const uint32_t* o, float factor) {
+    arch::Words<4> words;
+    PAGODA_UNROLL
+    for (int i = 0; i < 4; ++i) words.word[i] = scaled_pair(o[2 * i], o[2 * i + 1], factor);
+    return words;
+  }
+
+  // Panels of `out_chunk` columns in the place of Q.
+  PAGODA_DEVICE void store_by_tma(const Work& work, int half, float factor) {
+    const auto staging = storage_.q.at(half * Ops::q_elements).template as<Out>();
+    read_output(half, [&](int column, const uint32_t(&o)[32]) {
+      PAGODA_UNROLL
+      for (int i = 0; i < 32; i += 8) {
+        const auto dense = static_cast<uint32_t>(
+            (((column + i) / out_chunk * kRows + thread_) * out_chunk + (column + i) % out_chunk) *
+            sizeof(Out));
+        const uint32_t place =
+            swizzle_address(staging.address() + dense, arch::Swizzle::k128B) - staging.address();
+        arch::store(
+            (staging + static_cast<int32_t>(place / sizeof(Out))).template as<arch::Words<4>>(),
+            scaled_words(o + i, factor));
+      }
+    });
+    arch::fence_proxy_async_shared();  // the staged rows, before TMA reads them
+    sync();
+    const bool is_ragged = params_.sequences.cu_rows != nullptr;
+    const int32_t first =
+        work.first_token + half * tokens_of_half(work) + (is_ragged ? work.memory_row : 0);
+    // By the lane that frees the place, too: its own wait comes before its arrival.
+    const int32_t issues = arch::warp_idx() % 4 == 0 ? arch::elect_one() : 0;
+    PAGODA_UNROLL
+    for (int column = 0; column < tile.depth; column += out_chunk) {
+      if (column >= params_.dim_vo) break;
+      arch::tma_store<4>(issues, params_.out,
+                         {{column, work.first_head, first, is_ragged ? 0 : work.sequence}},
+                         staging + column * kRows);
+    }
+    arch::bulk_commit_group();
+    arch::bulk_wait_group_read<0>();  // the place may be written again
+  }
+
+  PAGODA_DEVICE void store_from_registers(const Work& work, int half, const Row& row, float factor,
+                                          bool is_computed) {
+    Out* const to = static_cast<Out*>(params_.out_data) +
+                    params_.out_rows.offset(work.sequence, work.memory_row + row.token, row.q_head);
+    const auto alignment = reinterpret_cast<uintptr_t>(to);
+    const auto store = [&](int column, const uint32_t(&o)[32]) {
+      if (!row.is_written) return;
+      PAGODA_UNROLL
+      for (int i = 0; i < 32; i += 8) {
+        if (column + i >= params_.dim_vo) break;
+        const arch::Words<4> words = scaled_words(o + i, factor);
+        if (alignment % 16 == 0 && column + i + 8 <= params_.dim_vo) {
+          arch::store(reinterpret_cast<arch::Words<4>*>(to + column + i), words);
+          continue;
+        }
+        PAGODA_UNROLL
+        for (int e = 0; e < 8; e += 2) {
+          if (column + i + e < params_.dim_vo) {
+            kernel::store_pair(to, column + i + e, words.word[e / 2], alignment % 4 == 0);
+          }
+        }
+      }
+    };
+    if (is_computed) {
+      read_output(half, store);
+      return;
+    }
+    constexpr uint32_t zeros[32] = {};
+    for (int column = 0; column < params_.dim_vo; column += 32) store(column, zeros);
+  }
+
+  // --- split rows ------------------------------------------------------------------------------
+
+  PAGODA_DEVICE void leave_piece(const Work& work, int half, const Row& row, softmax::Sums sums,
+                                 float max, bool is_computed) {
+    Split rows(params_, half);
+    const int32_t slot = work.slot(work.piece);
+    if (is_computed) {
+      float* const to = rows.out_row(slot, thread_);
+      read_output(half, [&](int column, const uint32_t(&o)[32]) {
+        if (!row.is_valid) return;
+        PAGODA_UNROLL
+        for (int i = 0; i < 32; i += 4) {
+          arch::store(reinterpret_cast<arch::Words<4>*>(to + column + i),
+                      arch::Words<4>{{o[i], o[i + 1], o[i + 2], o[i + 3]}});
+        }
+      });
+      if (row.is_valid) rows.leave_stats(slot, thread_, sums, max);
+    }
+    if (!rows.arrives_last(work, storage_.arrivals.at(half), thread_ == 0, [] { sync(); })) return;
+    for (int r = arch::warp_idx() % 4; r < kRows; r += 4) {
+      const Row where = make_row<softmax::RescaleLazily>(params_, work, half, r);
+      if (where.is_written) rows.merge_row(work, r, where);
+    }
+  }
+
+  static PAGODA_DEVICE void sync(arch::Where where = arch::Where::current()) {
+    arch::named_barrier_sync(kCorrectionBarrier, kWarpgroup, where);
+  }
+
+  const AttentionParams& params_;
+  Storage<Config>& storage_;
+  int thread_;
+  arch::TmemPtr o_[kHalves];
+  FactorPipeline factors_[kHalves];
+  uint32_t o_phase_ = 0;  // a bit a half
+};
+
+}  // namespace pagoda::sm100

@@ -1,0 +1,31 @@
+// The instances: which shapes are compiled. Tiles follow from the formulas of config.hpp; nothing was
+// measured, for no Blackwell chip has run them.
+#pragma once
+
+#include "kernels/sm100/config.hpp"
+#include "pagoda/dtype.hpp"
+
+namespace pagoda::sm100 {
+
+// One element type and padded head dim, the same for QK and VO.
+struct Shape {
+  const char* name;
+  DType dtype;
+  int depth;
+};
+
+// In the order of the registry: the smallest that holds a call's head dims serves it.
+inline constexpr Shape kShapes[] = {
+    {"sm100.d64.bf16", DType::kBF16, 64},     {"sm100.d128.bf16", DType::kBF16, 128},
+    {"sm100.d64.f16", DType::kF16, 64},       {"sm100.d128.f16", DType::kF16, 128},
+    {"sm100.d64.f8e4m3", DType::kF8E4M3, 64}, {"sm100.d128.f8e4m3", DType::kF8E4M3, 128},
+};
+
+template <class T_, class Out_, int depth, ScoreClass scores>
+struct Instance {
+  using T = T_;
+  using Out = Out_;
+  static constexpr TileConfig tile = tile_of(sizeof(T), depth, scores);
+};
+
+}  // namespace pagoda::sm100

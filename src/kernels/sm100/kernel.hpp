@@ -1,0 +1,170 @@
+// SM100MHA2Q: attention on Blackwell, two halves of 128 query rows a CTA. Who does what:
+//
+//   warps 0-3, 4-7   softmax, a half each    warp 12   multiply, one lane
+//   warps 8-11       correction              warp 13   load K and V; gathered: 13 and 14
+//                                            warp 15   schedule, load Q; one lane
+#pragma once
+
+#include "arch/debug.hpp"
+#include "arch/grid_dependency.hpp"
+#include "arch/register_budget.hpp"
+#include "kernels/sm100/correction.hpp"
+#include "kernels/sm100/gather.hpp"
+#include "kernels/sm100/load.hpp"
+#include "kernels/sm100/mma.hpp"
+#include "kernels/sm100/softmax.hpp"
+
+namespace pagoda::sm100 {
+
+template <class Config>
+struct SM100MHA2Q {
+  using Params = AttentionParams;
+  using Storage = sm100::Storage<Config>;
+  static constexpr TileConfig tile = Config::tile;
+  static constexpr int kThreads = sm100::kThreads;
+  static constexpr int kClusterSize = 1, kMinArch = 100, kMaxArch = 103;
+  static constexpr int kCtasPerSm = 1;
+  static constexpr int kRegisters = 65536 / kThreads;  // of a thread at launch
+  static constexpr bool kHasTensorMemory = true;
+  static_assert(sizeof(Storage) <= kSharedBytes);
+
+  static PAGODA_DEVICE void run(const Params& params) {
+    auto& storage = arch::shared_storage<Storage>();
+    const int warp = arch::warp_idx();
+    init(params, storage, warp);
+    // Nothing before this line reads what an earlier launch may still write.
+    arch::grid_dependency_wait();
+    if (params.schedule == kernel::Schedule::kShares) {
+      kernel::find_share<Config>(params, storage.share);  // ends with a barrier
+    } else {
+      arch::syncthreads();
+    }
+    arch::grid_launch_dependents();
+    // Read once: the address travels in registers.
+    const Tmem<Config> tmem{arch::TmemPtr{arch::load(storage.tmem.at(0))}};
+    if (warp < 8) {
+      arch::register_budget_increase<tile.softmax_registers>();
+      const arch::Role role("softmax");
+      Softmax<Config>(params, storage, tmem, warp / 4).run();
+    } else if (warp < 12) {
+      arch::register_budget_decrease<tile.correction_registers>();
+      const arch::Role role("correction");
+      Correction<Config>(params, storage, tmem).run();
+    } else {
+      arch::register_budget_decrease<tile.other_registers>();
+      run_single_warp(params, storage, tmem, warp);
+    }
+    arch::syncthreads();  // nobody uses tensor memory any more
+    if (warp == kAllocatingWarp) arch::tmem_free<1>(tmem.base, kTmemColumns);
+  }
+
+ private:
+  using Ops = Operands<Config>;
+  static constexpr int kAllocatingWarp = 12;
+
+  // The others must not touch what this prepares before the next syncthreads.
+  static PAGODA_DEVICE void init(const Params& params, Storage& storage, int warp) {
+    if (arch::thread_idx() == 0) init_barriers(params, storage);
+    if (warp == kAllocatingWarp) {
+      arch::tmem_allocate<1>(storage.tmem.data(), kTmemColumns);
+      arch::tmem_relinquish<1>();
+    }
+    if (arch::thread_idx() == 14 * 32) {  // the first copies need not wait for their maps
+      arch::tma_prefetch_descriptor(params.q);
+      if (params.is_gathered) return;
+      arch::tma_prefetch_descriptor(params.k);
+      arch::tma_prefetch_descriptor(params.v);
+    }
+  }
+
+  static PAGODA_DEVICE void init_barriers(const Params& params, Storage& storage) {
+    const uint32_t fills = params.is_gathered ? kGatherWarps : 1;
+    const auto where = arch::Where::current();
+    if constexpr (tile.has_shared_ring()) {
+      Ops::KRing::init(storage.k_ring, 1, "kv", where, fills);
+    } else {
+      Ops::KRing::init(storage.k_ring, 1, "k", where, fills);
+      Ops::VRing::init(storage.v_ring, 1, "v", where, fills);
+    }
+    storage.work.init(Ops::work_readers(params.is_gathered));
+    const auto init = [](arch::MBarrier& barrier, uint32_t arrivals, const char* name, int index) {
+      barrier.init(arrivals);
+      arch::name_barrier(barrier, name, index);
+    };
+    for (int half = 0; half < kHalves; ++half) {
+      init(storage.q_full[half], 1, "q full", half);
+      init(storage.q_empty[half], 1, "q empty", half);
+      init(storage.s_full[half], 1, "s full", half);
+      init(storage.p_full[half][0], 8, "p and o ready", half);
+      init(storage.p_full[half][1], 4, "p second part", half);
+      init(storage.o_full[half], 1, "o full", half);
+      FactorPipeline::init(storage.factor_ring[half], 4, 4, half == 0 ? "factor 0" : "factor 1");
+    }
+    init(storage.v_tail, 1, "v tail", 0);
+    arch::fence_mbarrier_init();
+  }
+
+  static PAGODA_DEVICE void run_single_warp(const Params& params, Storage& storage,
+                                            Tmem<Config> tmem, int warp) {
+    if (warp == 12) {
+      const arch::Role role("multiply");
+      multiply(params, storage, tmem);
+    } else if (warp < 15 && params.is_gathered) {
+      const arch::Role role("gather");
+      if (params.kv_element_bytes == static_cast<int32_t>(sizeof(typename Config::T))) {
+        Gather<Config, sizeof(typename Config::T)>(params, storage, warp - 13).run();
+      } else if constexpr (sizeof(typename Config::T) == 2) {
+        Gather<Config, 1>(params, storage, warp - 13).run();
+      }
+    } else if (warp == 13) {
+      const arch::Role role("load");
+      dispatch_page_size<tile.BN>(params.sequences.keys.paged_size(), [&]<int size>() {
+        if constexpr (size == 0 || size >= kMinPieceRows) {
+          Load<Config, size>(params, storage).run();
+        }
+      });
+    } else if (warp == 15) {
+      const arch::Role role("schedule");
+      if (arch::elect_one() != 0) schedule(params, storage);
+    }
+  }
+
+  static PAGODA_DEVICE void multiply(const Params& params, Storage& storage, Tmem<Config> tmem) {
+    const int32_t elect = arch::elect_one();  // one lane for all: commits are of what it issued
+    Multiply<Config> products(params, storage, tmem);
+    WorkReader reader(storage.work);
+    for (; reader.next(); reader.release()) {
+      const Work work = reader.work();
+      if (elect != 0 && work.walk.num_tiles > 0) products.run(work);
+    }
+  }
+
+  static PAGODA_DEVICE void schedule(const Params& params, Storage& storage) {
+    kernel::WorkWriter writer(storage.work);
+    LoadQ<Config> q(params, storage);
+    const auto write_all = [&writer, &q](auto items) {
+      for (Work work; items.next(work);) {
+        writer.write(work);
+        q.load(work);  // when the rows before have ended; these are loading K and V meanwhile
+      }
+    };
+    const int32_t cta = arch::block_idx().x, ctas = arch::grid_dim().x;
+    switch (params.schedule) {
+      case kernel::Schedule::kShares:
+        write_all(kernel::ShareWork<Config>(params, storage.share.load()));
+        break;
+      case kernel::Schedule::kQueue: write_all(kernel::GridWork<Config>(params)); break;
+      case kernel::Schedule::kPersistent:
+        write_all(kernel::GridWork<Config, schedule::PersistentScheduler>(
+            params, {params.grid, cta, ctas}));
+        break;
+      case kernel::Schedule::kTransient:
+        write_all(
+            kernel::GridWork<Config, schedule::TransientScheduler>(params, {params.grid, cta}));
+        break;
+    }
+    writer.write(Work{});  // the end
+  }
+};
+
+}  // namespace pagoda::sm100

@@ -1,0 +1,185 @@
+// Choosing schedules and filling in arguments.
+#include "kernels/sm100/launch_plan.hpp"
+
+#include <algorithm>
+
+#include "core/int_math.hpp"
+#include "kernels/attention/work.hpp"
+#include "mask/make_expression_mask.hpp"
+#include "operand/paged_row_indices.hpp"
+
+namespace pagoda::sm100 {
+namespace {
+
+using core::Problem;
+using kernel::Schedule;
+
+// Sequences of up to so many query rows share the key tiles of the whole batch; longer ones fill the
+// GPU with tiles of rows. The value of sm_90 (kernels/sm90/README.md): nothing is measured here.
+constexpr int32_t kShortRows = 64;
+constexpr int32_t kMinSplitTiles = 4;   // of keys: less does not pay for the merge
+constexpr int64_t kL2Bytes = 64 << 20;  // K and V that tiles of one section share: of B200's 126 MB
+
+TileConfig tile_of(const Shape& shape, ScoreClass scores) {
+  return sm100::tile_of(static_cast<int>(size_bytes(shape.dtype)), shape.depth, scores);
+}
+
+kernel::PackedRows packed_rows(const Problem& p) {
+  return kernel::PackedRows::of(p.group, kRows, kHalves, TileConfig::fuses_heads);
+}
+
+// Query heads of a tile: those of a KV head; of more than a half has rows, a whole fraction.
+int32_t tile_heads(const Problem& p) { return packed_rows(p).heads; }
+int32_t half_tokens(const Problem& p) { return kRows / tile_heads(p); }
+
+int64_t total_rows(const Problem& p) {
+  return p.is_ragged ? p.total_q : int64_t{p.batch} * p.max_seqlen_q;
+}
+
+schedule::TileGrid grid_of(const Problem& p, const Launch& launch) {
+  schedule::TileGrid grid;
+  grid.batch = p.batch;
+  grid.num_heads = p.num_q_heads / tile_heads(p);
+  grid.tile_rows = kHalves * half_tokens(p);
+  grid.rows = static_cast<int32_t>(p.is_ragged ? p.total_q : p.max_seqlen_q);
+  grid.cu_rows = p.is_ragged ? p.cu_seqlens_q.data() : nullptr;
+  grid.num_splits = launch.num_splits;
+  const mask::ExpressionMask mask = mask::make_expression_mask(p.mask);
+  if (mask.interval.rule.right != mask::IntervalRule::kOpen) {
+    grid.order = schedule::TileOrder::kLongestFirst;
+    // Heads whose K and V fit in L2 together.
+    const int64_t head_bytes = int64_t{p.max_seqlen_kv_bound} * (p.head_dim_qk + p.head_dim_vo) *
+                               static_cast<int64_t>(size_bytes(p.k.dtype));
+    grid.section = static_cast<int32_t>(
+        std::clamp<int64_t>(kL2Bytes / std::max<int64_t>(head_bytes, 1), 1, INT32_MAX));
+  }
+  return grid;
+}
+
+Launch tiles_launch(const Problem& p, const TileConfig& tile, Schedule schedule, int32_t num_sms,
+                    bool splits) {
+  Launch launch{.schedule = schedule};
+  const int32_t tiles = grid_of(p, launch).size();
+  if (splits && tiles > 0 && tiles < num_sms) {
+    const int32_t key_tiles = core::ceil_div(p.max_seqlen_kv_bound, tile.BN);
+    launch.num_splits = std::max(1, std::min(num_sms / tiles, key_tiles / kMinSplitTiles));
+  }
+  const int32_t all = tiles * launch.num_splits;
+  launch.ctas = schedule == Schedule::kTransient ? all : std::min(all, num_sms);
+  return launch;
+}
+
+Launch shares_launch(const Problem& p, const TileConfig& tile, int32_t num_sms) {
+  Launch launch{.schedule = Schedule::kShares};
+  const kernel::PackedRows packed = packed_rows(p);
+  const int64_t rows = total_rows(p);
+  const int64_t token_tiles = std::min<int64_t>(rows, rows / packed.tokens + p.batch);
+  const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, tile.BN) + 1);
+  const int64_t most = token_tiles * p.num_kv_heads * packed.head_tiles * key_tiles;
+  launch.ctas = static_cast<int32_t>(std::min<int64_t>(most, num_sms));
+  return launch;
+}
+
+bool is_gathered(const Problem& p, const TileConfig& tile) {
+  if (!kernel::is_kv_by_tma(p, tile.BN, tile.swizzle)) return true;
+  if (p.kv_kind != core::KVKind::kPaged) return false;
+  const int rows = kv_piece_rows(p.page_size, tile.BN);
+  return rows != 0 && rows < kMinPieceRows;
+}
+
+// Slots of partial results, each of two blocks of rows.
+int64_t num_slots(const Problem& p, const Launch& launch) {
+  if (launch.schedule == Schedule::kShares) {
+    return launch.ctas > 1 ? 2 * int64_t{launch.ctas} : 0;
+  }
+  return launch.num_splits > 1 ? grid_of(p, launch).size() : 0;
+}
+
+}  // namespace
+
+std::string refuses(const Shape& shape, const Problem& p) {
+  if (p.q.dtype != shape.dtype) {
+    return std::string("queries are ") + name(p.q.dtype) + ", these are for " + name(shape.dtype);
+  }
+  if (p.k.dtype != shape.dtype && p.k.dtype != DType::kF8E4M3) {
+    return std::string("the cache is ") + name(p.k.dtype) +
+           ": the queries' type or f8e4m3 is served";
+  }
+  if (p.head_dim_qk > shape.depth || p.head_dim_vo > shape.depth) {
+    return "head dims " + std::to_string(p.head_dim_qk) + " x " + std::to_string(p.head_dim_vo) +
+           " exceed " + std::to_string(shape.depth);
+  }
+  if (p.score_mod.functor != nullptr) return "score functors are the host's";
+  const TileConfig tile = tile_of(shape, ScoreClass::kPlain);
+  if (total_rows(p) > 0 &&
+      !kernel::is_possible(
+          kernel::rows_map(p, p.q, p.head_dim_qk, tile_heads(p), half_tokens(p), tile.swizzle))) {
+    return "TMA can't move queries with these strides";
+  }
+  return mask::refuses_expression_mask(p.mask);
+}
+
+std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p,
+                                      const PlanOptions& options) {
+  auto plan = std::make_unique<LaunchPlan>();
+  plan->shape = &shape;
+  plan->scores = kernel::score_class(p);
+  plan->has_whole_units = options.is_batch_invariant;
+  if (total_rows(p) == 0) return plan;  // nothing to write
+  const TileConfig tile = tile_of(shape, plan->scores);
+  plan->is_gathered = is_gathered(p, tile);
+  const auto add = [&](const Launch& launch) {
+    plan->launches[plan->num_launches++] = launch;
+    plan->num_work_items += launch.ctas;
+    const int64_t slots = options.is_batch_invariant ? 0 : num_slots(p, launch);
+    plan->split.hold(slots * kHalves, kRows, tile.depth);
+    if (slots > 0) plan->num_split_rows = total_rows(p) * p.num_q_heads;
+  };
+  const bool has_shares = !options.schedule || *options.schedule == Schedule::kShares;
+  const bool has_tiles = options.schedule ? !has_shares : p.max_seqlen_q > kShortRows;
+  if (has_shares && (!has_tiles || kernel::may_have_short_rows(p, kShortRows))) {
+    Launch launch = shares_launch(p, tile, options.num_sms);
+    if (has_tiles) launch.max_rows = kShortRows;
+    add(launch);
+  }
+  if (has_tiles) {
+    Launch launch = tiles_launch(p, tile, options.schedule.value_or(Schedule::kQueue),
+                                 options.num_sms, !options.is_batch_invariant);
+    launch.min_rows = plan->num_launches > 0 ? kShortRows + 1 : 1;
+    add(launch);
+  }
+  plan->split.finish();
+  plan->zeroed_workspace_bytes = plan->split.counter_bytes;
+  plan->workspace_bytes = plan->split.bytes();
+  return plan;
+}
+
+LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch, const Problem& p,
+                               std::span<std::byte> workspace) {
+  const TileConfig tile = tile_of(*plan.shape, plan.scores);
+  LaunchArguments result;
+  kernel::AttentionArguments& a = result.arguments;
+  kernel::set_call(p, a);
+  a.has_whole_units = plan.has_whole_units;
+  a.min_rows = launch.min_rows;
+  a.max_rows = launch.max_rows;
+  a.schedule = launch.schedule;
+  a.is_gathered = plan.is_gathered;
+  a.grid = grid_of(p, launch);
+  plan.split.set(workspace, a);
+  const int32_t heads = tile_heads(p), tokens = half_tokens(p);
+  result.q = kernel::rows_map(p, p.q, p.head_dim_qk, heads, tokens, tile.swizzle);
+  if (plan.is_gathered) {
+    result.k.rank = result.v.rank = 0;
+  } else {
+    result.k = kernel::kv_map(p, p.k, p.head_dim_qk, tile.BN, tile.swizzle);
+    result.v = kernel::kv_map(p, p.v, p.head_dim_vo, tile.BN, tile.swizzle);
+  }
+  // O is of 16 bits: lines of 128 bytes, whatever Q's.
+  result.out = kernel::rows_map(p, p.out, p.head_dim_vo, heads, tokens, arch::Swizzle::k128B);
+  a.is_out_by_tma = kernel::is_possible(result.out);
+  if (!a.is_out_by_tma) result.out.rank = 0;
+  return result;
+}
+
+}  // namespace pagoda::sm100
