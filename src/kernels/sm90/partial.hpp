@@ -24,7 +24,7 @@ class Partial {
     leave(work, rows, o);
     const bool is_first = arch::thread_idx() % kWarpgroup == 0;
     if (!rows_.arrives_last(work, storage_.arrivals.at(warpgroup_), is_first,
-                            [this] { sync_warpgroup(warpgroup_); })) {
+                            [this](arch::Where where) { sync_warpgroup(warpgroup_, where); })) {
       return;
     }
     for (int r = arch::warp_idx() % 4; r < kRows; r += 4) {
