@@ -75,6 +75,7 @@ std::vector<Case> build_table() {
   add_masks(list);
   add_scores(list);
   add_fp8(list);
+  add_tile_edges(list);
   add_empty(list);
   add_numerics(list);
   add_long(list);

@@ -31,6 +31,7 @@ void add_length_edges(CaseList& list);
 void add_masks(CaseList& list);
 void add_scores(CaseList& list);
 void add_fp8(CaseList& list);
+void add_tile_edges(CaseList& list);
 void add_empty(CaseList& list);
 void add_numerics(CaseList& list);
 void add_long(CaseList& list);

@@ -49,6 +49,29 @@ void add_fp8(CaseList& list) {
   }
 }
 
+// Lengths beside the tiles of the GPU kernels: keys beside 128 and 192 of them, rows beside halves of 128
+// (two heads a token); windows that leave nothing to some rows, or to every other tile.
+void add_tile_edges(CaseList& list) {
+  const NamedLengths keys{"keyedges",
+                          {{1, 127}, {1, 128}, {1, 129}, {1, 191}, {1, 192}, {1, 193}, {2, 257}}};
+  const NamedLengths rows{"rowedges", {{63, 200}, {64, 130}, {65, 129}, {129, 129}}};
+  for (const int32_t dim : {64, 128}) {
+    Case c = typed(DType::kBF16);
+    c.dim_qk = c.dim_vo = dim;
+    c.lengths = keys;
+    list.add(c);
+    c.sinks = 0.5F;
+    c.mask = window(130);
+    list.add(c);
+    c.sinks.reset();
+    c.lengths = rows;
+    list.add(c);
+    c.mask = window(3);
+    c.page_size = 64;
+    list.add(c);
+  }
+}
+
 void add_empty(CaseList& list) {
   const NamedLengths kLengths[] = {{"emptyfirst", {{0, 0}, {3, 10}}},
                                    {"emptylast", {{3, 10}, {0, 0}}},

@@ -52,12 +52,12 @@ class SplitRows {
 
   // One thread's atomic releases what its warpgroup has left, and acquires for it what the earlier
   // arrivals left: the barriers before and after it order memory, and causality order is transitive
-  // (PTX memory model). No thread needs a fence of its own. `sync`: the warpgroup's barrier; `flag`:
+  // (PTX memory model). No thread needs a fence of its own. `sync(where)`: the warpgroup's barrier; `flag`:
   // a word of its own.
   template <class Sync>
   PAGODA_DEVICE bool arrives_last(const Work& work, arch::SharedPtr<uint32_t> flag, bool is_first,
                                   const Sync& sync) {
-    sync();
+    sync(arch::Where::current());
     if (is_first) {
       uint32_t* const counter = params_.counters + place(work.first_slot);
       const uint32_t earlier =
@@ -66,7 +66,7 @@ class SplitRows {
       if (is_last) arch::store(counter, 0U);
       arch::store(flag, is_last ? 1U : 0U);
     }
-    sync();
+    sync(arch::Where::current());
     return arch::load(flag) != 0;
   }
 

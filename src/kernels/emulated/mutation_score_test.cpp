@@ -96,7 +96,7 @@ TEST(MutationScore, attention_needs_all_of_its_synchronisation_but_what_is_expla
       {"named_barrier_sync", "attend.hpp"},  // the turns of the consumers: speed
       {"named_barrier_sync", "store.hpp"},  // products of the other warps, before O takes Q's place
   };
-  for (const char* name : {"sm90/prefill", "sm90/decode"}) {
+  for (const char* name : {"sm90/prefill", "sm90/decode", "sm100/mha_2q", "sm100/mha_2q_split"}) {
     const MutationScore score = score_mutants(*find_kernel(name));
     EXPECT_GE(score.mutants.size(), 50U) << name;
     EXPECT_GE(100 * score.killed(), 95 * score.mutants.size()) << name;

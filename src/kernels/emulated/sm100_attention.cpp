@@ -68,7 +68,7 @@ Outcome run_mha_2q_split(const Options& options) {
 // K and V gathered by two warps into rings of two slots each; rows of one half and of two.
 Outcome run_mha_2q_gathered(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q_gathered",
-                             .sequences = {{70, 250}, {33, 33}, {140, 150}, {20, 90}, {9, 40}},
+                             .sequences = {{70, 250}, {70, 0}, {33, 33}, {140, 150}},
                              .num_kv_heads = 2,
                              .group = 1,
                              .ctas = 2,
@@ -79,7 +79,7 @@ Outcome run_mha_2q_gathered(const Options& options) {
 // Decode: equal shares of all keys; three heads a token, which do not divide the rows of a half.
 Outcome run_mha_2q_decode(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q_decode",
-                             .sequences = {{2, 150}, {1, 37}, {2, 0}, {50, 260}},
+                             .sequences = {{2, 150}, {1, 37}, {2, 0}, {50, 130}},
                              .num_kv_heads = 2,
                              .group = 3,
                              .ctas = 4,

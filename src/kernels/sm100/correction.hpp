@@ -297,7 +297,9 @@ class Correction {
       });
       if (row.is_valid) rows.leave_stats(slot, thread_, sums, max);
     }
-    if (!rows.arrives_last(work, storage_.arrivals.at(half), thread_ == 0, [] { sync(); })) return;
+    if (!rows.arrives_last(work, storage_.arrivals.at(half), thread_ == 0,
+                           [](arch::Where where) { sync(where); }))
+      return;
     for (int r = arch::warp_idx() % 4; r < kRows; r += 4) {
       const Row where = make_row<softmax::RescaleLazily>(params_, work, half, r);
       if (where.is_written) rows.merge_row(work, r, where);

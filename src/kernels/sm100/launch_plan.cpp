@@ -18,7 +18,7 @@ using kernel::Schedule;
 // GPU with tiles of rows. The value of sm_90 (kernels/sm90/README.md): nothing is measured here.
 constexpr int32_t kShortRows = 64;
 constexpr int32_t kMinSplitTiles = 4;   // of keys: less does not pay for the merge
-constexpr int64_t kL2Bytes = 64 << 20;  // K and V that tiles of one section share: of B200's 126 MB
+constexpr int64_t kL2Bytes = 64 << 20;  // K and V that tiles of one section share; not measured
 
 TileConfig tile_of(const Shape& shape, ScoreClass scores) {
   return sm100::tile_of(static_cast<int>(size_bytes(shape.dtype)), shape.depth, scores);

@@ -36,7 +36,7 @@ class Partial {
   PAGODA_DEVICE void merge_if_last(const Work& work) {
     const bool is_first = arch::thread_idx() % kWarpgroup == 0;
     if (!rows_.arrives_last(work, storage_.arrivals.at(warpgroup_), is_first,
-                            [this] { sync_warpgroup(warpgroup_); })) {
+                            [this](arch::Where where) { sync_warpgroup(warpgroup_, where); })) {
       return;
     }
     const int first = warpgroup_ * tile.block_rows;
