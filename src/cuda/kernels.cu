@@ -1,8 +1,7 @@
 // Gathers the rows of src/kernels: one line for each architecture's kernels.
-#include "cuda/kernels.hpp"
-
 #include <vector>
 
+#include "cuda/kernels.hpp"
 #include "cuda/sm100.hpp"
 #include "cuda/sm90.hpp"
 

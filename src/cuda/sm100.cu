@@ -34,10 +34,9 @@ std::string refuses(const core::Kernel& self, const core::Problem& problem, cons
 Result<std::unique_ptr<core::KernelPlan>> plan(const core::Kernel& self,
                                                const core::Problem& problem,
                                                const Options& options) {
-  return std::unique_ptr<core::KernelPlan>(
-      sm100::make_plan(*row_of(self).shape, problem,
-                       {.num_sms = device_of(problem).num_sms,
-                        .is_batch_invariant = options.is_batch_invariant}));
+  return std::unique_ptr<core::KernelPlan>(sm100::make_plan(
+      *row_of(self).shape, problem,
+      {.num_sms = device_of(problem).num_sms, .is_batch_invariant = options.is_batch_invariant}));
 }
 
 void run(const core::Kernel& self, const core::KernelPlan& kernel_plan,
@@ -48,7 +47,7 @@ void run(const core::Kernel& self, const core::KernelPlan& kernel_plan,
   for (int32_t i = 0; i < plan.num_launches; ++i) {
     const sm100::Launch& launch = plan.launches[i];
     row_of(self).family.of(plan)(launch.ctas,
-                                   sm100::make_arguments(plan, launch, problem, workspace), stream);
+                                 sm100::make_arguments(plan, launch, problem, workspace), stream);
   }
 }
 

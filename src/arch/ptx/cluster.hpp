@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "arch/ptx/cuda_ptx.hpp"
-
 #include "arch/ptx/mbarrier.hpp"
 #include "arch/ptx/memory.hpp"
 #include "arch/where.hpp"

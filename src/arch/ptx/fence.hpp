@@ -2,7 +2,6 @@
 #pragma once
 
 #include "arch/ptx/cuda_ptx.hpp"
-
 #include "arch/where.hpp"
 #include "core/target.hpp"
 

@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "arch/ptx/cuda_ptx.hpp"
-
 #include "arch/ptx/memory.hpp"
 #include "arch/where.hpp"
 #include "core/target.hpp"

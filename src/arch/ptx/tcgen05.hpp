@@ -4,9 +4,8 @@
 
 #include <cstdint>
 
-#include "arch/ptx/cuda_ptx.hpp"
-
 #include "arch/instruction_descriptor.hpp"
+#include "arch/ptx/cuda_ptx.hpp"
 #include "arch/ptx/mbarrier.hpp"
 #include "arch/ptx/memory.hpp"
 #include "arch/smem_descriptor.hpp"

@@ -40,8 +40,9 @@ void run(const core::Kernel& self, const core::KernelPlan& kernel_plan,
   const auto& plan = static_cast<const sm90::LaunchPlan&>(kernel_plan);
   for (int32_t i = 0; i < plan.num_launches; ++i) {
     const sm90::Launch& launch = plan.launches[i];
-    EmulatedLaunch context{.name = self.name,
-                           .buffers = buffers_of(problem, plan.zeroed_workspace_bytes, workspace).merged()};
+    EmulatedLaunch context{
+        .name = self.name,
+        .buffers = buffers_of(problem, plan.zeroed_workspace_bytes, workspace).merged()};
     row_of(self).family.of(launch)(launch.ctas,
                                    sm90::make_arguments(plan, launch, problem, workspace), context);
     expect_clean(context.result);
