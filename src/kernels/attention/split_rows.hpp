@@ -22,8 +22,9 @@ struct alignas(16) FloatQuad {
   float value[4];
 };
 
-// The rows of one block of a tile, by one warpgroup.
-template <class T, int block_rows, int blocks, int depth>
+// The rows of one block of a tile, by one warpgroup. has_all_columns: pieces leave `depth` columns, else
+// those that O has.
+template <class T, int block_rows, int blocks, int depth, bool has_all_columns = false>
 class SplitRows {
  public:
   static constexpr int kStats = 4;
@@ -131,7 +132,7 @@ class SplitRows {
       for (int i = 0; i < kQuads; ++i) {
         const int column = 128 * i + 4 * arch::lane_idx();
         values[k][i] = FloatQuad{};
-        if (factors[k] != 0 && column < params_.dim_vo) {
+        if (factors[k] != 0 && column < (has_all_columns ? depth : params_.dim_vo)) {
           values[k][i] = arch::load(reinterpret_cast<const FloatQuad*>(from + column));
         }
       }

@@ -13,7 +13,7 @@ class Partial {
  public:
   using T = typename Config::T;
   static constexpr TileConfig tile = Config::tile;
-  using Rows = kernel::SplitRows<T, tile.block_rows, tile.num_consumers, tile.depth_vo>;
+  using Rows = kernel::SplitRows<T, tile.block_rows, tile.num_consumers, tile.depth_vo, true>;
 
   PAGODA_DEVICE Partial(const AttentionParams& params, Storage<Config>& storage, int warpgroup)
       : params_(params), storage_(storage), warpgroup_(warpgroup), rows_(params, warpgroup) {}

@@ -103,9 +103,24 @@ PAGODA_DEVICE void score(const AttentionParams& params, const WorkReader& reader
   PAGODA_UNROLL
   for (int r = 0; r < 2; ++r) {
     if (!rows[r].is_valid) continue;
-    kernel::add_biases<BN / 4>(
-        params, tile, rows[r], [&s, r](int i) -> float& { return s[4 * (i / 2) + 2 * r + i % 2]; },
-        [first](int i) { return first + 8 * (i / 2) + i % 2; });
+    if (params.alibi_slopes != nullptr) {
+      const float slope =
+          arch::load_read_only(params.alibi_slopes + rows[r].q_head) * softmax::kLog2e;
+      const int32_t position = tile.position(rows[r].token);
+      PAGODA_UNROLL
+      for (int i = 0; i < BN / 2; i += 4) {
+        s[i + 2 * r] += softmax::alibi_bias(slope, first + 2 * i, position);
+        s[i + 2 * r + 1] += softmax::alibi_bias(slope, first + 2 * i + 1, position);
+      }
+    }
+    for (int32_t b = 0; b < params.mask.num_biases; ++b) {
+      const mask::BiasRow bias = params.mask.biases[b].row(tile, rows[r].token, rows[r].q_head);
+      PAGODA_UNROLL
+      for (int i = 0; i < BN / 2; i += 4) {
+        s[i + 2 * r] = bias.rewrite(first + 2 * i, s[i + 2 * r]);
+        s[i + 2 * r + 1] = bias.rewrite(first + 2 * i + 1, s[i + 2 * r + 1]);
+      }
+    }
   }
 }
 
