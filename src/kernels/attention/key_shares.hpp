@@ -35,7 +35,8 @@ struct ShareStorage {
   }
 };
 
-// Sum of `value` over the threads of the CTA before this one, and over all. Every thread calls.
+// Sum of `value` over the threads of the CTA before this one, and over all. Every thread calls; all have
+// read what a call before left.
 template <int threads>
 PAGODA_DEVICE int32_t sum_before(int32_t value, int32_t& total, ShareStorage& storage) {
   constexpr int warps = threads / 32;
@@ -46,7 +47,6 @@ PAGODA_DEVICE int32_t sum_before(int32_t value, int32_t& total, ShareStorage& st
     const int32_t below = arch::shuffle_up(inclusive, step);
     if (lane >= step) inclusive += below;
   }
-  arch::syncthreads();  // the sums of the round before are read
   if (lane == 31) arch::store(storage.warp_sums.at(warp), inclusive);
   arch::syncthreads();
   int32_t before = 0;
@@ -77,6 +77,7 @@ PAGODA_DEVICE void find_share(const AttentionParams& params, ShareStorage& stora
   PAGODA_NO_UNROLL
   for (int32_t round = threads; round < batch; round += threads) {
     int32_t sum = 0;
+    arch::syncthreads();  // the sums of the round before are read
     sum_before<threads>(tiles_of(round + thread).tiles(), sum, storage);
     total += sum;
   }
@@ -97,6 +98,7 @@ PAGODA_DEVICE void find_share(const AttentionParams& params, ShareStorage& stora
     if (round >= batch) break;
     int32_t sum = 0;
     tiles = tiles_of(round + thread);
+    arch::syncthreads();
     before = done + sum_before<threads>(tiles.tiles(), sum, storage);
     done += sum;
   }

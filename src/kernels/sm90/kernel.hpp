@@ -80,8 +80,10 @@ struct Kernel {
         arch::name_barrier(storage.q_ring[w][0], "q full", w);
         arch::name_barrier(storage.q_ring[w][1], "q empty", w);
       }
-      storage.q_requested.init(tile.has_warp_products() ? 4 : 1);  // warps that load Q
-      arch::name_barrier(storage.q_requested, "q requested");
+      if constexpr (RequestOrder<Config>::is_used) {
+        storage.q_requested.init(tile.has_warp_products() ? 4 : 1);  // warps that load Q
+        arch::name_barrier(storage.q_requested, "q requested");
+      }
       storage.v_tail.init(1);
       arch::name_barrier(storage.v_tail, "v tail");
       arch::fence_mbarrier_init();
