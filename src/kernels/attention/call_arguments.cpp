@@ -152,6 +152,8 @@ arch::TensorMapSpec kv_map(const Problem& p, const core::KVView& view, int32_t d
                            arch::Swizzle swizzle) {
   arch::TensorMapSpec spec = map_of(view.dtype, view.data, 3, swizzle);
   spec.dims[0] = static_cast<uint64_t>(dim);
+  // Rows of 64 bytes: what else is in a line is another head's.
+  if (stride_bytes(view.dtype, dim) <= 64) spec.l2_promotion = arch::L2Promotion::k64B;
   spec.dims[1] = static_cast<uint64_t>(p.num_kv_heads);
   spec.dims[2] = static_cast<uint64_t>(num_rows(p, view));
   spec.box[2] = static_cast<uint32_t>(box_rows(p, BN));
@@ -188,7 +190,7 @@ bool is_possible(const arch::TensorMapSpec& spec) {
 }
 
 bool is_kv_by_tma(const Problem& p, int32_t BN, arch::Swizzle swizzle) {
-  if (p.k.dtype != p.q.dtype || box_rows(p, BN) == 0) return false;
+  if (box_rows(p, BN) == 0) return false;
   // K and V share the rows of their pages: the page tables are looked up once for both.
   if (outer_rows(p, p.k) == 0 || outer_rows(p, p.k) != outer_rows(p, p.v)) return false;
   return is_possible(kv_map(p, p.k, p.head_dim_qk, BN, swizzle)) &&

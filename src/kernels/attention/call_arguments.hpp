@@ -33,7 +33,7 @@ void set_call(const core::Problem& problem, AttentionArguments& arguments);
                                            arch::Swizzle swizzle);
 // TMA's rules, and coordinates of 31 bits.
 [[nodiscard]] bool is_possible(const arch::TensorMapSpec& spec);
-// Whether TMA can move K and V in tiles of BN keys.
+// Whether TMA can move K and V, of any type, in tiles of BN keys.
 [[nodiscard]] bool is_kv_by_tma(const core::Problem& problem, int32_t BN, arch::Swizzle swizzle);
 
 // --- the workspace of split rows (split_rows.hpp) ----------------------------------------------

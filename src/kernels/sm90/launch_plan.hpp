@@ -9,7 +9,7 @@
 
 #include "core/kernel.hpp"
 #include "core/problem.hpp"
-#include "kernels/attention_params.hpp"
+#include "kernels/attention/call_arguments.hpp"
 #include "kernels/sm90/instances.hpp"
 
 namespace pagoda::sm90 {
@@ -28,8 +28,7 @@ struct LaunchPlan final : core::KernelPlan {
   bool has_whole_units = false;
   int32_t num_launches = 0;
   Launch launches[2];
-  // Of the workspace, in this order.
-  int64_t counter_bytes = 0, stats_bytes = 0, partial_bytes = 0;
+  kernel::SplitWorkspace split;
 };
 
 // Why the shape can't serve the problem; empty = it can.
