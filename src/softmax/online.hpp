@@ -101,8 +101,13 @@ struct Merged {
 
 // The end of a row, after every part of its keys is merged: the sink enters here, and only here.
 struct RowEnd {
-  float o_factor = 0;          // O * o_factor is the output; 0: write zeros, do not read O
-  float lse = kMinusInfinity;  // natural logarithm of the denominator, sink included
+  float o_factor = 0;  // O * o_factor is the output; 0: write zeros, do not read O
+  Sums sums{};         // sink included
+
+  // The natural logarithm of the denominator.
+  [[nodiscard]] PAGODA_HOST_DEVICE float lse() const {
+    return sums.sum != 0 ? (sums.pivot + ::log2f(sums.sum)) * kLn2 : kMinusInfinity;
+  }
 };
 // `sink`: a natural logit that joins the denominator only; -infinity = none. `value_scale`: what V
 // was divided by when it was quantised.
@@ -116,10 +121,7 @@ struct RowEnd {
     weight = ::exp2f(sums.pivot - pivot);
     sum = sum * weight + ::exp2f(exponent - pivot);
   }
-  RowEnd end;
-  if (sums.has_keys()) end.o_factor = weight * value_scale / sum;
-  if (sum != 0) end.lse = (pivot + ::log2f(sum)) * kLn2;
-  return end;
+  return {sums.has_keys() ? weight * value_scale / sum : 0.0F, {pivot, sum}};
 }
 
 // The row maximum that the API returns: natural, sink included. `max` in log2 units.

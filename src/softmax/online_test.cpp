@@ -84,13 +84,13 @@ void expect_row(const Part& part, const Row& row, float sink) {
   const Expected e = in_double(row, double{sink});
   const RowEnd end = finish(part.sums, sink, 1.0F);
   if (e.lse == -kInfinity) {
-    ASSERT_EQ(end.lse, kMinusInfinity);
+    ASSERT_EQ(end.lse(), kMinusInfinity);
     ASSERT_EQ(end.o_factor, 0.0F);
     ASSERT_EQ(finish_max(part.max, sink), kMinusInfinity);
     return;
   }
   // fp32 scores of magnitude 2^7 in log2 units carry errors of 2^-17.
-  ASSERT_NEAR(end.lse, e.lse, 3e-5);
+  ASSERT_NEAR(end.lse(), e.lse, 3e-5);
   ASSERT_NEAR(finish_max(part.max, sink), e.max, 2e-5);
   for (size_t d = 0; d < kDim; ++d) {
     ASSERT_NEAR(end.o_factor * part.o[d], e.o[d], 3e-5);
@@ -198,7 +198,7 @@ TEST(Merge, normalised_parts_merge_by_their_lse) {
   const Merged merged = merge({lse_a * kLog2e, 1}, {lse_b * kLog2e, 1});
   const RowEnd end = finish(merged.sums, kMinusInfinity, 1);
   const double denominator = std::exp(double{lse_a}) + std::exp(double{lse_b});
-  EXPECT_NEAR(end.lse, std::log(denominator), 1e-6);
+  EXPECT_NEAR(end.lse(), std::log(denominator), 1e-6);
   EXPECT_NEAR(merged.a * end.o_factor, std::exp(double{lse_a}) / denominator, 1e-6);
   EXPECT_NEAR(merged.b * end.o_factor, std::exp(double{lse_b}) / denominator, 1e-6);
 }
@@ -206,11 +206,11 @@ TEST(Merge, normalised_parts_merge_by_their_lse) {
 TEST(Finish, fully_masked_row_gives_zero_or_the_sink) {
   const RowEnd none = finish(Sums{}, kMinusInfinity, 1);
   EXPECT_EQ(none.o_factor, 0.0F);
-  EXPECT_EQ(none.lse, kMinusInfinity);
+  EXPECT_EQ(none.lse(), kMinusInfinity);
   for (const float sink : {-30.0F, 0.0F, 12.5F}) {
     const RowEnd end = finish(Sums{}, sink, 1);
     EXPECT_EQ(end.o_factor, 0.0F);
-    EXPECT_NEAR(end.lse, sink, 1e-6 * std::abs(sink));
+    EXPECT_NEAR(end.lse(), sink, 1e-6 * std::abs(sink));
     EXPECT_NEAR(finish_max(kMinusInfinity, sink), sink, 1e-6 * std::abs(sink));
   }
 }
@@ -219,7 +219,7 @@ TEST(Finish, a_sink_far_from_the_scores_on_either_side_is_exact) {
   for (const float sink : {-5000.0F, 5000.0F}) {  // 2^7213 fits no float
     const RowEnd end = finish({2, 4}, sink, 1);
     EXPECT_EQ(end.o_factor, sink < 0 ? 0.25F : 0.0F);
-    EXPECT_NEAR(end.lse, sink < 0 ? 4 * std::log(2.0) : 5000.0, 1e-3);
+    EXPECT_NEAR(end.lse(), sink < 0 ? 4 * std::log(2.0) : 5000.0, 1e-3);
   }
 }
 
@@ -227,7 +227,7 @@ TEST(Finish, value_scale_multiplies_the_output_only) {
   const RowEnd one = finish({2, 4}, kMinusInfinity, 1);
   const RowEnd half = finish({2, 4}, kMinusInfinity, 0.5F);
   EXPECT_EQ(half.o_factor, one.o_factor / 2);
-  EXPECT_EQ(half.lse, one.lse);
+  EXPECT_EQ(half.lse(), one.lse());
 }
 
 TEST(OnlineRow, bad_scores_show) {
@@ -250,7 +250,7 @@ TEST(OnlineRow, bad_scores_show) {
   EXPECT_TRUE(std::isnan(merge(all_nan, {1, 1}).sums.sum));
   EXPECT_TRUE(std::isnan(merge({1, 1}, all_nan).sums.sum));
   EXPECT_TRUE(std::isnan(finish(all_nan, 0.0F, 1).o_factor));
-  EXPECT_TRUE(std::isnan(finish(all_nan, kMinusInfinity, 1).lse));
+  EXPECT_TRUE(std::isnan(finish(all_nan, kMinusInfinity, 1).lse()));
 }
 
 }  // namespace

@@ -22,20 +22,22 @@ PAGODA_DEVICE uint32_t pack_pair(float low, float high) {
   }
 }
 
-// What a row ends with.
+// What a row ends with. LSE and row maximum cost more than the rest: whoever wants them asks.
 struct RowResult {
   softmax::RowEnd end{};
-  float row_max = softmax::kMinusInfinity;
+  float max = softmax::kMinusInfinity;
+  float sink = softmax::kMinusInfinity;
+
+  [[nodiscard]] PAGODA_DEVICE float row_max() const { return softmax::finish_max(max, sink); }
 };
 
 PAGODA_DEVICE RowResult end_row(const AttentionParams& params, int32_t kv_head, int32_t q_head,
                                 bool is_valid, softmax::Sums sums, float max) {
   RowResult result;
   if (!is_valid) return result;  // rows past the sequence's valid ones: zeros, sink or not
-  const float sink = params.sinks != nullptr ? arch::load_read_only(params.sinks + q_head)
-                                             : softmax::kMinusInfinity;
-  result.end = softmax::finish(sums, sink, params.kv_scales.v_scale(kv_head));
-  result.row_max = softmax::finish_max(max, sink);
+  if (params.sinks != nullptr) result.sink = arch::load_read_only(params.sinks + q_head);
+  result.end = softmax::finish(sums, result.sink, params.kv_scales.v_scale(kv_head));
+  result.max = max;
   return result;
 }
 
@@ -43,11 +45,11 @@ PAGODA_DEVICE void store_statistics(const AttentionParams& params, const Work& w
                                     int32_t q_head, const RowResult& result) {
   const int64_t row = work.memory_row + token;
   if (params.lse != nullptr) {
-    arch::store(params.lse + params.lse_rows.offset(work.sequence, row, q_head), result.end.lse);
+    arch::store(params.lse + params.lse_rows.offset(work.sequence, row, q_head), result.end.lse());
   }
   if (params.row_max != nullptr) {
     arch::store(params.row_max + params.row_max_rows.offset(work.sequence, row, q_head),
-                result.row_max);
+                result.row_max());
   }
 }
 

@@ -34,8 +34,7 @@ class Attend {
         warpgroup_(warpgroup),
         k_(Ops::KRing::consumer(storage.k_ring)),
         v_(Ops::VRing::consumer(storage.v_ring)),
-        q_descriptor_(
-            describe_at(Ops::q_tile, storage.q.at(warpgroup * Ops::q_elements).address())),
+        q_descriptor_(describe_at(Ops::q_tile, storage.q_place(0, warpgroup).address())),
         k_descriptor_(describe_at(Ops::KProducer::tile_layout, storage.k.data().address())),
         v_descriptor_(describe_at(Ops::VProducer::tile_layout, storage.v.data().address())) {}
 
@@ -52,21 +51,24 @@ class Attend {
       PackedLoad<Config, kWarpgroup>::run(params_, storage_, reader.work(), order);
       sync_warpgroup(warpgroup_);
     } else {
-      storage_.q_ring[warpgroup_][0].wait(q_phase_);  // the load warp's Q has landed
-      q_phase_ ^= 1U;
+      q_ring().consumer_wait();  // the load warp's Q has landed
+      q_.step();
     }
+    if constexpr (defers_q) q_descriptor_ = describe_at(Ops::q_tile, q_place().address());
 
     k_.consumer_wait();  // the load warp's K has landed
     see_gathered();
     take_turn();
     issue_scores(s);
+    if constexpr (defers_q) free_q_before();
     arch::wgmma_wait_group<0>();
     arch::wgmma_pin(s);
     pass_turn();
     release(k_);
     const int32_t start = walk.start_column;
     int32_t i = walk.num_tiles - 1;
-    make_probabilities<true>(reader, start + i * BN, s, rows, factors);
+    const bool is_masked = i >= walk.unmasked_end || i < walk.unmasked_begin;
+    make_probabilities(reader, start + i * BN, is_masked, s, rows, factors);
     pack<T, BN>(s, p);
 
     bool has_output = false;
@@ -90,11 +92,43 @@ class Attend {
     release(v_);
   }
 
-  // By every warp: it reads Q, or the O that took its place, no longer. Its elected lane has waited
-  // for the product or the store itself.
-  PAGODA_DEVICE void free_q() { storage_.q_ring[warpgroup_][1].arrive_if(arch::elect_one()); }
+  // Of Q, and of the O that takes it when the products are complete.
+  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<T> q_place() const {
+    return storage_.q_place(q_stage(), warpgroup_);
+  }
+  // The rows have ended; O is being stored from Q's place, or was never there. With a second place the
+  // next rows go first, and free this one when they have issued products.
+  PAGODA_DEVICE void leave_q() {
+    if constexpr (defers_q) {
+      has_q_before_ = true;
+    } else {
+      free_q();
+    }
+  }
 
  private:
+  static constexpr bool defers_q = tile.q_stages > 1;
+  static_assert(tile.q_stages <= 2);
+
+  [[nodiscard]] PAGODA_DEVICE typename Ops::QRing q_ring() const {
+    return {storage_.q_ring[warpgroup_], q_};
+  }
+  [[nodiscard]] PAGODA_DEVICE uint32_t q_stage() const { return defers_q ? q_.index ^ 1U : 0; }
+
+  // By every warp: it reads Q, or the O that took its place, no longer. The elected lane has waited
+  // for the product, and waits for the store, itself.
+  PAGODA_DEVICE void free_q() {
+    if constexpr (tile.rows == RowKind::kTokens) arch::bulk_wait_group_read<0>();
+    q_ring().consumer_release_at(q_stage(), arch::elect_one());
+  }
+  // The place of the rows before, which is the next rows'.
+  PAGODA_DEVICE void free_q_before() {
+    if (!has_q_before_) return;
+    arch::bulk_wait_group_read<0>();
+    q_ring().consumer_release_at(q_.index, arch::elect_one());
+    has_q_before_ = false;
+  }
+
   static PAGODA_DEVICE arch::SmemDescriptor describe_at(arch::OperandTile operand,
                                                         uint32_t address) {
     operand.start_bytes = address;
@@ -120,7 +154,7 @@ class Attend {
     arch::wgmma_wait_group<1>();
     arch::wgmma_pin(s);
     release(k_);
-    const bool rescales = make_probabilities<is_masked>(reader, column, s, rows, factors);
+    const bool rescales = make_probabilities(reader, column, is_masked, s, rows, factors);
     arch::wgmma_wait_group<0>();
     arch::wgmma_pin(o);
     release(v_);
@@ -160,13 +194,12 @@ class Attend {
     arch::wgmma_commit_group();
   }
 
-  template <bool is_masked>
-  PAGODA_DEVICE bool make_probabilities(const WorkReader& reader, int32_t column,
+  PAGODA_DEVICE bool make_probabilities(const WorkReader& reader, int32_t column, bool is_masked,
                                         float (&s)[BN / 2], Row (&rows)[2], float (&factors)[2]) {
     constexpr bool is_general = tile.scores == ScoreClass::kGeneral;
     const float scale = apply_k_scale(s);
     if constexpr (is_general) score<Config>(params_, reader, rows, column, s);
-    if constexpr (is_masked) hide<Config>(params_, reader, rows, column, s);
+    if (is_masked) hide<Config>(params_, reader, rows, column, s);
     return soften<BN>(s, rows, is_general ? 1.0F : scale, factors);
   }
 
@@ -211,15 +244,16 @@ class Attend {
 
  public:
   // The first turn is consumer 0's; after the last one it takes back what the last consumer passed.
-  PAGODA_DEVICE void begin_turns() {
+  PAGODA_DEVICE void begin() {
     if constexpr (has_turns) {
       if (warpgroup_ == tile.num_consumers - 1) pass_turn();
     }
   }
-  PAGODA_DEVICE void end_turns() {
+  PAGODA_DEVICE void end() {
     if constexpr (has_turns) {
       if (warpgroup_ == 0) take_turn();
     }
+    if constexpr (defers_q) arch::bulk_wait_group_read<0>();  // shared memory ends with the CTA
   }
 
  private:
@@ -228,7 +262,8 @@ class Attend {
   int warpgroup_;
   typename Ops::KRing k_;
   typename Ops::VRing v_;
-  uint32_t q_phase_ = 0;
+  typename Ops::QRing::State q_ = Ops::QRing::State::consumer();  // of the next Q
+  bool has_q_before_ = false;
   arch::SmemDescriptor q_descriptor_, k_descriptor_, v_descriptor_;
   float k_scale_ = 1;  // of gathered keys
 };

@@ -36,6 +36,7 @@ struct TileConfig {
   int num_consumers = 2;
   int k_stages = 2;
   int v_stages = 2;
+  int q_stages = 1;  // places of a consumer's Q, and of the O that takes it
   arch::Swizzle swizzle = arch::Swizzle::k128B;
   RowKind rows = RowKind::kTokens;
   LoadKind load = LoadKind::kTma;

@@ -35,6 +35,7 @@ PAGODA_HOST_DEVICE constexpr TileConfig tokens_tile(int depth_qk, int depth_vo) 
     tile.consumer_registers = 152;
     tile.k_stages = tile.v_stages = 4;
   }
+  if (depth_qk <= 128) tile.q_stages = 2;
   if (depth_qk == 256) tile.BN = 64;  // two stages of K and of V fill the shared memory
   return tile;
 }

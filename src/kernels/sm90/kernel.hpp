@@ -75,10 +75,8 @@ struct Kernel {
       Ops::VRing::init(storage.v_ring, Ops::releases, "v", where, Ops::fills);
       storage.work.init(Ops::work_readers);
       for (int w = 0; w < tile.num_consumers; ++w) {
-        storage.q_ring[w][0].init(1);
-        storage.q_ring[w][1].init(4);
-        arch::name_barrier(storage.q_ring[w][0], "q full", w);
-        arch::name_barrier(storage.q_ring[w][1], "q empty", w);
+        constexpr const char* names[] = {"q of 0", "q of 1", "q of 2"};
+        Ops::QRing::init(storage.q_ring[w], 4, names[w], where);
       }
       if constexpr (RequestOrder<Config>::is_used) {
         storage.q_requested.init(tile.has_warp_products() ? 4 : 1);  // warps that load Q
@@ -128,7 +126,7 @@ struct Kernel {
     const int warpgroup = arch::warpgroup_idx() - 1;
     const int first = warpgroup * kRows + 16 * (arch::warp_idx() % 4) + arch::lane_idx() / 4;
     Attend<Config> attend(params, storage, warpgroup);
-    attend.begin_turns();
+    attend.begin();
     WorkReader reader(storage.work);
     for (; reader.next(); reader.release()) {
       Row rows[2];
@@ -141,11 +139,11 @@ struct Kernel {
       if (work.is_split()) {
         Partial<Config>(params, storage, warpgroup).run(work, rows, o);
       } else {
-        Store<Config>(params, storage, warpgroup).run(work, rows, o);
+        Store<Config>(params, warpgroup).run(work, rows, o, attend.q_place());
       }
-      if (tile.rows == RowKind::kTokens && work.walk.num_tiles > 0) attend.free_q();
+      if (tile.rows == RowKind::kTokens && work.walk.num_tiles > 0) attend.leave_q();
     }
-    attend.end_turns();
+    attend.end();
   }
 
   // The same where each warp has all rows and some of the keys.

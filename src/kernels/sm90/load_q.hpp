@@ -17,16 +17,18 @@ namespace pagoda::sm90 {
 // Rows past the sequence's end are another's, or zeros: nobody looks at what becomes of them.
 template <class Config>
 PAGODA_DEVICE void load_tokens(const AttentionParams& params, Storage<Config>& storage,
-                               const Work& work, int warpgroup, int32_t elect) {
+                               const Work& work, const typename Operands<Config>::QRing& ring,
+                               int warpgroup, int32_t elect) {
   using Ops = Operands<Config>;
-  arch::MBarrier& full = storage.q_ring[warpgroup][0];
+  arch::MBarrier& full = ring.producer_mbar();
+  const auto place = storage.q_place(ring.state.index, warpgroup);
   arch::syncwarp();  // every lane has seen that the place is free
   full.arrive_expect_tx_if(elect, Ops::q_elements * sizeof(typename Config::T));
   const bool is_ragged = params.sequences.cu_rows != nullptr;
   const int32_t row = work.first_token + warpgroup * kRows + (is_ragged ? work.memory_row : 0);
   PAGODA_UNROLL
   for (int column = 0; column < Config::tile.depth_qk; column += Ops::chunk) {
-    arch::tma_load<4>(elect, storage.q.at(warpgroup * Ops::q_elements + column * kRows), params.q,
+    arch::tma_load<4>(elect, place + column * kRows, params.q,
                       {{column, work.first_head, row, is_ragged ? 0 : work.sequence}}, full,
                       arch::Eviction::kFirst);
   }
@@ -125,7 +127,8 @@ class PackedLoad {
 template <class Config>
 PAGODA_DEVICE void load_q(const AttentionParams& params, Storage<Config>& storage) {
   const int32_t elect = arch::elect_one();
-  uint32_t phase = 1;
+  using QRing = typename Operands<Config>::QRing;
+  auto state = QRing::State::producer();
   RequestOrder<Config> order(storage);
   WorkReader reader(storage.work);
   for (; reader.next(); reader.release()) {
@@ -135,17 +138,18 @@ PAGODA_DEVICE void load_q(const AttentionParams& params, Storage<Config>& storag
       continue;
     }
     for (int w = 0; w < Config::tile.num_consumers; ++w) {
-      storage.q_ring[w][1].wait(phase);  // the consumer needs its place no longer
+      const QRing ring{storage.q_ring[w], state};
+      ring.producer_acquire();  // the consumer needs its place no longer
       if constexpr (Config::tile.rows == RowKind::kTokens) {
-        load_tokens<Config>(params, storage, work, w, elect);
+        load_tokens<Config>(params, storage, work, ring, w, elect);
       } else {
         static_assert(Config::tile.num_consumers == 1, "packed rows are one consumer's");
         PackedLoad<Config, 32>::run(params, storage, work, order);
         arch::syncwarp();
-        storage.q_ring[0][0].arrive_if(elect);
+        ring.producer_mbar().arrive_if(elect);
       }
     }
-    phase ^= 1U;
+    state.step();
   }
 }
 

@@ -31,6 +31,8 @@ struct Operands {
   using KRing = typename KProducer::Pipeline;
   using VRing = typename VProducer::Pipeline;
 
+  using QRing = StagedPipeline<tile.q_stages>;
+
   // One warpgroup's rows of Q, and of O in the same place when the rows are done.
   static constexpr arch::OperandTile q_tile =
       tile_layout_k_major(sizeof(T), kRows, tile.depth_qk, tile.swizzle);
@@ -72,7 +74,10 @@ struct Storage {
   using T = typename Ops::T;
   static constexpr TileConfig tile = Config::tile;
 
-  arch::SharedArray<T, Ops::has_q_place ? tile.num_consumers * Ops::q_elements : 1, 1024> q;
+  // [stage][consumer]
+  arch::SharedArray<T, Ops::has_q_place ? tile.q_stages * tile.num_consumers * Ops::q_elements : 1,
+                    1024>
+      q;
   arch::SharedArray<typename Ops::KV, tile.k_stages * Ops::k_elements, 1024> k;
   arch::SharedArray<typename Ops::KV, tile.v_stages * Ops::v_elements, 1024> v;
   // Gather: an fp8 cache before its conversion, each piece its thread's own.
@@ -80,9 +85,9 @@ struct Storage {
       raw;
   arch::MBarrier k_ring[Ops::KRing::num_mbars];
   arch::MBarrier v_ring[Ops::VRing::num_mbars];
-  arch::MBarrier q_ring[tile.num_consumers][2];  // full, empty
-  arch::MBarrier q_requested;                    // the first of the CTA (request_order.hpp)
-  arch::MBarrier v_tail;  // V of a tile that ends inside: before its tail is zeroed
+  arch::MBarrier q_ring[tile.num_consumers][Ops::QRing::num_mbars];
+  arch::MBarrier q_requested;  // the first of the CTA (request_order.hpp)
+  arch::MBarrier v_tail;       // V of a tile that ends inside: before its tail is zeroed
   // Products by warps: Q as A operands, [step of 16 columns][lane], where it is not kept in registers.
   static constexpr int q_words = !Ops::has_q_place && !tile.keeps_q() ? tile.depth_qk / 16 * 32 : 1;
   arch::SharedArray<arch::Words<4>, q_words> q_operands;
@@ -90,6 +95,10 @@ struct Storage {
   arch::SharedArray<uint32_t, tile.num_consumers> arrivals;  // at a split unit, seen by a warpgroup
   WorkRing work;
   ShareStorage share;
+
+  [[nodiscard]] PAGODA_DEVICE auto q_place(uint32_t stage, int consumer) {
+    return q.at((static_cast<int>(stage) * tile.num_consumers + consumer) * Ops::q_elements);
+  }
 };
 
 }  // namespace pagoda::sm90

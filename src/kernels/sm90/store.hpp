@@ -29,33 +29,40 @@ class Store {
   using T = typename Config::T;
   static constexpr TileConfig tile = Config::tile;
 
-  PAGODA_DEVICE Store(const AttentionParams& params, Storage<Config>& storage, int warpgroup)
-      : params_(params), storage_(storage), warpgroup_(warpgroup) {}
+  PAGODA_DEVICE Store(const AttentionParams& params, int warpgroup)
+      : params_(params), warpgroup_(warpgroup) {}
 
+  // `place`: of Q, whose products are complete.
   PAGODA_DEVICE void run(const Work& work, const Row (&rows)[2],
-                         const float (&o)[tile.depth_vo / 2]) {
+                         const float (&o)[tile.depth_vo / 2], arch::SharedPtr<T> place) {
+    RowResult results[2];
     float factors[2];
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
-      const RowResult result = end_row(params_, work.kv_head, rows[r].q_head, rows[r].is_valid,
-                                       rows[r].sums, rows[r].online.max());
-      factors[r] = result.end.o_factor;
+      results[r] = end_row(params_, work.kv_head, rows[r].q_head, rows[r].is_valid, rows[r].sums,
+                           rows[r].online.max());
+      factors[r] = results[r].end.o_factor;
+    }
+    if (is_by_tma(work)) {
+      by_tma(work, factors, o, place);
+    } else {
+      from_registers(work, rows, factors, o);
+    }
+    PAGODA_UNROLL
+    for (int r = 0; r < 2; ++r) {
       if (rows[r].is_written && arch::lane_idx() % 4 == 0) {
-        store_statistics(params_, work, rows[r].token, rows[r].q_head, result);
+        store_statistics(params_, work, rows[r].token, rows[r].q_head, results[r]);
       }
     }
-    if constexpr (tile.rows == RowKind::kTokens) {
-      // Rows that see nothing took no Q: its place may be the next work's already.
-      if (params_.is_out_by_tma && work.num_tokens >= (warpgroup_ + 1) * kRows &&
-          work.walk.num_tiles > 0) {
-        by_tma(work, factors, o);
-        return;
-      }
-    }
-    from_registers(work, rows, factors, o);
   }
 
  private:
+  // Rows that see nothing took no Q: its place may be the next work's already.
+  [[nodiscard]] PAGODA_DEVICE bool is_by_tma(const Work& work) const {
+    return tile.rows == RowKind::kTokens && params_.is_out_by_tma &&
+           work.num_tokens >= (warpgroup_ + 1) * kRows && work.walk.num_tiles > 0;
+  }
+
   PAGODA_DEVICE void from_registers(const Work& work, const Row (&rows)[2],
                                     const float (&factors)[2],
                                     const float (&o)[tile.depth_vo / 2]) {
@@ -78,10 +85,9 @@ class Store {
     }
   }
 
-  // 64 rows through the place of Q, whose last product is complete: panels of `chunk` columns.
+  // 64 rows through shared memory: panels of `chunk` columns. TMA reads them when this returns.
   PAGODA_DEVICE void by_tma(const Work& work, const float (&factors)[2],
-                            const float (&o)[tile.depth_vo / 2]) {
-    const auto staging = storage_.q.at(warpgroup_ * Ops::q_elements);
+                            const float (&o)[tile.depth_vo / 2], arch::SharedPtr<T> staging) {
     // The products of every warp have read Q.
     sync_warpgroup(warpgroup_);
     const int lane = arch::lane_idx(), warp = arch::warp_idx() % 4;
@@ -115,11 +121,9 @@ class Store {
                          staging + column * kRows);
     }
     arch::bulk_commit_group();
-    arch::bulk_wait_group_read<0>();  // the place may be written again
   }
 
   const AttentionParams& params_;
-  Storage<Config>& storage_;
   int warpgroup_;
 };
 
