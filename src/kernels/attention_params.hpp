@@ -96,7 +96,6 @@ struct AttentionArguments {
   int32_t min_rows = 0;
   // Packed rows: sequences of more than max_rows rows are another launch's.
   int32_t max_rows = INT32_MAX;
-  int32_t min_share_tiles = 1;
   bool has_whole_units = false;  // rows are never split (batch-invariant)
 
   // Partial results of split rows: slots of 64 rows, see partial.hpp; counters are zero between launches.

@@ -82,8 +82,7 @@ PAGODA_DEVICE void find_share(const AttentionParams& params, ShareStorage& stora
     total += sum;
   }
   const int32_t ctas = arch::grid_dim().x;
-  int32_t share = (total - 1) / ctas + 1;
-  if (share < params.min_share_tiles) share = params.min_share_tiles;
+  const int32_t share = (total - 1) / ctas + 1;
   const int32_t begin = arch::block_idx().x * share;
   const int32_t end = begin < total - share ? begin + share : total;
   if (begin >= total && thread == 0) storage.store({.share_tiles = share});
