@@ -167,6 +167,13 @@ void add_row_tiles(CaseList& list) {
   c = trap("rows_end_inside_a_half", 64, causal(), {"prompts", {{26, 100}, {51, 51}, {25, 25}}});
   c.q_heads = 5;
   list.add(c);
+  // Outputs twice as wide as queries leave through their place in two passes, of which the last may have few columns.
+  for (const auto& [qk, vo] : {std::pair{64, 64}, {48, 24}, {128, 128}, {112, 72}}) {
+    c = trap("out_wider_than_q", qk, causal(), {"rowedges", {{63, 100}, {64, 130}, {129, 129}}});
+    c.q_dtype = c.kv_dtype = DType::kF8E4M3;
+    c.dim_vo = vo;
+    list.add(c);
+  }
   // Decoding and prompts in one batch: rows of one half and of two, each by its own schedule.
   c = trap("decode_beside_prompts", 128, causal(),
            {"batch", {{1, 700}, {150, 150}, {1, 3}, {64, 64}, {65, 65}}});

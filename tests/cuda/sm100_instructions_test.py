@@ -48,7 +48,6 @@ def expected(element_bytes, depth, is_general):
     written_back = 0 if holds_scores else 3 if is_general else 2
     # Copies of a tile that is one page, or of pages of 16 keys and more.
     copies = 1 + sum(keys // page for page in (16, 32, 64, 128) if page < keys and keys % page == 0)
-    has_staging = element_bytes == 2  # O leaves through the place of Q
     counts = {
         # S of a half: first, second of two; next, second; of a stream: first, odd, even. O: first, next and last of two
         # halves; odd, even, and the last of either stream.
@@ -56,13 +55,14 @@ def expected(element_bytes, depth, is_general):
         # Each of these, and in two places each the last readers of K and V.
         "commits": 7 + 8 + 4 * parts + 4,
         # S; O where it is rescaled, merged (two) and read: to be staged, stored, left as a piece. For two halves.
-        "tensor memory loads": 3 * reads * batches + 2 * depth // 16 + 2 + 2 * (2 + has_staging) * depth // 32,
+        "tensor memory loads": 3 * reads * batches + 2 * depth // 16 + 2 + 2 * 3 * depth // 32,
         # P; O rescaled and merged.
         "tensor memory stores": (3 + written_back) * batches + 2 * depth // 16 + 1,
         # K, V of a whole tile, V of a tail.
         "TMA loads of K and V": 3 * panels * copies,
         "TMA loads of Q": 4 * panels,  # for four schedules
-        "TMA stores of O": 2 * panels if has_staging else 0,
+        # Of two halves; of 8-bit queries in panels of 32 columns, for O is of 16 bits and Q's place half as wide.
+        "TMA stores of O": 2 * panels if element_bytes == 2 else 4 * panels,
         "register budgets raised": 1,
         "register budgets lowered": 2,
         "waits for the launch before": 1,

@@ -175,8 +175,8 @@ LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch, con
     result.k = kernel::kv_map(p, p.k, p.head_dim_qk, tile.BN, tile.swizzle);
     result.v = kernel::kv_map(p, p.v, p.head_dim_vo, tile.BN, tile.swizzle);
   }
-  // O is of 16 bits: lines of 128 bytes, whatever Q's.
-  result.out = kernel::rows_map(p, p.out, p.head_dim_vo, heads, tokens, arch::Swizzle::k128B);
+  // Lines as long as Q's, for O leaves through Q's place.
+  result.out = kernel::rows_map(p, p.out, p.head_dim_vo, heads, tokens, tile.swizzle);
   a.is_out_by_tma = kernel::is_possible(result.out);
   if (!a.is_out_by_tma) result.out.rank = 0;
   return result;

@@ -13,7 +13,7 @@ struct OnGpu {
   template <class K>
   static void launch(int32_t ctas, const LaunchArguments& arguments, cudaStream_t& stream) {
     arch::check(
-        arch::launch<K>({ctas}, make_params(arguments, arch::make_tensor_map), {.stream = stream, .is_dependent = true}),
+        arch::launch<K>({ctas}, make_params(arguments, arch::make_tensor_map), {.stream = stream}),
         "launching attention");
   }
 };
