@@ -17,6 +17,7 @@ ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\S+)'")
 SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 USED = re.compile(r"Used (\d+) registers")
 SHARED = re.compile(r"(\d+) bytes smem")
+TIME = re.compile(r"Compile time = ([\d.]+) ms")
 
 
 def kernels_of(report):
@@ -48,21 +49,26 @@ def complaints_about(name, text):
 def complaints_about_object(path):
     report = pathlib.Path(path + ".ptxas")
     if not report.exists():
-        return [f"{path}: no report beside it; build again"], 0
+        return [f"{path}: no report beside it; build again"], []
     kernels = kernels_of(report.read_text())
     if not kernels:
-        return [f"{report}: no kernel in it"], 0
+        return [f"{report}: no kernel in it"], []
     wrong = [f"{path}: {name} for {arch}: {what}" for name, arch, text in kernels for what in complaints_about(name, text)]
     if {arch for _, arch, _ in kernels} != ARCHITECTURES:
         wrong.append(f"{path}: not for each of {', '.join(sorted(ARCHITECTURES))}")
-    return wrong, len(kernels)
+    return wrong, kernels
 
 
 def main(objects):
     results = [complaints_about_object(path) for path in objects]
-    wrong = [line for lines, _ in results for line in lines]
-    print("\n".join(wrong) or f"{len(objects)} objects, {sum(count for _, count in results)} kernels: as meant")
-    return 1 if wrong or not objects else 0
+    if wrong := [line for lines, _ in results for line in lines]:
+        print("\n".join(wrong))
+        return 1
+    texts = [text for _, kernels in results for _, _, text in kernels]
+    size = sum(pathlib.Path(path).stat().st_size for path in objects)
+    seconds = sum(float(time) for text in texts for time in TIME.findall(text)) / 1000
+    print(f"{len(objects)} objects of {size / 1e6:.1f} MB, {len(texts)} kernels, {seconds:.0f} s of ptxas: as meant")
+    return 0 if objects else 1
 
 
 if __name__ == "__main__":
