@@ -127,11 +127,11 @@ void add_row_ends(CaseList& list) {
 
 // What masks and biases are asked about: absolute positions, the query's head, the sequence.
 void add_coordinates(CaseList& list) {
-  const NamedMask kAdditive{"additive4",
-                            [](MaskMaterial& m) { return m.additive(4, false, false); }};
+  const NamedMask additive{"additive4",
+                           [](MaskMaterial& m) { return m.additive(4, false, false); }};
   for (const int32_t dim : {64, 128}) {
     Case c =
-        trap("mask_of_head_and_sequence", dim, kAdditive, {"mixed", {{1, 140}, {50, 60}, {3, 20}}});
+        trap("mask_of_head_and_sequence", dim, additive, {"mixed", {{1, 140}, {50, 60}, {3, 20}}});
     c.q_heads = 6;
     c.kv_heads = 2;
     list.add(c);
