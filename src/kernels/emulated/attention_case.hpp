@@ -184,8 +184,8 @@ class TypedAttentionCase {
     params.k_rows = params.v_rows = {kPageSize * row, row, kDepth};
     params.kv_element_bytes = sizeof(T);
     params.q = rows_map(q_, kMapType, Config::tile.swizzle, fused, block_tokens);
-    params.out =
-        rows_map(out_, arch::TensorMapType::kBF16, Config::tile.swizzle, fused, block_tokens);
+    constexpr auto out_swizzle = sizeof(T) == 1 ? arch::Swizzle::k64B : arch::Swizzle::k128B;
+    params.out = rows_map(out_, arch::TensorMapType::kBF16, out_swizzle, fused, block_tokens);
     KVRows cache{.address = reinterpret_cast<uint64_t>(k_.data()),
                  .num_rows = cache_rows(),
                  .num_heads = kv_heads(),

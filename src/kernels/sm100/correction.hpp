@@ -32,8 +32,9 @@ class Correction {
   // O leaves through the place of Q, as wide in bytes: where Q is of 8 bits in two passes.
   static constexpr int passes = sizeof(Out) / sizeof(T);
   static constexpr int pass_columns = tile.depth / passes;
+  static constexpr arch::Swizzle out_swizzle = swizzle_of(sizeof(T));
   static constexpr int out_chunk =  // columns of a panel of O
-      static_cast<int>(swizzle_width_bytes(tile.swizzle) / sizeof(Out));
+      static_cast<int>(swizzle_width_bytes(out_swizzle) / sizeof(Out));
   static_assert(pass_columns % out_chunk == 0);
 
   PAGODA_DEVICE Correction(const AttentionParams& params, Storage<Config>& storage,
@@ -232,7 +233,7 @@ class Correction {
         const auto dense = static_cast<uint32_t>(
             ((at / out_chunk * kRows + thread_) * out_chunk + at % out_chunk) * sizeof(Out));
         const uint32_t place =
-            swizzle_address(staging.address() + dense, tile.swizzle) - staging.address();
+            swizzle_address(staging.address() + dense, out_swizzle) - staging.address();
         arch::store(
             (staging + static_cast<int32_t>(place / sizeof(Out))).template as<arch::Words<4>>(),
             scaled_words(o + i, factor));

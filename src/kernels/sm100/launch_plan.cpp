@@ -190,8 +190,9 @@ LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch, con
     result.k = kernel::kv_map(p, p.k, p.head_dim_qk, tile.BN, tile.swizzle);
     result.v = kernel::kv_map(p, p.v, p.head_dim_vo, tile.BN, tile.swizzle);
   }
-  // Lines as long as Q's, for O leaves through Q's place.
-  result.out = kernel::rows_map(p, p.out, p.head_dim_vo, heads, tokens, tile.swizzle);
+  // Lines of 64 bytes where O leaves in two passes.
+  result.out =
+      kernel::rows_map(p, p.out, p.head_dim_vo, heads, tokens, swizzle_of(tile.element_bytes));
   a.is_out_by_tma = kernel::is_possible(result.out);
   if (!a.is_out_by_tma) result.out.rank = 0;
   return result;
