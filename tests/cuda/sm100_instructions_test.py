@@ -1,4 +1,4 @@
-"""The instances of SM100MHA2Q as compiled: each has exactly the tensor core, tensor memory and TMA instructions that
+"""The Blackwell instances as compiled: each has exactly the tensor core, tensor memory and TMA instructions that
 follow from its tile. Reads objects with cuobjdump (what ptxas made), or PTX where there is no cuobjdump.
 
     sm100_instructions_test.py [--cuobjdump PROGRAM] FILE...     objects, or *.ptx
@@ -11,8 +11,10 @@ import re
 import subprocess
 import sys
 
-# Mangled: element type, padded head dim, class of scores (0 plain, 1 general).
-INSTANCE = re.compile(r"SM100MHA2Q\w*?8Instance\w*?\d(BFloat16|Half|Float8E4M3)E\w*?Li(\d+)E\w*?ScoreClassE([01])E")
+# Mangled: kernel, element type, padded head dim, class of scores (0 plain, 1 general).
+INSTANCE = re.compile(
+    r"\d(SM100MHA[A-Z0-9a-z]*?)I\w*?8Instance\w*?\d(BFloat16|Half|Float8E4M3)E\w*?Li(\d+)E\w*?ScoreClassE([01])E"
+)
 ELEMENT_BYTES = {"BFloat16": 2, "Half": 2, "Float8E4M3": 1}
 
 # By what the PTX says; PTX and SASS as regular expressions on an instruction.
@@ -33,9 +35,9 @@ INSTRUCTIONS = {
 COLUMNS = 512  # of tensor memory
 
 
-def expected(element_bytes, depth, is_general):
-    """What is in the code once for each place of the source: loops over key tiles are loops, the rest is unrolled.
-    The numbers of a tile are those of src/kernels/sm100/config.hpp."""
+def expected_of_mha_2q(element_bytes, depth, is_general):
+    """Counts and register budgets. An instruction is in the code once for each place of the source: loops over key
+    tiles are loops, the rest is unrolled. The numbers of a tile are those of src/kernels/sm100/config.hpp."""
     mma_k = 32 // element_bytes
     keys = min(256, (256 - depth) // mma_k * mma_k)
     panels = depth // 64
@@ -71,6 +73,9 @@ def expected(element_bytes, depth, is_general):
     }
     budgets = [176, 88, 72] if holds_scores else [152, 104, 104]
     return counts, budgets
+
+
+EXPECTED = {"SM100MHA2Q": expected_of_mha_2q}
 
 
 def count(lines, patterns):
@@ -109,10 +114,10 @@ def in_sass(text):
 
 def complaints_about(name, found, budgets, columns):
     match = INSTANCE.search(name)
-    if match is None:
+    if match is None or match[1] not in EXPECTED:
         return [f"{name}: not an instance that this test knows"]
-    element, depth, scores = match.groups()
-    want, want_budgets = expected(ELEMENT_BYTES[element], int(depth), scores == "1")
+    kernel, element, depth, scores = match.groups()
+    want, want_budgets = EXPECTED[kernel](ELEMENT_BYTES[element], int(depth), scores == "1")
     wrong = [f"{found[what]} {what}, not {number}" for what, number in want.items() if found[what] != number]
     if budgets is not None and budgets != want_budgets:
         wrong.append(f"register budgets {budgets}, not {want_budgets}")
