@@ -1,5 +1,5 @@
 // Cases named after what has gone wrong in kernels of this kind: ours, or those whose histories are public. Each is
-// tagged trap_...; docs/emulator.md lists them.
+// tagged trap_...; docs/kernels/sm100_mha_2q.md lists them.
 #include <string>
 #include <utility>
 
