@@ -168,6 +168,24 @@ class Command(unittest.TestCase):
             explained = json.loads(pagoda("explain", *problem, "--json").stdout)
             self.assertEqual(explained["plan"]["kernel"], run["kernel"])
 
+    def test_explain_gives_the_blackwell_kernels_reasons_without_a_gpu(self):
+        def reasons(*arguments):
+            result = pagoda("explain", "--backend", "emu:sm100", "--json", *arguments)
+            return {kernel["name"]: kernel["reason"] for kernel in json.loads(result.stdout)["kernels"]}
+
+        expected = {
+            "sm100.d64.bf16": "head dims 128 x 128 exceed 64",
+            "sm100.d128.bf16": "",  # chosen
+            "sm100.d64.f16": "queries are bf16, these are for fp16",
+            "sm100.d128.f16": "queries are bf16, these are for fp16",
+            "sm100.d64.f8e4m3": "queries are bf16, these are for fp8_e4m3",
+            "sm100.d128.f8e4m3": "queries are bf16, these are for fp8_e4m3",
+        }
+        self.assertLessEqual(expected.items(), reasons("--dtype", "bf16", "--head-dim", "128").items())
+        # Nothing serves it: every kernel says why.
+        refused = reasons("--dtype", "fp32", "--head-dim", "64")
+        self.assertTrue(all("queries are fp32" in reason for reason in refused.values()), refused)
+
     def test_bench_takes_cases_from_a_file(self):
         cases = [{"name": "one", "family": "mine", "problem": {"seqlen-q": 3, "q-heads": 2, "kv-heads": 1}}]
         for text in [json.dumps(cases), json.dumps({"cases": cases})]:

@@ -137,9 +137,16 @@ class Replay(unittest.TestCase):
     def test_the_emulator_serves_a_tiny_trace(self):
         line = '{"timestamp": %d, "input_length": %d, "output_length": 4, "hash_ids": [%s]}'
         trace = self.trace(line % (0, 530, "1, 2"), line % (40, 520, "1, 3"), line % (50, 60, "4"))
-        small = "--q-heads 2 --kv-heads 1 --head-dim 64 --layers 2 --cache-gib 0.05 --budget 128".split()
-        for flags in ([], ["--page-size", 16, "--dtype", "fp16"]):
-            result = self.run_json(trace, *small, *flags, "--backend", "emu:sm90")
+        small = "--layers 2 --cache-gib 0.05 --budget 128".split()
+        heads = "--q-heads 2 --kv-heads 1 --head-dim 64".split()
+        for flags in (
+            ["--backend", "emu:sm90", *heads],
+            ["--backend", "emu:sm90", *heads, "--page-size", 16, "--dtype", "fp16"],
+            # Windows and sinks; a gathered cache of another type.
+            ["--backend", "emu:sm100", "--model", "gpt-oss-20b", "--tp", 8, "--page-size", 32],
+            ["--backend", "emu:sm100", *heads, "--page-size", 24, "--kv-dtype", "fp8"],
+        ):
+            result = self.run_json(trace, *small, *flags)
             self.assertEqual((result["mismatches"], result["completed"]), (0, 3), flags)
             self.assertGreater(result["checked_rows_by_phase"]["reused"], 0)
 

@@ -82,6 +82,7 @@ std::vector<Case> build_table() {
   add_huge_offsets(list);
   add_repeats(list);
   add_batch_invariance(list);
+  add_traps(list);
   return list.take();
 }
 

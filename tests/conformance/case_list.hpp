@@ -38,5 +38,6 @@ void add_long(CaseList& list);
 void add_huge_offsets(CaseList& list);
 void add_repeats(CaseList& list);
 void add_batch_invariance(CaseList& list);
+void add_traps(CaseList& list);
 
 }  // namespace pagoda::conformance

@@ -1,72 +1,153 @@
-"""The Blackwell instances as ptxas left them: the tensor core and TMA instructions that their source means, and
-no spill. Needs cuobjdump; without it the test is skipped (exit code 77).
+"""The Blackwell instances as compiled: each has exactly the tensor core, tensor memory and TMA instructions that
+follow from its tile. Reads objects with cuobjdump (what ptxas made), or PTX where there is no cuobjdump.
 
-    sm100_instructions_test.py OBJECT...
+    sm100_instructions_test.py [--cuobjdump PROGRAM] FILE...     objects, or *.ptx
 """
 
+import argparse
 import collections
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 
-SKIPPED = 77
-# By padded head dim; src/kernels/sm100/config.hpp.
-TILE_KEYS = {64: 192, 128: 128}
-INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\d+\s+)?([A-Z0-9_]+)")
+# Mangled: kernel, element type, padded head dim, class of scores (0 plain, 1 general).
+INSTANCE = re.compile(
+    r"\d(SM100MHA[A-Z0-9a-z]*?)I\w*?8Instance\w*?\d(BFloat16|Half|Float8E4M3)E\w*?Li(\d+)E\w*?ScoreClassE([01])E"
+)
+ELEMENT_BYTES = {"BFloat16": 2, "Half": 2, "Float8E4M3": 1}
+
+# By what the PTX says; PTX and SASS as regular expressions on an instruction.
+INSTRUCTIONS = {
+    "products": (r"tcgen05\.mma", r"UTC[HQ]MMA"),
+    "commits": (r"tcgen05\.commit", r"UTCBAR"),
+    "tensor memory loads": (r"tcgen05\.ld", r"LDTM"),
+    "tensor memory stores": (r"tcgen05\.st", r"STTM"),
+    "TMA loads of K and V": (r"cp\.async\.bulk\.tensor\.3d\.shared", r"UTMALDG\.3D"),
+    "TMA loads of Q": (r"cp\.async\.bulk\.tensor\.4d\.shared", r"UTMALDG\.4D"),
+    "TMA stores of O": (r"cp\.async\.bulk\.tensor\.4d\.global", r"UTMASTG\.4D"),
+    "register budgets raised": (r"setmaxnreg\.inc", r"USETMAXREG\.TRY_ALLOC"),
+    "register budgets lowered": (r"setmaxnreg\.dec", r"USETMAXREG\.DEALLOC"),
+    "waits for the launch before": (r"griddepcontrol\.wait", r"ACQBULK"),
+    "starts of the launch after": (r"griddepcontrol\.launch", r"PREEXIT"),
+    "accesses to local memory": (r"(?:ld|st)\.local", r"(?:LDL|STL)\b"),
+}
+COLUMNS = 512  # of tensor memory
 
 
-def counts_of(cuobjdump, path):
-    """Instructions by name, of each function of each architecture in the object."""
-    text = subprocess.run([cuobjdump, "-sass", path], capture_output=True, text=True, check=True).stdout
-    functions, arch = {}, ""
-    for line in text.splitlines():
-        if match := re.search(r"arch = (\S+)", line):
-            arch = match[1]
-        elif match := re.search(r"Function : (\S+)", line):
-            counts = functions.setdefault((arch, match[1]), collections.Counter())
-        elif match := INSTRUCTION.match(line):
-            counts[match[1]] += 1
-    return functions
+def expected_of_mha_2q(element_bytes, depth, is_general):
+    """Counts and register budgets. An instruction is in the code once for each place of the source: loops over key
+    tiles are loops, the rest is unrolled. The numbers of a tile are those of src/kernels/sm100/config.hpp."""
+    mma_k = 32 // element_bytes
+    keys = min(256, (256 - depth) // mma_k * mma_k)
+    panels = depth // 64
+    slots = (227 * 1024 - 2816 - 256 * depth * element_bytes) // (keys * depth * element_bytes + 16)
+    parts = 1 if slots % 2 else panels  # of K
+    holds_scores = not is_general and keys <= 128
+    reads = 1 if holds_scores else 2  # of S
+    batches = keys // (32 if holds_scores else 16)
+    # Softmax: masked, unmasked and masked key tiles; the masked ones write S back if it is read again.
+    written_back = 0 if holds_scores else 3 if is_general else 2
+    # Copies of a tile that is one page, or of pages of 16 keys and more.
+    copies = 1 + sum(keys // page for page in (16, 32, 64, 128) if page < keys and keys % page == 0)
+    counts = {
+        # S of a half: first, second of two; next, second; of a stream: first, odd, even. O: first, next and last of two
+        # halves; odd, even, and the last of either stream.
+        "products": 7 * depth // mma_k + 8 * keys // mma_k,
+        # Each of these, and in two places each the last readers of K and V.
+        "commits": 7 + 8 + 4 * parts + 4,
+        # S; O where it is rescaled, merged (two) and read: to be staged, stored, left as a piece. For two halves.
+        "tensor memory loads": 3 * reads * batches + 2 * depth // 16 + 2 + 2 * 3 * depth // 32,
+        # P; O rescaled and merged.
+        "tensor memory stores": (3 + written_back) * batches + 2 * depth // 16 + 1,
+        # K, V of a whole tile, V of a tail.
+        "TMA loads of K and V": 3 * panels * copies,
+        "TMA loads of Q": 4 * panels,  # for four schedules
+        # Of two halves; of 8-bit queries in panels of 32 columns, for O is of 16 bits and Q's place half as wide.
+        "TMA stores of O": 2 * panels if element_bytes == 2 else 4 * panels,
+        "register budgets raised": 1,
+        "register budgets lowered": 2,
+        "waits for the launch before": 1,
+        "starts of the launch after": 1,
+        "accesses to local memory": 0,
+    }
+    budgets = [176, 88, 72] if holds_scores else [152, 104, 104]
+    return counts, budgets
 
 
-def complaints_about(name, counts, products):
-    """`products`: tcgen05.mma in the code, each written out once where it is issued."""
-    wrong = [] if counts["UTCHMMA"] + counts["UTCQMMA"] == products else [
-        f"{name}: {counts['UTCHMMA'] + counts['UTCQMMA']} products, not {products}"
-    ]
-    for instruction, what in [("UTMALDG", "TMA load"), ("LDTM", "load of tensor memory"), ("UTCBAR", "tcgen05.commit"),
-                              ("STTM", "store of tensor memory")]:
-        if counts[instruction] == 0:
-            wrong.append(f"{name}: no {what} ({instruction})")
-    if counts["USETMAXREG"] != 3:
-        wrong.append(f"{name}: {counts['USETMAXREG']} register budgets, not one a kind of role")
-    for spill in ["STL", "LDL"]:
-        if counts[spill] != 0:
-            wrong.append(f"{name}: {counts[spill]} {spill}: local memory")
-    return wrong
+EXPECTED = {"SM100MHA2Q": expected_of_mha_2q}
 
 
-def main(objects):
-    cuobjdump = shutil.which("cuobjdump") or shutil.which("cuobjdump", path="/usr/local/cuda/bin")
-    if cuobjdump is None:
-        print("no cuobjdump here")
-        return SKIPPED
-    wrong = []
-    for path in objects:
-        depth, dtype = re.match(r"d(\d+)_(\w+?)\.", pathlib.Path(path).name).groups()
-        element = 1 if dtype == "f8e4m3" else 2
-        # An instruction takes 32 bytes of the contraction. S: four places for two halves, three for one; O: four each.
-        products = 7 * int(depth) * element // 32 + 8 * TILE_KEYS[int(depth)] * element // 32
-        functions = counts_of(cuobjdump, path)
-        if len(functions) != 4:
-            wrong.append(f"{path}: {len(functions)} kernels, not two for each of sm_100a and sm_103a")
-        for (arch, function), counts in functions.items():
-            wrong += complaints_about(f"{pathlib.Path(path).name} {arch} {function[-24:]}", counts, products)
-    print("\n".join(wrong) or f"{len(objects)} objects: as meant")
+def count(lines, patterns):
+    found = collections.Counter()
+    for line in lines:
+        found.update(what for what, pattern in patterns.items() if pattern.match(line))
+    return found
+
+
+def in_ptx(text):
+    """{(architecture, kernel): (counts, register budgets, columns of tensor memory)}"""
+    patterns = {what: re.compile(ptx) for what, (ptx, _) in INSTRUCTIONS.items()}
+    arch = re.search(r"^\.target (\w+)", text, re.M)[1]
+    kernels = {}
+    for body in re.split(r"^(?=\.visible \.entry )", text, flags=re.M)[1:]:
+        name = re.match(r"\.visible \.entry (\w+)", body)[1]
+        lines = [re.sub(r"^\s*(?:@!?\S+\s+)?", "", line) for line in re.split(r"[;\n]", body)]
+        budgets = [int(number) for number in re.findall(r"setmaxnreg\S+ (\d+);", body)]
+        register = re.search(r"tcgen05\.alloc\.\S+ \[%r\d+\], (%r\d+);", body)[1]
+        columns = int(re.search(rf"mov\.\w+\s+{register}, (\d+);", body)[1])
+        kernels[arch, name] = count(lines, patterns), budgets, columns
+    return kernels
+
+
+def in_sass(text):
+    patterns = {what: re.compile(sass) for what, (_, sass) in INSTRUCTIONS.items()}
+    kernels = {}
+    for part in re.split(r"(?=\bcode for sm_)", text)[1:]:
+        arch = re.match(r"code for (\w+)", part)[1]
+        for body in re.split(r"(?=\bFunction : )", part)[1:]:
+            name = re.match(r"Function : (\w+)", body)[1]
+            lines = re.findall(r"^\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P[0-9T]+\s+)?([A-Z].*)", body, re.M)
+            kernels[arch, name] = count(lines, patterns), None, None
+    return kernels
+
+
+def complaints_about(name, found, budgets, columns):
+    match = INSTANCE.search(name)
+    if match is None or match[1] not in EXPECTED:
+        return [f"{name}: not an instance that this test knows"]
+    kernel, element, depth, scores = match.groups()
+    want, want_budgets = EXPECTED[kernel](ELEMENT_BYTES[element], int(depth), scores == "1")
+    wrong = [f"{found[what]} {what}, not {number}" for what, number in want.items() if found[what] != number]
+    if budgets is not None and budgets != want_budgets:
+        wrong.append(f"register budgets {budgets}, not {want_budgets}")
+    if columns is not None and columns > COLUMNS:
+        wrong.append(f"{columns} columns of tensor memory: there are {COLUMNS}")
+    return [f"{name}: {what}" for what in wrong]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cuobjdump")
+    parser.add_argument("files", nargs="+")
+    arguments = parser.parse_args()
+    wrong, kernels = [], 0
+    for path in arguments.files:
+        if path.endswith(".ptx"):
+            found = in_ptx(pathlib.Path(path).read_text())
+            archs = 1
+        else:
+            command = [arguments.cuobjdump, "-sass", path]
+            found = in_sass(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+            archs = 2
+        if len(found) != 2 * archs:
+            wrong.append(f"{path}: {len(found)} kernels, not plain and general scores for each architecture")
+        kernels += len(found)
+        for (arch, name), what in found.items():
+            wrong += [f"{path} {arch} {complaint}" for complaint in complaints_about(name, *what)]
+    print("\n".join(wrong) or f"{len(arguments.files)} files, {kernels} kernels: as meant")
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -21,8 +21,7 @@ inline EmulatorRun& emulator_run() {
 }
 
 template <class Kernel>
-void launch(arch::Dim3 grid, const typename Kernel::Params& params, const Buffers& buffers,
-            bool /*is_dependent*/ = false) {
+void launch(arch::Dim3 grid, const typename Kernel::Params& params, const Buffers& buffers) {
   EmulatorRun& run = emulator_run();
   const emulator::Result result =
       emulator::launch<Kernel>(emulator::shape_of<Kernel>("primitive test", grid), params,

@@ -70,6 +70,7 @@ struct SecondLaunch {
     uint32_t* out;  // [2, CTA, kThreads]
   };
   static constexpr int kThreads = 128, kClusterSize = 1, kMinArch = 90;
+  static constexpr bool kIsDependent = true;
   struct Storage {};
   PAGODA_DEVICE static void run(const Params& p) {
     const int count = grid_dim().x * kThreads, i = block_idx().x * kThreads + thread_idx();
@@ -109,7 +110,7 @@ inline void add_launch_control_cases(Cases& cases) {
                                   in_and_out<FirstLaunch>());
   c.run = [first = c.run](const Buffers& b) {
     first(b);
-    launch<SecondLaunch>({.x = kCtas}, {reinterpret_cast<uint32_t*>(b.out)}, b, true);
+    launch<SecondLaunch>({.x = kCtas}, {reinterpret_cast<uint32_t*>(b.out)}, b);
   };
   cases.push_back(std::move(c));
 }

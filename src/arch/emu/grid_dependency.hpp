@@ -1,4 +1,6 @@
-// griddepcontrol in the emulator, which runs one launch at a time: what it depends on has ended.
+// griddepcontrol in the emulator, which runs one launch at a time: what it depends on has ended. Of a
+// launch that is dependent a thread may touch global memory after its wait only, and so may what it
+// issues. (Stricter than PTX, where one thread's wait and a barrier are enough for others.)
 #pragma once
 
 #include "arch/emu/runtime/machine.hpp"
@@ -19,8 +21,10 @@ inline void note_grid_dependency(const char* primitive) {
 
 }  // namespace detail
 
-inline void grid_dependency_wait(Where = Where::current()) {
+inline void grid_dependency_wait(Where where = Where::current()) {
+  if (emulator::Machine::current().is_dropped("grid_dependency_wait", where)) return;
   detail::note_grid_dependency("grid_dependency_wait");
+  emulator::Machine::current_thread().may_touch_global = true;
 }
 inline void grid_launch_dependents(Where = Where::current()) {
   detail::note_grid_dependency("grid_launch_dependents");

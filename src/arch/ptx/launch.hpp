@@ -42,9 +42,15 @@ __global__ void __launch_bounds__(Kernel::kThreads, ctas_per_sm<Kernel>())
   if constexpr (runs_on<Kernel>(kTargetArch)) Kernel::run(params);
 }
 
+// May start before the launch before it has ended: until grid_dependency_wait it touches no global memory.
+template <class Kernel>
+constexpr bool is_dependent() {
+  if constexpr (requires { Kernel::kIsDependent; }) return Kernel::kIsDependent;
+  return false;
+}
+
 struct LaunchOptions {
   cudaStream_t stream = nullptr;
-  bool is_dependent = false;  // may start before the launch before it ends (griddepcontrol)
 };
 
 // Once a kernel and device: the driver's call takes longer than all else on the host.
@@ -73,7 +79,7 @@ cudaError_t launch(Dim3 grid, const typename Kernel::Params& params, LaunchOptio
     attributes[count].id = cudaLaunchAttributeClusterDimension;
     attributes[count++].val.clusterDim = {static_cast<unsigned>(Kernel::kClusterSize), 1, 1};
   }
-  if (options.is_dependent) {
+  if (is_dependent<Kernel>()) {
     attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attributes[count++].val.programmaticStreamSerializationAllowed = 1;
   }

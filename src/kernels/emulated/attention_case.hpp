@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "arch/emu/runtime/launch.hpp"
+#include "arch/types.hpp"
 #include "core/element.hpp"
 #include "kernels/attention_params.hpp"
 #include "kernels/emulated/kernel.hpp"
@@ -33,13 +34,34 @@ struct AttentionShape {
   bool is_gathered = false;
 };
 
-// Causal attention over pages of 16 keys. Ragged rows; the cache is NaN where no key lies.
-class AttentionCase {
- public:
-  static constexpr int kDepth = 64, kPageSize = 16;
-  static constexpr uint16_t kNan = 0xffff;
+// Elements of Q, K and V as the cases make them.
+template <class T>
+struct CaseElement;
+template <>
+struct CaseElement<arch::BFloat16> {
+  using Bits = uint16_t;
+  static Bits make(float value) { return core::float_to_bf16(value); }
+  static float value(Bits bits) { return core::bf16_to_float(bits); }
+  static constexpr double tolerance = 0.01;
+};
+template <>
+struct CaseElement<arch::Float8E4M3> {
+  using Bits = uint8_t;
+  static Bits make(float value) { return core::float_to_f8e4m3(value); }
+  static float value(Bits bits) { return core::f8e4m3_to_float(bits); }
+  static constexpr double tolerance = 0.08;  // P is of 8 bits, too
+};
 
-  AttentionCase(const AttentionShape& shape, uint64_t seed)
+// Causal attention over pages of 16 keys. Ragged rows; the cache is NaN where no key lies. O is bf16.
+template <class T>
+class TypedAttentionCase {
+ public:
+  using Element = CaseElement<T>;
+  using Bits = typename Element::Bits;
+  static constexpr int kDepth = 64, kPageSize = 16;
+  static constexpr Bits kNan = static_cast<Bits>(0xffff);
+
+  TypedAttentionCase(const AttentionShape& shape, uint64_t seed)
       : shape_(shape), random_(static_cast<uint32_t>(seed)) {
     for (const AttentionSequence& s : shape.sequences) {
       cu_rows_.push_back(cu_rows_.back() + s.rows);
@@ -50,11 +72,11 @@ class AttentionCase {
     std::iota(table_.begin(), table_.end(), 0);
     std::shuffle(table_.begin(), table_.end(), random_);
     q_.assign(rows() * heads() * kDepth, 0);
-    for (uint16_t& x : q_) x = draw();
+    for (Bits& x : q_) x = draw();
     k_.assign(cache_rows() * kv_heads() * kDepth, kNan);
     v_ = k_;
     fill_cache();
-    out_.assign(q_.size(), kNan);
+    out_.assign(q_.size(), uint16_t{0xffff});
     lse_.assign(rows() * heads(), std::numeric_limits<float>::quiet_NaN());
   }
 
@@ -92,6 +114,8 @@ class AttentionCase {
   }
 
  private:
+  static constexpr arch::TensorMapType kMapType =
+      sizeof(T) == 1 ? arch::TensorMapType::kU8 : arch::TensorMapType::kBF16;
   [[nodiscard]] size_t rows() const { return static_cast<size_t>(cu_rows_.back()); }
   [[nodiscard]] size_t kv_heads() const { return static_cast<size_t>(shape_.num_kv_heads); }
   [[nodiscard]] size_t heads() const { return kv_heads() * static_cast<size_t>(shape_.group); }
@@ -102,7 +126,7 @@ class AttentionCase {
     const size_t row = static_cast<size_t>(table_[page]) * kPageSize + key % kPageSize;
     return (row * kv_heads() + kv_head) * kDepth;
   }
-  uint16_t draw() { return core::float_to_bf16(normal_(random_)); }
+  Bits draw() { return Element::make(normal_(random_)); }
 
   void fill_cache() {
     for (size_t b = 0; b < lengths_.size(); ++b) {
@@ -123,7 +147,7 @@ class AttentionCase {
     const int32_t fused = Traits::fuses_heads ? shape_.group : 1;
     const int32_t block_tokens = Traits::block_rows / fused;
     using Indices = PagedRowIndices<Config::tile.BN, kPageSize>;
-    using Tile = KVTmaTile<typename Config::T, Indices::k_issue_rows, kDepth, Config::tile.swizzle>;
+    using Tile = KVTmaTile<T, Indices::k_issue_rows, kDepth, Config::tile.swizzle>;
     const auto num_heads = static_cast<int32_t>(heads());
     kernel::AttentionParams params;
     params.sequences.batch = static_cast<int32_t>(lengths_.size());
@@ -158,14 +182,17 @@ class AttentionCase {
     params.v_data = v_.data();
     const auto row = static_cast<int64_t>(kv_heads()) * kDepth;
     params.k_rows = params.v_rows = {kPageSize * row, row, kDepth};
-    params.q = rows_map(q_, Config::tile.swizzle, fused, block_tokens);
-    params.out = rows_map(out_, Config::tile.swizzle, fused, block_tokens);
+    params.kv_element_bytes = sizeof(T);
+    params.q = rows_map(q_, kMapType, Config::tile.swizzle, fused, block_tokens);
+    constexpr auto out_swizzle = sizeof(T) == 1 ? arch::Swizzle::k64B : arch::Swizzle::k128B;
+    params.out = rows_map(out_, arch::TensorMapType::kBF16, out_swizzle, fused, block_tokens);
     KVRows cache{.address = reinterpret_cast<uint64_t>(k_.data()),
                  .num_rows = cache_rows(),
                  .num_heads = kv_heads(),
                  .depth = kDepth,
-                 .row_stride_bytes = kv_heads() * kDepth * 2,
-                 .head_stride_bytes = kDepth * 2};
+                 .row_stride_bytes = kv_heads() * kDepth * sizeof(T),
+                 .head_stride_bytes = kDepth * sizeof(T),
+                 .type = kMapType};
     params.k = Tile::tensor_map(cache);
     cache.address = reinterpret_cast<uint64_t>(v_.data());
     params.v = Tile::tensor_map(cache);
@@ -173,22 +200,26 @@ class AttentionCase {
   }
 
   // Boxes of `tokens` tokens of `fused` heads.
-  [[nodiscard]] arch::TensorMapSpec rows_map(const std::vector<uint16_t>& rows_of,
-                                             arch::Swizzle swizzle, int32_t fused,
-                                             int32_t tokens) const {
-    const uint64_t row_bytes = heads() * kDepth * 2;
-    return {.rank = 4,
+  template <class Word>
+  [[nodiscard]] arch::TensorMapSpec rows_map(const std::vector<Word>& rows_of,
+                                             arch::TensorMapType type, arch::Swizzle swizzle,
+                                             int32_t fused, int32_t tokens) const {
+    const uint64_t row_bytes = heads() * kDepth * sizeof(Word);
+    return {.type = type,
+            .rank = 4,
             .address = reinterpret_cast<uint64_t>(rows_of.data()),
             .dims = {kDepth, heads(), rows(), 1},
-            .strides_bytes = {kDepth * 2, row_bytes, row_bytes},
-            .box = {kDepth, static_cast<uint32_t>(fused), static_cast<uint32_t>(tokens), 1},
+            .strides_bytes = {kDepth * sizeof(Word), row_bytes, row_bytes},
+            .box = {static_cast<uint32_t>(swizzle_width_bytes(swizzle) / sizeof(Word)),
+                    static_cast<uint32_t>(fused), static_cast<uint32_t>(tokens), 1},
             .swizzle = swizzle};
   }
 
   static float scale() { return 1 / std::sqrt(static_cast<float>(kDepth)); }
 
   void check_rows(Outcome& outcome) const {
-    const std::vector<float> q = widen(q_), k = widen(k_), v = widen(v_), out = widen(out_);
+    const std::vector<float> q = widen<T>(q_), k = widen<T>(k_), v = widen<T>(v_);
+    const std::vector<float> out = widen<arch::BFloat16>(out_);
     for (size_t b = 0; b < lengths_.size(); ++b) {
       const auto [num_rows, num_keys] = shape_.sequences[b];
       for (int i = 0; i < num_rows; ++i) {
@@ -218,14 +249,16 @@ class AttentionCase {
     }
     for (size_t i = 0; i < kDepth; ++i) {
       const double value = sum == 0 ? 0 : expected[i] / sum;
-      outcome.check_near("out", at * kDepth + i, out[i], value, 0.01 * (1 + std::abs(value)));
+      outcome.check_near("out", at * kDepth + i, out[i], value,
+                         Element::tolerance * (1 + std::abs(value)));
     }
     outcome.check_near("lse", at, lse_[at], std::log(sum), 1e-3);
   }
 
-  static std::vector<float> widen(const std::vector<uint16_t>& values) {
+  template <class E>
+  static std::vector<float> widen(const std::vector<typename CaseElement<E>::Bits>& values) {
     std::vector<float> wide(values.size());
-    std::transform(values.begin(), values.end(), wide.begin(), core::bf16_to_float);
+    std::transform(values.begin(), values.end(), wide.begin(), CaseElement<E>::value);
     return wide;
   }
 
@@ -234,8 +267,11 @@ class AttentionCase {
   std::normal_distribution<float> normal_;
   int32_t table_stride_ = 0;
   std::vector<int32_t> cu_rows_{0}, lengths_, table_;
-  std::vector<uint16_t> q_, k_, v_, out_;
+  std::vector<Bits> q_, k_, v_;
+  std::vector<uint16_t> out_;
   std::vector<float> lse_;
 };
+
+using AttentionCase = TypedAttentionCase<arch::BFloat16>;
 
 }  // namespace pagoda::emulated

@@ -18,6 +18,18 @@ struct SmallConfig {
       .depth = AttentionCase::kDepth, .BN = 32, .slots = slots, .scores = scores};
 };
 
+// Keys of a tile in two parts of whole products, which take 32 of them; O takes twice the place of Q.
+template <int slots>
+struct SmallConfigFp8 {
+  using T = arch::Float8E4M3;
+  using Out = arch::BFloat16;
+  static constexpr sm100::TileConfig tile{.element_bytes = 1,
+                                          .depth = AttentionCase::kDepth,
+                                          .BN = 64,
+                                          .slots = slots,
+                                          .swizzle = arch::Swizzle::k64B};
+};
+
 template <class Config_>
 struct Traits {
   using Config = Config_;
@@ -26,7 +38,8 @@ struct Traits {
   static constexpr bool fuses_heads = true;
 };
 
-// A fixed share of the tiles a CTA, or one tile: whoever has the entries that are no tile ends at once.
+// A fixed share of the tiles a CTA, or one tile: whoever has the entries that are no tile ends at once. Of
+// e4m3.
 Outcome run_mha_2q_scheduled(const Options& options, Schedule schedule) {
   const bool is_persistent = schedule == Schedule::kPersistent;
   const AttentionShape shape{
@@ -36,7 +49,8 @@ Outcome run_mha_2q_scheduled(const Options& options, Schedule schedule) {
       .group = 2,
       .ctas = is_persistent ? 2 : 6,
       .schedule = schedule};
-  return AttentionCase(shape, options.seed).run<Traits<SmallConfig<4>>>(options);
+  return TypedAttentionCase<arch::Float8E4M3>(shape, options.seed)
+      .run<Traits<SmallConfigFp8<4>>>(options);
 }
 
 }  // namespace

@@ -117,7 +117,9 @@ struct TileConfig {
   // nullptr, or why the numbers do not fit together.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr const char* fault() const {
     if (depth % swizzle_elements() != 0) return "depth must be a multiple of the swizzle's width";
-    if (BN % batch() != 0 || first_part() == 0 || first_part() >= BN) return "P has two parts";
+    if (BN % batch() != 0 || first_part() < mma_k() || first_part() >= BN) {
+      return "P has two parts";
+    }
     if (tmem().end > kTmemColumns) return "two S and two O do not fit in tensor memory";
     if (slots < 3) return "a ring needs K, V and one more to go on loading";
     if (q_bytes() + slots * slot_bytes() + kOtherBytes > kSharedBytes) {

@@ -29,9 +29,13 @@ class Correction {
   static constexpr TileConfig tile = Config::tile;
   using Split = kernel::SplitRows<Out, kRows, kHalves, tile.depth>;
   using Row = kernel::Row<softmax::RescaleLazily>;  // of its own: the sums come from softmax
-  // O fits in the place of Q; where Q is of 8 bits it does not.
-  static constexpr bool has_staging = sizeof(T) == sizeof(Out);
-  static constexpr int out_chunk = 128 / static_cast<int>(sizeof(Out));  // columns of a panel of O
+  // O leaves through the place of Q, as wide in bytes: where Q is of 8 bits in two passes.
+  static constexpr int passes = sizeof(Out) / sizeof(T);
+  static constexpr int pass_columns = tile.depth / passes;
+  static constexpr arch::Swizzle out_swizzle = swizzle_of(sizeof(T));
+  static constexpr int out_chunk =  // columns of a panel of O
+      static_cast<int>(swizzle_width_bytes(out_swizzle) / sizeof(Out));
+  static_assert(pass_columns % out_chunk == 0);
 
   PAGODA_DEVICE Correction(const AttentionParams& params, Storage<Config>& storage,
                            Tmem<Config> tmem)
@@ -142,9 +146,8 @@ class Correction {
         kernel::store_statistics(params_, work, row.token, row.q_head, result);
       }
       const bool is_whole = work.num_tokens >= (half + 1) * tokens_of_half(work);
-      const bool is_by_tma = has_staging && params_.is_out_by_tma && is_whole && is_computed;
-      if (is_by_tma) {
-        if constexpr (has_staging) store_by_tma(work, half, result.end.o_factor);
+      if (params_.is_out_by_tma && is_whole && is_computed) {
+        store_by_tma(work, half, result.end.o_factor);
       } else {
         store_from_registers(work, half, row, result.end.o_factor, is_computed);
       }
@@ -188,16 +191,20 @@ class Correction {
   // Every thread calls: loads are a warp's.
   template <class Store>
   PAGODA_DEVICE void read_output(int half, const Store& store) {
+    read_columns<0, tile.depth>(half, store);
+    allow_product(half);
+  }
+  template <int begin, int end, class Store>
+  PAGODA_DEVICE void read_columns(int half, const Store& store) {
     constexpr int batch = 32;
     PAGODA_UNROLL
-    for (int column = 0; column < tile.depth; column += batch) {
+    for (int column = begin; column < end; column += batch) {
       if (column >= params_.dim_vo) break;
       uint32_t o[batch];
       arch::tmem_load<arch::TmemShape::k32x32b, batch>(o, o_[half].columns(column));
       arch::tmem_wait_load(o);
       store(column, o);
     }
-    allow_product(half);
   }
 
   // 0 where nothing is to be read from O: it may hold anything then.
@@ -215,21 +222,24 @@ class Correction {
   }
 
   // Panels of `out_chunk` columns in the place of Q.
+  template <int pass = 0>
   PAGODA_DEVICE void store_by_tma(const Work& work, int half, float factor) {
+    constexpr int begin = pass * pass_columns, end = begin + pass_columns;
     const auto staging = storage_.q.at(half * Ops::q_elements).template as<Out>();
-    read_output(half, [&](int column, const uint32_t(&o)[32]) {
+    read_columns<begin, end>(half, [&](int column, const uint32_t(&o)[32]) {
       PAGODA_UNROLL
       for (int i = 0; i < 32; i += 8) {
+        const int at = column - begin + i;
         const auto dense = static_cast<uint32_t>(
-            (((column + i) / out_chunk * kRows + thread_) * out_chunk + (column + i) % out_chunk) *
-            sizeof(Out));
+            ((at / out_chunk * kRows + thread_) * out_chunk + at % out_chunk) * sizeof(Out));
         const uint32_t place =
-            swizzle_address(staging.address() + dense, arch::Swizzle::k128B) - staging.address();
+            swizzle_address(staging.address() + dense, out_swizzle) - staging.address();
         arch::store(
             (staging + static_cast<int32_t>(place / sizeof(Out))).template as<arch::Words<4>>(),
             scaled_words(o + i, factor));
       }
     });
+    if constexpr (pass + 1 == passes) allow_product(half);
     arch::fence_proxy_async_shared();  // the staged rows, before TMA reads them
     sync();
     const bool is_ragged = params_.sequences.cu_rows != nullptr;
@@ -238,14 +248,18 @@ class Correction {
     // By the lane that frees the place, too: its own wait comes before its arrival.
     const int32_t issues = arch::warp_idx() % 4 == 0 ? arch::elect_one() : 0;
     PAGODA_UNROLL
-    for (int column = 0; column < tile.depth; column += out_chunk) {
+    for (int column = begin; column < end; column += out_chunk) {
       if (column >= params_.dim_vo) break;
       arch::tma_store<4>(issues, params_.out,
                          {{column, work.first_head, first, is_ragged ? 0 : work.sequence}},
-                         staging + column * kRows);
+                         staging + (column - begin) * kRows);
     }
     arch::bulk_commit_group();
     arch::bulk_wait_group_read<0>();  // the place may be written again
+    if constexpr (pass + 1 < passes) {
+      sync();  // all know that
+      store_by_tma<pass + 1>(work, half, factor);
+    }
   }
 
   PAGODA_DEVICE void store_from_registers(const Work& work, int half, const Row& row, float factor,

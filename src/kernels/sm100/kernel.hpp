@@ -26,6 +26,8 @@ struct SM100MHA2Q {
   static constexpr int kCtasPerSm = 1;
   static constexpr int kRegisters = 65536 / kThreads;  // of a thread at launch
   static constexpr bool kHasTensorMemory = true;
+  static constexpr bool kIsDependent =
+      true;  // the launch before may still run at the start of this one
   static_assert(sizeof(Storage) <= kSharedBytes);
 
   static PAGODA_DEVICE void run(const Params& params) {

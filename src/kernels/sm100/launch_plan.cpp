@@ -56,12 +56,27 @@ schedule::TileGrid grid_of(const Problem& p, const Launch& launch) {
   return grid;
 }
 
+// Keys that the rows of a tile can see together, at most: of a long cache only a window, or some chunks.
+int32_t max_visible_keys(const Problem& p, int32_t tile_tokens) {
+  const mask::IntervalRule rule = mask::make_expression_mask(p.mask).interval.rule;
+  int64_t keys = p.max_seqlen_kv_bound;
+  if (rule.left != mask::IntervalRule::kOpen && rule.right != mask::IntervalRule::kOpen) {
+    keys = std::min(keys, int64_t{rule.left} + rule.right + tile_tokens);
+  }
+  if (rule.chunk > 0) {
+    const int64_t chunks = core::ceil_div(tile_tokens - 1, rule.chunk) + 1;
+    keys = std::min(keys, chunks * rule.chunk);
+  }
+  return static_cast<int32_t>(keys);
+}
+
 Launch tiles_launch(const Problem& p, const TileConfig& tile, Schedule schedule, int32_t num_sms,
                     bool splits) {
   Launch launch{.schedule = schedule};
   const int32_t tiles = grid_of(p, launch).size();
   if (splits && tiles > 0 && tiles < num_sms) {
-    const int32_t key_tiles = core::ceil_div(p.max_seqlen_kv_bound, tile.BN);
+    const int32_t key_tiles =
+        core::ceil_div(max_visible_keys(p, kHalves * half_tokens(p)), tile.BN);
     launch.num_splits = std::max(1, std::min(num_sms / tiles, key_tiles / kMinSplitTiles));
   }
   const int32_t all = tiles * launch.num_splits;
@@ -175,8 +190,9 @@ LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch, con
     result.k = kernel::kv_map(p, p.k, p.head_dim_qk, tile.BN, tile.swizzle);
     result.v = kernel::kv_map(p, p.v, p.head_dim_vo, tile.BN, tile.swizzle);
   }
-  // O is of 16 bits: lines of 128 bytes, whatever Q's.
-  result.out = kernel::rows_map(p, p.out, p.head_dim_vo, heads, tokens, arch::Swizzle::k128B);
+  // Lines of 64 bytes where O leaves in two passes.
+  result.out =
+      kernel::rows_map(p, p.out, p.head_dim_vo, heads, tokens, swizzle_of(tile.element_bytes));
   a.is_out_by_tma = kernel::is_possible(result.out);
   if (!a.is_out_by_tma) result.out.rank = 0;
   return result;

@@ -18,9 +18,8 @@ inline void check(cudaError_t error, const char* what) {
 }
 
 template <class Kernel>
-void launch(arch::Dim3 grid, const typename Kernel::Params& params, const Buffers&,
-            bool is_dependent = false) {
-  check(arch::launch<Kernel>(grid, params, {.is_dependent = is_dependent}), "launch");
+void launch(arch::Dim3 grid, const typename Kernel::Params& params, const Buffers&) {
+  check(arch::launch<Kernel>(grid, params), "launch");
 }
 
 inline arch::TensorMap tensor_map(const arch::TensorMapSpec& spec) {

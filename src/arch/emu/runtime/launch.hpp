@@ -58,6 +58,7 @@ LaunchShape shape_of(std::string name, arch::Dim3 grid) {
   if constexpr (requires { Kernel::kRegisters; }) shape.registers = Kernel::kRegisters;
   if constexpr (requires { Kernel::kHasTensorMemory; })
     shape.has_tensor_memory = Kernel::kHasTensorMemory;
+  if constexpr (requires { Kernel::kIsDependent; }) shape.is_dependent = Kernel::kIsDependent;
   return shape;
 }
 

@@ -39,7 +39,8 @@ Access Thread::access(const char* primitive, const Where& where, bool is_atomic)
                     .where = where,
                     .proxy = Proxy::kGeneric,
                     .is_atomic = is_atomic},
-          .clocks = clocks.get()};
+          .clocks = clocks.get(),
+          .may_touch_global = may_touch_global};
 }
 
 Access AsyncOperation::access(Proxy proxy) const {
@@ -48,7 +49,8 @@ Access AsyncOperation::access(Proxy proxy) const {
                     .primitive = primitive,
                     .where = where,
                     .proxy = proxy},
-          .clocks = known.get()};
+          .clocks = known.get(),
+          .may_touch_global = may_touch_global};
 }
 
 // Nothing else that its issuer did, and nothing for the asynchronous proxy: what a cp.async or st.async
@@ -146,6 +148,7 @@ void Machine::start_clusters() {
         Thread& thread = cta->threads[static_cast<size_t>(i)];
         thread.cta = cta.get();
         thread.index = i;
+        thread.may_touch_global = !shape_.is_dependent;
         thread.agent = make_agent(cta->index, static_cast<uint32_t>(i));
         thread.clocks = std::make_shared<Clocks>();
         thread.clocks->generic.set(thread.agent, thread.time);
@@ -370,6 +373,7 @@ std::unique_ptr<AsyncOperation> Machine::make_operation(const char* primitive, c
   operation->where = where;
   operation->issuer = &issuer;
   operation->cta = &cta;
+  operation->may_touch_global = issuer.may_touch_global;
   operation->run = std::move(run);
   if (cta.free_slots.empty()) {
     if (first_slot() + cta.slots.size() >= 1U << kAgentBits) {

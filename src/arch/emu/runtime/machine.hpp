@@ -106,6 +106,7 @@ struct AsyncOperation {
   uint64_t issued_step = 0;             // for traces
   std::shared_ptr<const Clocks> known;  // what the issuer knew
   bool is_detached = false;             // nobody need wait for it before the CTA ends
+  bool may_touch_global = true;         // as its issuer might
   // Carries it out: accesses memory through Machine::async_read / async_write, signals barriers.
   std::function<void(AsyncOperation&)> run;
 
@@ -131,7 +132,8 @@ struct Thread {
   std::shared_ptr<Clocks> clocks;
   ThreadState state = ThreadState::kReady;
   const char* role = "";
-  const char* last_role = "";  // that it had, also after the role's end
+  const char* last_role = "";    // that it had, also after the role's end
+  bool may_touch_global = true;  // of a dependent launch: after grid_dependency_wait
   Waiting waiting;
   std::unique_ptr<Fiber> fiber;
 
@@ -244,6 +246,7 @@ struct LaunchShape {
   size_t shared_bytes = 0;
   int registers = 168;  // a thread, as compiled; setmaxnreg moves from there
   bool has_tensor_memory = false;
+  bool is_dependent = false;  // starts before the launches before it have ended
 };
 
 struct Statistics {

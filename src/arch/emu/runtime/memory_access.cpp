@@ -131,6 +131,11 @@ void Machine::access_global(const void* address, size_t bytes, bool is_write,
     }
     fail(ReportKind::kBounds, stamp.primitive, stamp.where, std::move(what));
   }
+  if (!access.may_touch_global) {
+    report(ReportKind::kProtocol, stamp.primitive, stamp.where,
+           std::string(is_write ? "write to" : "read of") + " buffer " + buffer->name +
+               " before grid_dependency_wait: the launch before may still use it");
+  }
   const auto offset = static_cast<size_t>(static_cast<const std::byte*>(address) - buffer->begin);
   if (buffer->permission == Permission::kRead) {
     if (is_write) {

@@ -33,6 +33,7 @@ struct Stamp {
 struct Access {
   Stamp stamp;
   const Clocks* clocks;
+  bool may_touch_global = true;  // false: an earlier launch may still be writing
 
   // Did the access that left `earlier` happen before this one, on a path that this one sees?
   [[nodiscard]] bool is_after(const Stamp& earlier, bool earlier_is_write) const {

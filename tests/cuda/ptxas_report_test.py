@@ -1,0 +1,75 @@
+"""What ptxas reports of the Blackwell instances: no spill, registers that the launch can give, no shared memory beside
+the kernel's Storage (whose size a static_assert bounds). Reports: OBJECT.ptxas, by cmake/keep_ptxas_report.py.
+
+    ptxas_report_test.py OBJECT...
+"""
+
+import pathlib
+import re
+import sys
+
+REGISTER_FILE = 65536
+# Kernels, and threads of a CTA, of which a multiprocessor has one.
+THREADS = {"SM100MHA2Q": 512}
+ARCHITECTURES = {"sm_100a", "sm_103a"}
+
+ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\S+)'")
+SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+USED = re.compile(r"Used (\d+) registers")
+SHARED = re.compile(r"(\d+) bytes smem")
+TIME = re.compile(r"Compile time = ([\d.]+) ms")
+
+
+def kernels_of(report):
+    """[(name, architecture, text)]"""
+    parts = re.split(r"(?=ptxas info\s*: Compiling entry function)", report)
+    return [(*match.groups(), part) for part in parts if (match := ENTRY.search(part))]
+
+
+def complaints_about(name, text):
+    wrong = []
+    spills, used, shared = SPILLS.search(text), USED.search(text), SHARED.search(text)
+    if spills is None or used is None:
+        return ["no numbers: is this `ptxas -v`?"]
+    frame, stores, loads = map(int, spills.groups())
+    if stores or loads:
+        wrong.append(f"spills {stores} bytes of stores, {loads} of loads")
+    if frame:
+        wrong.append(f"a stack frame of {frame} bytes")
+    if shared is not None:
+        wrong.append(f"{shared[1]} bytes of shared memory beside its Storage")
+    threads = [threads for kernel, threads in THREADS.items() if kernel in name]
+    if not threads:
+        wrong.append("not a kernel whose threads this test knows")
+    elif int(used[1]) > REGISTER_FILE // threads[0]:
+        wrong.append(f"{used[1]} registers of {threads[0]} threads are more than {REGISTER_FILE}")
+    return wrong
+
+
+def complaints_about_object(path):
+    report = pathlib.Path(path + ".ptxas")
+    if not report.exists():
+        return [f"{path}: no report beside it; build again"], []
+    kernels = kernels_of(report.read_text())
+    if not kernels:
+        return [f"{report}: no kernel in it"], []
+    wrong = [f"{path}: {name} for {arch}: {what}" for name, arch, text in kernels for what in complaints_about(name, text)]
+    if {arch for _, arch, _ in kernels} != ARCHITECTURES:
+        wrong.append(f"{path}: not for each of {', '.join(sorted(ARCHITECTURES))}")
+    return wrong, kernels
+
+
+def main(objects):
+    results = [complaints_about_object(path) for path in objects]
+    if wrong := [line for lines, _ in results for line in lines]:
+        print("\n".join(wrong))
+        return 1
+    texts = [text for _, kernels in results for _, _, text in kernels]
+    size = sum(pathlib.Path(path).stat().st_size for path in objects)
+    seconds = sum(float(time) for text in texts for time in TIME.findall(text)) / 1000
+    print(f"{len(objects)} objects of {size / 1e6:.1f} MB, {len(texts)} kernels, {seconds:.0f} s of ptxas: as meant")
+    return 0 if objects else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
