@@ -13,6 +13,7 @@
 //     arrive_expect_tx_if(int32_t predicate, uint32_t bytes)
 //     arrive_remote(int cta_rank, uint32_t count = 1)           the barrier at the same place in
 //     arrive_expect_tx_remote(int cta_rank, uint32_t bytes)     another CTA; release.cluster
+//     arrive_remote_if(int32_t predicate, int cta_rank)         the elected lane, without a branch
 //     bool test_wait(uint32_t parity)         never suspends
 //     bool try_wait(uint32_t parity)          may suspend; false after a time limit
 //     wait(uint32_t parity)                   until it is true; acquire.cta

@@ -36,6 +36,9 @@ struct MBarrier {
     emulator::mbarrier_arrive(&word_, cta_rank, 1, bytes, "mbarrier_arrive_expect_tx_remote",
                               where);
   }
+  void arrive_remote_if(int32_t predicate, int cta_rank, Where where = Where::current()) {
+    if (predicate != 0) arrive_remote(cta_rank, 1, where);
+  }
   bool test_wait(uint32_t parity, Where where = Where::current()) {
     return emulator::mbarrier_test(&word_, parity, where);
   }

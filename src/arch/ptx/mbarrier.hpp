@@ -79,6 +79,15 @@ struct MBarrier {
                  : "memory");
   }
 
+  PAGODA_DEVICE void arrive_remote_if(int32_t predicate, int cta_rank, Where = Where::current()) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %1, 0; "
+        "@p mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0]; }" ::"r"(
+            address_in(cta_rank)),
+        "r"(predicate)
+        : "memory");
+  }
+
   PAGODA_DEVICE bool test_wait(uint32_t parity, Where = Where::current()) {
     return ::cuda::ptx::mbarrier_test_wait_parity(&state, parity);
   }
