@@ -168,6 +168,11 @@ PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int element_bytes, int head_dim,
     tile.correction_registers = 104;
     tile.other_registers = 104;
   }
+  if (ctas == 2) {  // the correction has the addresses of two CTAs
+    const int more = tile.holds_scores() ? 16 : 8;
+    tile.correction_registers += more;
+    tile.other_registers -= more;
+  }
   return tile;
 }
 

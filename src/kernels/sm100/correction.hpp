@@ -113,7 +113,7 @@ class Correction {
   // This warp's rows of O are scaled, or read.
   PAGODA_DEVICE void allow_product(int half) {
     arch::tcgen05_fence_before_thread_sync();
-    Ops::Group::tell_leader(storage_.p_full[half][0], arch::elect_one());
+    Ops::Group::tell_tensor(storage_.p_full[half][0], arch::elect_one());
   }
 
   // --- the end of the rows ---------------------------------------------------------------------
@@ -146,7 +146,7 @@ class Correction {
       const bool is_whole = work.num_tokens >= (block + 1) * tokens_of_half(work);
       const bool is_by_tma = has_staging && params_.is_out_by_tma && is_whole && is_computed;
       if (is_by_tma) {
-        if constexpr (has_staging) store_by_tma(work, half, row, result.end.o_factor);
+        if constexpr (has_staging) store_by_tma(work, half, result.end.o_factor);
       } else {
         store_from_registers(work, half, row, result.end.o_factor, is_computed);
       }
@@ -216,12 +216,10 @@ class Correction {
     return words;
   }
 
-  // Panels of `out_chunk` columns in the place of Q. Rows that are nobody's stay as they are in a pair: no
-  // copy of Q follows there, which would tell the leader's products of a store.
-  PAGODA_DEVICE void store_by_tma(const Work& work, int half, const Row& row, float factor) {
+  // Panels of `out_chunk` columns in the place of Q.
+  PAGODA_DEVICE void store_by_tma(const Work& work, int half, float factor) {
     const auto staging = storage_.q.at(half * Ops::q_elements).template as<Out>();
     read_output(half, [&](int column, const uint32_t(&o)[32]) {
-      if (tile.ctas == 2 && !row.is_written) return;
       PAGODA_UNROLL
       for (int i = 0; i < 32; i += 8) {
         const auto dense = static_cast<uint32_t>(

@@ -55,20 +55,39 @@ struct CtaGroup {
     }
   }
 
-  // An arrival at the leader's barrier, which counts those of every CTA ..
-  static PAGODA_DEVICE void tell_leader(arch::MBarrier& barrier, int32_t predicate,
-                                        arch::Where where = arch::Where::current()) {
+  // A CTA's bytes, at the leader's barrier, which counts an arrival of every CTA.
+  static PAGODA_DEVICE void announce(arch::MBarrier& barrier, uint32_t bytes,
+                                     arch::Where where = arch::Where::current()) {
     if constexpr (ctas == 2) {
-      barrier.arrive_remote_if(predicate, kLeader, where);
+      barrier.arrive_expect_tx_remote(kLeader, bytes, where);
     } else {
-      barrier.arrive_if(predicate, where);
+      barrier.arrive_expect_tx(bytes, where);
     }
   }
-  // .. and the leader's wait for them.
+  // The leader's wait for every CTA.
   static PAGODA_DEVICE void wait(arch::MBarrier& barrier, uint32_t parity,
                                  arch::Where where = arch::Where::current()) {
     if constexpr (ctas == 2) {
       barrier.wait_cluster(parity, where);
+    } else {
+      barrier.wait(parity, where);
+    }
+  }
+
+  // The same for tensor memory alone, between tcgen05 fences: in a pair the order of other memory would cost a
+  // fence of all of it at each arrival.
+  static PAGODA_DEVICE void tell_tensor(arch::MBarrier& barrier, int32_t predicate,
+                                        arch::Where where = arch::Where::current()) {
+    if constexpr (ctas == 2) {
+      barrier.arrive_remote_relaxed_if(predicate, kLeader, where);
+    } else {
+      barrier.arrive_if(predicate, where);
+    }
+  }
+  static PAGODA_DEVICE void wait_tensor(arch::MBarrier& barrier, uint32_t parity,
+                                        arch::Where where = arch::Where::current()) {
+    if constexpr (ctas == 2) {
+      barrier.wait_relaxed(parity, where);
     } else {
       barrier.wait(parity, where);
     }

@@ -101,7 +101,7 @@ struct SM100MHA2Q {
       arch::name_barrier(barrier, name, index);
     };
     for (int half = 0; half < kHalves; ++half) {
-      init(storage.q_full[half], 1, "q full", half);
+      init(storage.q_full[half], tile.ctas, "q full", half);
       init(storage.q_empty[half], 1, "q empty", half);
       init(storage.s_full[half], 1, "s full", half);
       init(storage.p_full[half][0], tile.ctas * 8, "p and o ready", half);

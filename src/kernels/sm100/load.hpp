@@ -123,7 +123,7 @@ class Load {
     if constexpr (is_leader) {
       tail_full_->arrive_if(elect_);
     } else {
-      Ops::Group::tell_leader(storage_.v_tail_of_other, elect_);
+      storage_.v_tail_of_other.arrive_remote_if(elect_, Ops::Group::kLeader);
     }
     tail_full_ = nullptr;
   }
@@ -170,11 +170,8 @@ class LoadQ {
       storage_.q_empty[half].wait(phases_ >> half & 1U);  // O has left its place
       phases_ ^= 1U << half;
       arch::MBarrier& full = storage_.q_full[half];
-      if (Ops::Group::is_leader()) {
-        full.arrive_expect_tx(static_cast<uint32_t>(Config::tile.ctas * tokens * work.num_heads *
-                                                    Config::tile.depth) *
-                              sizeof(T));
-      }
+      Ops::Group::announce(
+          full, static_cast<uint32_t>(tokens * work.num_heads * Config::tile.depth) * sizeof(T));
       const int32_t row =
           work.first_token + Ops::block_of(half) * tokens + (is_ragged ? work.memory_row : 0);
       PAGODA_UNROLL

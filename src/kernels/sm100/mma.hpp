@@ -134,7 +134,7 @@ class Multiply {
 
   template <int half>
   PAGODA_DEVICE void wait_q() {
-    storage_.q_full[half].wait(q_phase_ >> half & 1U);  // the load role's Q has landed
+    Group::wait(storage_.q_full[half], q_phase_ >> half & 1U);  // the load roles' Q has landed
     q_phase_ ^= 1U << half;
   }
 
@@ -172,11 +172,11 @@ class Multiply {
     arch::trace_begin(half == 0 ? "O0" : "O1");
     const int32_t needed = (keys + k_step - 1) / k_step;
     // P's first part is there, O is scaled
-    Group::wait(storage_.p_full[half][0], p_phase_ >> half & 1U);
+    Group::wait_tensor(storage_.p_full[half][0], p_phase_ >> half & 1U);
     arch::tcgen05_fence_after_thread_sync();
     add_steps<half, 0, first_steps>(v, needed, is_first);
     // P's second part, and S is read
-    Group::wait(storage_.p_full[half][1], p_phase_ >> half & 1U);
+    Group::wait_tensor(storage_.p_full[half][1], p_phase_ >> half & 1U);
     p_phase_ ^= 1U << half;
     arch::tcgen05_fence_after_thread_sync();
     add_steps<half, first_steps, steps>(v, needed, false);

@@ -218,7 +218,7 @@ class Softmax {
   PAGODA_DEVICE void tell_p(int part) {
     arch::tmem_wait_store();
     arch::tcgen05_fence_before_thread_sync();
-    Ops::Group::tell_leader(storage_.p_full[half_][part], arch::elect_one());
+    Ops::Group::tell_tensor(storage_.p_full[half_][part], arch::elect_one());
   }
 
   // A word or two of this row to the correction.
