@@ -100,10 +100,20 @@ Outcome run_mha_2q_decode(const Options& options) {
 }
 
 // Two pairs of CTAs, K and V in one ring of three slots. Rows of one product and of two, that fill a CTA,
-// end in the first or in the second, and see no key.
+// end in the first or in the second, and see no key. Short sequences, of which each ends in its first key
+// tile: one CTA's load may be a tail ahead of the other's.
 Outcome run_mha_2q_pair(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q_pair",
-                             .sequences = {{300, 310}, {70, 0}, {100, 190}, {33, 90}, {140, 33}},
+                             .sequences = {{300, 310},
+                                           {70, 0},
+                                           {100, 190},
+                                           {33, 90},
+                                           {140, 33},
+                                           {3, 9},
+                                           {5, 21},
+                                           {2, 2},
+                                           {4, 7},
+                                           {1, 17}},
                              .num_kv_heads = 1,
                              .group = 2,
                              .ctas = 4,

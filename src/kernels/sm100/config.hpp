@@ -169,9 +169,8 @@ PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int element_bytes, int head_dim,
     tile.other_registers = 104;
   }
   if (ctas == 2) {  // the correction has the addresses of two CTAs
-    const int more = tile.holds_scores() ? 16 : 8;
-    tile.correction_registers += more;
-    tile.other_registers -= more;
+    tile.correction_registers = tile.holds_scores() ? 104 : 112;
+    (tile.holds_scores() ? tile.softmax_registers : tile.other_registers) -= 8;
   }
   return tile;
 }

@@ -110,7 +110,9 @@ struct SM100MHA2Q {
       FactorPipeline::init(storage.factor_ring[half], 4, 4, half == 0 ? "factor 0" : "factor 1");
     }
     init(storage.v_tail, 1, "v tail", 0);
-    init(storage.v_tail_of_other, 1, "v tail of the other", 0);
+    for (int stage = 0; tile.ctas == 2 && stage < Storage::kTailStages; ++stage) {
+      init(storage.v_tail_of_other[stage], 1, "v tail of the other", stage);
+    }
     arch::fence_mbarrier_init();
   }
 

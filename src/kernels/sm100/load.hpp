@@ -99,6 +99,7 @@ class Load {
     tail_first_ = static_cast<int32_t>(num_keys - column);
     tail_ = to.smem;
     tail_full_ = &to.mbar;
+    tail_stage_ = v.pipeline.state.index;
   }
 
   // The bytes of every CTA are announced once.
@@ -117,13 +118,17 @@ class Load {
     zero_rows(tail_, tail_first_, core::align_up(tail_first_, tile.mma_k()));
     arch::fence_proxy_async_shared();  // the zeros, before products read them
     // The other CTA's zeros, too.
-    if constexpr (is_pair && is_leader) storage_.v_tail_of_other.wait_cluster(tail_phase_);
+    arch::MBarrier& of_other = storage_.v_tail_of_other[is_pair ? tail_stage_ : 0];
+    if constexpr (is_pair && is_leader) {
+      of_other.wait_cluster(other_phases_ >> tail_stage_ & 1U);
+      other_phases_ ^= 1U << tail_stage_;
+    }
     tail_phase_ ^= 1U;
     arch::syncwarp();
     if constexpr (is_leader) {
       tail_full_->arrive_if(elect_);
     } else {
-      storage_.v_tail_of_other.arrive_remote_if(elect_, Ops::Group::kLeader);
+      of_other.arrive_remote_if(elect_, Ops::Group::kLeader);
     }
     tail_full_ = nullptr;
   }
@@ -149,6 +154,8 @@ class Load {
   arch::SharedPtr<T> tail_{};
   int32_t tail_first_ = 0;
   uint32_t tail_phase_ = 0;
+  uint32_t tail_stage_ = 0;
+  uint32_t other_phases_ = 0;  // a bit a stage
 };
 
 // The load role of Q: one lane, the scheduler's, after it has written `work`.

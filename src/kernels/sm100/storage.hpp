@@ -79,8 +79,11 @@ struct Storage {
   arch::SharedArray<kernel::FloatPair, kHalves * kRows> factors;
   arch::MBarrier k_ring[Ops::KRing::num_mbars];  // of both where they share one
   arch::MBarrier v_ring[Ops::VRing::num_mbars];
-  arch::MBarrier v_tail;           // V of a tile that ends inside: before its tail is zeroed
-  arch::MBarrier v_tail_of_other;  // of a pair, the leader's: the other CTA's tail is zeroed
+  arch::MBarrier v_tail;  // V of a tile that ends inside: before its tail is zeroed
+  // Of a pair, the leader's, one a stage of V: the other CTA's tail there is zeroed. That CTA may be a tail or
+  // more ahead, but not in one stage.
+  static constexpr int kTailStages = tile.ctas == 2 ? Ops::VRing::num_kv_stages : 1;
+  arch::MBarrier v_tail_of_other[kTailStages];
   arch::MBarrier q_full[kHalves], q_empty[kHalves];
   arch::MBarrier s_full[kHalves];
   arch::MBarrier p_full[kHalves][2];  // the first part of P and O, the second part of P
