@@ -170,7 +170,8 @@ TEST(TensorMemory, every_shape_sees_the_same_memory) {
 
 // --- rules -------------------------------------------------------------------------------------
 
-uint32_t line_of_allocate, line_of_store, line_of_last_store, line_of_load, line_of_free;
+uint32_t line_of_allocate, line_of_store, line_of_last_store, line_of_load, line_of_free,
+    line_of_note;
 Where mark(uint32_t& line, Where where = Where::current()) {
   line = where.line();
   return where;
@@ -261,7 +262,7 @@ struct TensorRelay {
       const uint32_t parity = static_cast<uint32_t>(item) & 1U;
       if (params.bug != Bug::kNoWait) wait(params, storage.full, parity);
       if (params.bug == Bug::kNoteInSharedMemory && item == 0) {
-        load(storage.notes.at(lane_idx()), mark(line_of_load));
+        load(storage.notes.at(lane_idx()), mark(line_of_note));
       }
       if (params.bug != Bug::kNoFenceAfter) tcgen05_fence_after_thread_sync();
       uint32_t out[4];
@@ -401,7 +402,7 @@ TEST(TensorMemory, relaxed_arrivals_tell_of_fenced_tensor_memory_and_of_nothing_
       ASSERT_TRUE(is_right) << name(mode) << ' ' << seed;
     }
     EXPECT_TRUE(run_relay(Bug::kNoteInSharedMemory, mode, 1).is_clean());
-    EXPECT_TRUE(reports(run(Bug::kNoteInSharedMemory, mode, 1), ReportKind::kRace, line_of_load,
+    EXPECT_TRUE(reports(run(Bug::kNoteInSharedMemory, mode, 1), ReportKind::kRace, line_of_note,
                         "read of shared memory"));
     EXPECT_TRUE(
         reports(run(Bug::kNoWaitStore, mode, 1), ReportKind::kRace, line_of_load, "tensor memory"));
