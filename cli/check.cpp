@@ -31,6 +31,7 @@ using conformance::Verdict;
 
 struct CheckOptions {
   std::string backend = "cpu";
+  std::string kernel;  // empty = as selected
   std::string isa = "all";
   std::string filter;
   int64_t every = 1;
@@ -51,6 +52,13 @@ struct Tally {
 std::vector<Target> choose_targets(const CheckOptions& options) {
   require_available_backend("--backend", options.backend);
   std::vector<Target> targets = conformance::targets_of(options.backend);
+  if (!options.kernel.empty()) {
+    require_kernel("--kernel", options.backend, options.kernel);
+    for (Target& target : targets) {
+      target.options.kernel = options.kernel;
+      target.label += " " + options.kernel;
+    }
+  }
   if (options.max_multiply_adds >= 0) {
     for (Target& target : targets) {
       target.effort.max_multiply_adds = options.max_multiply_adds * 1e6;
@@ -271,6 +279,8 @@ void add_check_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "check", "Run the conformance table: every case against the double-precision reference");
   command->add_option("--backend", options->backend, "Back end to check (default cpu)");
+  command->add_option("--kernel", options->kernel,
+                      "Force one kernel by name; cases that it refuses are skipped");
   command->add_option("--isa", options->isa,
                       "One ISA level, or 'all' (default): every level of this machine in turn");
   command->add_option("--filter", options->filter,

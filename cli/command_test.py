@@ -49,6 +49,7 @@ class Command(unittest.TestCase):
             (["explain", "--problem", "/nonexistent.json"], "--problem"),
             (["check", "--backend", "abacus"], "--backend"),
             (["check", "--isa", "mmx"], "--isa"),
+            (["check", "--backend", "emu:sm100", "--kernel", "sm100.abacus"], "--kernel"),
             (["check", "--filter", "no such case"], "--filter"),
             (["check", "--backend", "reference", "--isa", "avx2"], "--isa"),
             (["check", "--every", "0"], "--every"),
@@ -148,6 +149,8 @@ class Command(unittest.TestCase):
         bounded = json.loads(pagoda(*arguments, "--max-multiply-adds", "0.001", "--json").stdout)
         self.assertEqual(bounded["passed"], 0)
         self.assertIn("million multiply-adds", str(bounded["skip_reasons"]))
+        named = json.loads(pagoda(*arguments, "--kernel", "sm90.d96.f16", "--json").stdout)
+        self.assertEqual({r["kernel"] for r in named["reports"] if r["verdict"] == "passed"}, {"sm90.d96.f16"})
         sampled = json.loads(pagoda(*arguments, "--every", "5", "--json").stdout)
         self.assertEqual(sampled["cases"], -(-report["cases"] // 5))
 

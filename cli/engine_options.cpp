@@ -47,6 +47,14 @@ void require_backend(const std::string& flag, const std::string& backend) {
   }
 }
 
+void require_kernel(const std::string& flag, const std::string& backend,
+                    const std::string& kernel) {
+  const std::vector<std::string> names = kernels(backend);
+  if (contains(names, kernel)) return;
+  fail(fmt::format("{}: no kernel '{}' in back end '{}'; there are: {}", flag, kernel, backend,
+                   fmt::join(names, ", ")));
+}
+
 void require_available_backend(const std::string& flag, const std::string& backend) {
   require_backend(flag, backend);
   for (const BackendInfo& info : backends()) {
@@ -67,13 +75,7 @@ void use_isa_level(const std::string& flag, const std::string& level) {
 
 EngineSetup::EngineSetup(const EngineFlags& flags) {
   require_available_backend("--backend", flags.backend);
-  if (!flags.kernel.empty()) {
-    const std::vector<std::string> names = kernels(flags.backend);
-    if (!contains(names, flags.kernel)) {
-      fail(fmt::format("--kernel: no kernel '{}' in back end '{}'; there are: {}", flags.kernel,
-                       flags.backend, fmt::join(names, ", ")));
-    }
-  }
+  if (!flags.kernel.empty()) require_kernel("--kernel", flags.backend, flags.kernel);
   if (flags.threads < 0 || flags.threads > kMaxThreads) {
     fail(fmt::format("--threads: {} is not from 0 to {}", flags.threads, kMaxThreads));
   }

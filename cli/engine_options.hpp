@@ -36,8 +36,10 @@ class EngineSetup {
   std::unique_ptr<Executor> executor_;
 };
 
-// Ends the command where the name is not a registered back end, or an ISA level of this machine.
+// Ends the command where the name is not a registered back end, one of its kernels, or an ISA level of this
+// machine.
 void require_backend(const std::string& flag, const std::string& backend);
+void require_kernel(const std::string& flag, const std::string& backend, const std::string& kernel);
 void use_isa_level(const std::string& flag, const std::string& level);
 // Likewise where the back end can't run here.
 void require_available_backend(const std::string& flag, const std::string& backend);

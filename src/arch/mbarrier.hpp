@@ -13,10 +13,15 @@
 //     arrive_expect_tx_if(int32_t predicate, uint32_t bytes)
 //     arrive_remote(int cta_rank, uint32_t count = 1)           the barrier at the same place in
 //     arrive_expect_tx_remote(int cta_rank, uint32_t bytes)     another CTA; release.cluster
+//     arrive_remote_if(int32_t predicate, int cta_rank)         the elected lane, without a branch
+//     arrive_remote_relaxed_if(int32_t predicate, int cta_rank) relaxed.cluster: tells of tensor memory alone,
+//                                             as far as a tcgen05 fence came before
 //     bool test_wait(uint32_t parity)         never suspends
 //     bool try_wait(uint32_t parity)          may suspend; false after a time limit
 //     wait(uint32_t parity)                   until it is true; acquire.cta
 //     wait_cluster(uint32_t parity)           acquire.cluster: sees what other CTAs released
+//     wait_relaxed(uint32_t parity)           relaxed.cluster: learns what relaxed arrivals told, from a
+//                                             tcgen05 fence on
 //     SharedPtr<uint64_t> data()
 //   fence_mbarrier_init()                     shows init to the cluster and to the copy engine
 #pragma once

@@ -28,13 +28,16 @@ struct KVRows {
 
 // is_folded: one rank-4 copy moves all chunks. It needs a tile that is one box (no pages inside), and
 // a head dim that is a multiple of the chunk, for a chunk is a dimension of its own then.
-template <class T_, int box_rows_, int BK_, arch::Swizzle swizzle_, bool is_folded_ = false>
+// is_of_pair: the bytes are counted by the barrier of the pair's even CTA.
+template <class T_, int box_rows_, int BK_, arch::Swizzle swizzle_, bool is_folded_ = false,
+          bool is_of_pair_ = false>
 struct KVTmaTile {
   using T = T_;
   static constexpr int box_rows = box_rows_;
   static constexpr int BK = BK_;
   static constexpr arch::Swizzle swizzle = swizzle_;
   static constexpr bool is_folded = is_folded_;
+  static constexpr bool is_of_pair = is_of_pair_;
   static constexpr int gran = static_cast<int>(swizzle_width_bytes(swizzle) / sizeof(T));
   static constexpr int chunks = (BK + gran - 1) / gran;
   static constexpr int rank = is_folded ? 4 : 3;
@@ -78,18 +81,30 @@ struct KVTmaTile {
                           arch::Eviction eviction, arch::Where where) const {
     if constexpr (is_folded) {
       static_assert(smem_rows == box_rows, "a folded copy fills whole panels");
-      arch::tma_load<4>(elect, to, *map,
-                        {{0, static_cast<int32_t>(kv_head), static_cast<int32_t>(row),
-                          static_cast<int32_t>(depth_offset / gran)}},
-                        mbar, eviction, where);
+      load<4>(to, mbar,
+              {{0, static_cast<int32_t>(kv_head), static_cast<int32_t>(row),
+                static_cast<int32_t>(depth_offset / gran)}},
+              elect, eviction, where);
     } else {
       PAGODA_UNROLL
       for (int chunk = 0; chunk < chunks; ++chunk) {
-        arch::tma_load<3>(elect, to + chunk * smem_rows * gran, *map,
-                          {{static_cast<int32_t>(depth_offset) + chunk * gran,
-                            static_cast<int32_t>(kv_head), static_cast<int32_t>(row)}},
-                          mbar, eviction, where);
+        load<3>(to + chunk * smem_rows * gran, mbar,
+                {{static_cast<int32_t>(depth_offset) + chunk * gran, static_cast<int32_t>(kv_head),
+                  static_cast<int32_t>(row)}},
+                elect, eviction, where);
       }
+    }
+  }
+
+ private:
+  template <int kRank>
+  PAGODA_DEVICE void load(arch::SharedPtr<T> to, arch::MBarrier& mbar,
+                          const arch::TmaCoordinates<kRank>& at, int32_t elect,
+                          arch::Eviction eviction, arch::Where where) const {
+    if constexpr (is_of_pair) {
+      arch::tma_load_pair<kRank>(elect, to, *map, at, mbar, eviction, where);
+    } else {
+      arch::tma_load<kRank>(elect, to, *map, at, mbar, eviction, where);
     }
   }
 };

@@ -70,6 +70,18 @@ void add_tile_edges(CaseList& list) {
     c.page_size = 64;
     list.add(c);
   }
+  // Rows beside the products of a pair of CTAs, of 256 rows, and beside its tiles of two of them.
+  for (const DType dtype : {DType::kBF16, DType::kF16, DType::kF8E4M3}) {
+    Case c = typed(dtype);
+    c.dim_qk = c.dim_vo = 128;
+    c.lengths = {"pairedges", {{127, 127}, {129, 300}, {256, 256}, {257, 100}}};
+    c.page_size = 64;
+    list.add(c);
+    c.sinks = 0.5F;
+    c.mask = window(70);
+    c.kv_layout = KVLayout::kRagged;
+    list.add(c);
+  }
   // Units of work whose rows hold no query, beside others of the same keys; a CTA begins with one.
   Case c = typed(DType::kBF16);
   c.kv_heads = 2;

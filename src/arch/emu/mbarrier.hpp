@@ -36,6 +36,13 @@ struct MBarrier {
     emulator::mbarrier_arrive(&word_, cta_rank, 1, bytes, "mbarrier_arrive_expect_tx_remote",
                               where);
   }
+  void arrive_remote_if(int32_t predicate, int cta_rank, Where where = Where::current()) {
+    if (predicate != 0) arrive_remote(cta_rank, 1, where);
+  }
+  void arrive_remote_relaxed_if(int32_t predicate, int cta_rank, Where where = Where::current()) {
+    if (predicate == 0) return;
+    emulator::mbarrier_arrive_relaxed(&word_, cta_rank, "mbarrier_arrive_remote_relaxed", where);
+  }
   bool test_wait(uint32_t parity, Where where = Where::current()) {
     return emulator::mbarrier_test(&word_, parity, where);
   }
@@ -49,6 +56,9 @@ struct MBarrier {
   }
   void wait_cluster(uint32_t parity, Where where = Where::current()) {
     emulator::mbarrier_wait(&word_, parity, "mbarrier_wait_cluster", where);
+  }
+  void wait_relaxed(uint32_t parity, Where where = Where::current()) {
+    emulator::mbarrier_wait_relaxed(&word_, parity, "mbarrier_wait_relaxed", where);
   }
   SharedPtr<uint64_t> data() { return SharedPtr<uint64_t>(&word_); }
 

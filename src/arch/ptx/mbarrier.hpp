@@ -79,6 +79,24 @@ struct MBarrier {
                  : "memory");
   }
 
+  PAGODA_DEVICE void arrive_remote_if(int32_t predicate, int cta_rank, Where = Where::current()) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %1, 0; "
+        "@p mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0]; }" ::"r"(
+            address_in(cta_rank)),
+        "r"(predicate)
+        : "memory");
+  }
+  PAGODA_DEVICE void arrive_remote_relaxed_if(int32_t predicate, int cta_rank,
+                                              Where = Where::current()) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %1, 0; "
+        "@p mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0]; }" ::"r"(
+            address_in(cta_rank)),
+        "r"(predicate)
+        : "memory");
+  }
+
   PAGODA_DEVICE bool test_wait(uint32_t parity, Where = Where::current()) {
     return ::cuda::ptx::mbarrier_test_wait_parity(&state, parity);
   }
@@ -95,6 +113,11 @@ struct MBarrier {
   }
   PAGODA_DEVICE void wait_cluster(uint32_t parity, Where = Where::current()) {
     while (!::cuda::ptx::mbarrier_try_wait_parity(::cuda::ptx::sem_acquire,
+                                                  ::cuda::ptx::scope_cluster, &state, parity)) {
+    }
+  }
+  PAGODA_DEVICE void wait_relaxed(uint32_t parity, Where = Where::current()) {
+    while (!::cuda::ptx::mbarrier_try_wait_parity(::cuda::ptx::sem_relaxed,
                                                   ::cuda::ptx::scope_cluster, &state, parity)) {
     }
   }

@@ -14,7 +14,9 @@ Outcome run_mha_2q_split(const emulator::Options& options);
 Outcome run_mha_2q_gathered(const emulator::Options& options);
 Outcome run_mha_2q_decode(const emulator::Options& options);
 Outcome run_mha_2q_persistent(const emulator::Options& options);
+Outcome run_mha_2q_pair(const emulator::Options& options);
 // Not in the registry: with one tile a CTA no ring of work goes around, and mutants of it survive.
 Outcome run_mha_2q_transient(const emulator::Options& options);
+Outcome run_mha_2q_pair_transient(const emulator::Options& options);
 
 }  // namespace pagoda::emulated

@@ -80,7 +80,7 @@ class TypedAttentionCase {
     lse_.assign(rows() * heads(), std::numeric_limits<float>::quiet_NaN());
   }
 
-  // Traits: Kernel, Config, block_rows, blocks (of a slot of partial results), fuses_heads.
+  // Traits: Kernel, Config, block_rows, blocks (of a tile, or slot of partial results), fuses_heads.
   template <class Traits>
   Outcome run(const emulator::Options& options) {
     using Kernel = typename Traits::Kernel;

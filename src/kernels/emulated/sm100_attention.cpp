@@ -30,11 +30,23 @@ struct SmallConfigFp8 {
                                           .swizzle = arch::Swizzle::k64B};
 };
 
+// A CTA of a pair has half of V's columns: panels of 32.
+template <int slots>
+struct SmallPairConfig {
+  using T = arch::BFloat16;
+  using Out = arch::BFloat16;
+  static constexpr sm100::TileConfig tile{.ctas = 2,
+                                          .depth = AttentionCase::kDepth,
+                                          .BN = 32,
+                                          .slots = slots,
+                                          .swizzle = arch::Swizzle::k64B};
+};
+
 template <class Config_>
 struct Traits {
   using Config = Config_;
   using Kernel = sm100::SM100MHA2Q<Config>;
-  static constexpr int block_rows = sm100::kRows, blocks = sm100::kHalves;
+  static constexpr int block_rows = sm100::kRows, blocks = sm100::kHalves * Config::tile.ctas;
   static constexpr bool fuses_heads = true;
 };
 
@@ -99,6 +111,39 @@ Outcome run_mha_2q_decode(const Options& options) {
                              .ctas = 4,
                              .schedule = Schedule::kShares};
   return AttentionCase(shape, options.seed).run<Traits<SmallConfig<5>>>(options);
+}
+
+// Two pairs of CTAs, K and V in one ring of three slots. Rows of one product and of two, that fill a CTA,
+// end in the first or in the second, and see no key. Short sequences, of which each ends in its first key
+// tile: one CTA's load may be a tail ahead of the other's.
+Outcome run_mha_2q_pair(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_2q_pair",
+                             .sequences = {{300, 310},
+                                           {70, 0},
+                                           {100, 190},
+                                           {33, 90},
+                                           {140, 33},
+                                           {3, 9},
+                                           {5, 21},
+                                           {2, 2},
+                                           {4, 7},
+                                           {1, 17}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 4,
+                             .schedule = Schedule::kPersistent};
+  return AttentionCase(shape, options.seed).run<Traits<SmallPairConfig<3>>>(options);
+}
+
+// Rings of two slots each, K in two parts; a pair of CTAs a tile.
+Outcome run_mha_2q_pair_transient(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_2q_pair_transient",
+                             .sequences = {{300, 310}, {70, 0}, {33, 90}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 10,
+                             .schedule = Schedule::kTransient};
+  return AttentionCase(shape, options.seed).run<Traits<SmallPairConfig<4>>>(options);
 }
 
 Outcome run_mha_2q_persistent(const Options& options) {

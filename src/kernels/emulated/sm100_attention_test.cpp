@@ -6,15 +6,22 @@
 namespace pagoda::emulated {
 namespace {
 
-TEST(SM100MHA2Q, one_tile_a_cta_gives_what_a_queue_gives) {
+void expect_right_in_every_mode(Outcome (*run)(const emulator::Options&)) {
   using emulator::Mode;
   for (const Mode mode : {Mode::kRoundRobin, Mode::kRandom, Mode::kEager, Mode::kLazy}) {
     for (uint64_t seed = 1; seed <= 2; ++seed) {
-      const Outcome outcome = run_mha_2q_transient({.mode = mode, .seed = seed});
+      const Outcome outcome = run({.mode = mode, .seed = seed});
       EXPECT_TRUE(outcome.is_right()) << outcome.first_mismatch;
       EXPECT_GT(outcome.checked, 0U);
     }
   }
+}
+
+TEST(SM100MHA2Q, one_tile_a_cta_gives_what_a_queue_gives) {
+  expect_right_in_every_mode(run_mha_2q_transient);
+}
+TEST(SM100MHA2Q, one_tile_a_pair_with_k_in_parts_gives_it_too) {
+  expect_right_in_every_mode(run_mha_2q_pair_transient);
 }
 
 }  // namespace

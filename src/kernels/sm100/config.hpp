@@ -16,8 +16,8 @@ using kernel::LoadKind;
 using kernel::ScoreClass;
 
 inline constexpr int kWarpgroup = 128;  // threads
-inline constexpr int kRows = 128;  // query rows of a half: lanes of tensor memory, M of a product
-inline constexpr int kHalves = 2;  // of a CTA, each with a softmax warpgroup of its own
+inline constexpr int kRows = 128;       // query rows of a half in a CTA: lanes of tensor memory
+inline constexpr int kHalves = 2;       // of a CTA, each with a softmax warpgroup of its own
 inline constexpr int kThreads = 4 * kWarpgroup;
 inline constexpr int kTmemColumns = 512;  // all of them: two S and two O of depth 128 fill them
 // 228 KB of a multiprocessor less 1 KB that the system takes (CUDA C++ Programming Guide, compute
@@ -44,10 +44,13 @@ struct TmemMap {
 };
 
 struct TileConfig {
+  // Of a product. In a pair each has its own rows of both halves, and half of every K and V tile: half of
+  // the keys of K, half of the columns of V.
+  int ctas = 1;
   int element_bytes = 2;  // of Q, K, V and P
   int depth = 128;        // padded head dim, of QK and of VO
   int BN = 128;           // keys of a tile
-  int slots = 5;          // K or V tiles in shared memory
+  int slots = 5;          // K or V tiles in shared memory; of a pair, halves of tiles
   arch::Swizzle swizzle = arch::Swizzle::k128B;
   ScoreClass scores = ScoreClass::kPlain;
   // Of a thread; 2 * softmax + correction + other = 512, the register file.
@@ -69,7 +72,7 @@ struct TileConfig {
     return static_cast<int>(swizzle_width_bytes(swizzle)) / element_bytes;
   }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int slot_bytes() const {
-    return BN * depth * element_bytes;
+    return BN / ctas * depth * element_bytes;
   }
   // An even number of slots is shared out to K and V; in a ring of an odd number K and V alternate.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool has_shared_ring() const { return slots % 2 != 0; }
@@ -85,6 +88,7 @@ struct TileConfig {
             .padded_depth = depth,
             .num_kv_stages = has_shared_ring() ? slots : slots / 2,
             .num_qk_stages = num_qk_stages(),
+            .pair_cta = ctas == 2,
             .swizzle = swizzle};
   }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr KVTiling v_tiling() const {
@@ -116,7 +120,11 @@ struct TileConfig {
   }
   // nullptr, or why the numbers do not fit together.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr const char* fault() const {
+    if (ctas != 1 && ctas != 2) return "products are of one CTA or of a pair";
     if (depth % swizzle_elements() != 0) return "depth must be a multiple of the swizzle's width";
+    if (k_tiling().v_cols_per_cta() % swizzle_elements() != 0) {
+      return "a CTA's columns of V must be a multiple of the swizzle's width";
+    }
     if (BN % batch() != 0 || first_part() < mma_k() || first_part() >= BN) {
       return "P has two parts";
     }
@@ -145,10 +153,11 @@ PAGODA_HOST_DEVICE constexpr int tile_keys(int depth, int mma_k) {
   return most < 256 ? most : 256;
 }
 
-// `head_dim` up to 128.
-PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int element_bytes, int head_dim,
-                                                ScoreClass scores) {
+// `head_dim` up to 128; of a pair, above 64.
+PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int element_bytes, int head_dim, ScoreClass scores,
+                                                int ctas = 1) {
   TileConfig tile;
+  tile.ctas = ctas;
   tile.element_bytes = element_bytes;
   tile.swizzle = swizzle_of(element_bytes);
   tile.depth = padded_depth(head_dim);
@@ -160,6 +169,10 @@ PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int element_bytes, int head_dim,
     tile.softmax_registers = 152;
     tile.correction_registers = 104;
     tile.other_registers = 104;
+  }
+  if (ctas == 2) {  // the correction has the addresses of two CTAs
+    tile.correction_registers = tile.holds_scores() ? 104 : 112;
+    (tile.holds_scores() ? tile.softmax_registers : tile.other_registers) -= 8;
   }
   return tile;
 }

@@ -31,6 +31,24 @@ INSTANTIATE_TEST_SUITE_P(
                     Expected{2, 128, 128, 128, 5, 1}, Expected{1, 64, 64, 192, 17, 1},
                     Expected{1, 128, 128, 128, 12, 2}));
 
+// A CTA has half of each K and V tile: slots are half as large, and more than twice as many.
+TEST(TileConfig, a_pair_halves_the_slots) {
+  const TileConfig wide = tile_of(2, 128, ScoreClass::kPlain, 2);
+  EXPECT_EQ(wide.fault(), nullptr);
+  EXPECT_EQ(wide.BN, 128);
+  EXPECT_EQ(wide.slot_bytes(), 16384);
+  EXPECT_EQ(wide.slots, 10);
+  EXPECT_EQ(wide.num_qk_stages(), 2);
+  EXPECT_EQ(wide.k_tiling().k_rows_per_cta(), 64);
+  EXPECT_EQ(wide.v_tiling().v_cols_per_cta(), 64);
+  const TileConfig bytes = tile_of(1, 96, ScoreClass::kGeneral, 2);
+  EXPECT_EQ(bytes.fault(), nullptr);
+  EXPECT_EQ(bytes.slots, 23);
+  EXPECT_TRUE(bytes.has_shared_ring());
+  EXPECT_STREQ(tile_of(2, 64, ScoreClass::kPlain, 2).fault(),
+               "a CTA's columns of V must be a multiple of the swizzle's width");
+}
+
 TEST(TileConfig, tensor_memory_is_full_at_depth_64_and_128) {
   const TmemMap wide = tile_of(2, 128, ScoreClass::kPlain).tmem();
   EXPECT_EQ(wide.s[1], 128);

@@ -36,6 +36,7 @@ class Correction {
   static constexpr int out_chunk =  // columns of a panel of O
       static_cast<int>(swizzle_width_bytes(out_swizzle) / sizeof(Out));
   static_assert(pass_columns % out_chunk == 0);
+  static constexpr bool may_split = tile.ctas == 1;
 
   PAGODA_DEVICE Correction(const AttentionParams& params, Storage<Config>& storage,
                            Tmem<Config> tmem)
@@ -53,8 +54,8 @@ class Correction {
     WorkReader reader(storage_.work);
     for (; reader.next(); reader.release()) {
       const int32_t num_tiles = reader.work().walk.num_tiles;
-      const int halves = num_tiles == 0 ? 0 : num_halves(reader.work());
-      const bool has_streams = has_two_streams(reader.work());
+      const int halves = num_tiles == 0 ? 0 : num_halves<Config>(reader.work());
+      const bool has_streams = has_two_streams<Config>(reader.work());
       const bool has_second = has_streams || halves == 2;
       // The first tile of a half, or of a stream, corrects nothing.
       PAGODA_NO_UNROLL
@@ -116,14 +117,15 @@ class Correction {
   // This warp's rows of O are scaled, or read.
   PAGODA_DEVICE void allow_product(int half) {
     arch::tcgen05_fence_before_thread_sync();
-    storage_.p_full[half][0].arrive_if(arch::elect_one());
+    Ops::Group::tell_tensor(storage_.p_full[half][0], arch::elect_one());
   }
 
   // --- the end of the rows ---------------------------------------------------------------------
 
   // is_computed: the half had products; has_streams: and its odd key tiles were the other's.
   PAGODA_DEVICE void finish(const Work& work, int half, bool is_computed, bool has_streams) {
-    const Row row = make_row<softmax::RescaleLazily>(params_, work, half, thread_);
+    const int32_t block = Ops::block_of(half);
+    const Row row = make_row<softmax::RescaleLazily>(params_, work, block, thread_);
     softmax::Sums sums;
     float max = softmax::kMinusInfinity;
     if (is_computed) receive_sums(half, sums, max);
@@ -137,15 +139,15 @@ class Correction {
       sums = merged.sums;
       merge_output(merged.a, merged.b);
     }
-    if (work.is_split()) {
-      leave_piece(work, half, row, sums, max, is_computed);
+    if (may_split && work.is_split()) {
+      if constexpr (may_split) leave_piece(work, half, row, sums, max, is_computed);
     } else {
       const kernel::RowResult result =
           kernel::end_row(params_, work.kv_head, row.q_head, row.is_valid, sums, max);
       if (row.is_written) {
         kernel::store_statistics(params_, work, row.token, row.q_head, result);
       }
-      const bool is_whole = work.num_tokens >= (half + 1) * tokens_of_half(work);
+      const bool is_whole = work.num_tokens >= (block + 1) * tokens_of_half(work);
       if (params_.is_out_by_tma && is_whole && is_computed) {
         store_by_tma(work, half, result.end.o_factor);
       } else {
@@ -243,8 +245,8 @@ class Correction {
     arch::fence_proxy_async_shared();  // the staged rows, before TMA reads them
     sync();
     const bool is_ragged = params_.sequences.cu_rows != nullptr;
-    const int32_t first =
-        work.first_token + half * tokens_of_half(work) + (is_ragged ? work.memory_row : 0);
+    const int32_t first = work.first_token + Ops::block_of(half) * tokens_of_half(work) +
+                          (is_ragged ? work.memory_row : 0);
     // By the lane that frees the place, too: its own wait comes before its arrival.
     const int32_t issues = arch::warp_idx() % 4 == 0 ? arch::elect_one() : 0;
     PAGODA_UNROLL

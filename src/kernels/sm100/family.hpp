@@ -18,10 +18,11 @@ struct Family {
   }
 };
 
-template <class Machine, class T, class Out, int depth>
+template <class Machine, class T, class Out, int depth, int ctas = 1>
 Family<Machine> make_family() {
-  return {{Machine::template launch<SM100MHA2Q<Instance<T, Out, depth, ScoreClass::kPlain>>>,
-           Machine::template launch<SM100MHA2Q<Instance<T, Out, depth, ScoreClass::kGeneral>>>}};
+  return {
+      {Machine::template launch<SM100MHA2Q<Instance<T, Out, depth, ScoreClass::kPlain, ctas>>>,
+       Machine::template launch<SM100MHA2Q<Instance<T, Out, depth, ScoreClass::kGeneral, ctas>>>}};
 }
 
 }  // namespace pagoda::sm100

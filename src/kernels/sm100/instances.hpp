@@ -12,20 +12,28 @@ struct Shape {
   const char* name;
   DType dtype;
   int depth;
+  int ctas = 1;  // of a product
 };
 
-// In the order of the registry: the smallest that holds a call's head dims serves it.
+// In the order of the registry: the smallest that holds a call's head dims serves it. Pairs serve calls that
+// name them.
 inline constexpr Shape kShapes[] = {
-    {"sm100.d64.bf16", DType::kBF16, 64},     {"sm100.d128.bf16", DType::kBF16, 128},
-    {"sm100.d64.f16", DType::kF16, 64},       {"sm100.d128.f16", DType::kF16, 128},
-    {"sm100.d64.f8e4m3", DType::kF8E4M3, 64}, {"sm100.d128.f8e4m3", DType::kF8E4M3, 128},
+    {"sm100.d64.bf16", DType::kBF16, 64},
+    {"sm100.d128.bf16", DType::kBF16, 128},
+    {"sm100.d64.f16", DType::kF16, 64},
+    {"sm100.d128.f16", DType::kF16, 128},
+    {"sm100.d64.f8e4m3", DType::kF8E4M3, 64},
+    {"sm100.d128.f8e4m3", DType::kF8E4M3, 128},
+    {"sm100.pair.d128.bf16", DType::kBF16, 128, 2},
+    {"sm100.pair.d128.f16", DType::kF16, 128, 2},
+    {"sm100.pair.d128.f8e4m3", DType::kF8E4M3, 128, 2},
 };
 
-template <class T_, class Out_, int depth, ScoreClass scores>
+template <class T_, class Out_, int depth, ScoreClass scores, int ctas = 1>
 struct Instance {
   using T = T_;
   using Out = Out_;
-  static constexpr TileConfig tile = tile_of(sizeof(T), depth, scores);
+  static constexpr TileConfig tile = tile_of(sizeof(T), depth, scores, ctas);
 };
 
 }  // namespace pagoda::sm100

@@ -1,6 +1,7 @@
-// SM100MHA2Q: attention on Blackwell, two halves of 128 query rows a CTA. Who does what:
+// SM100MHA2Q: attention on Blackwell, two halves of 128 query rows a CTA; alone, or a pair of CTAs whose
+// products hold the rows of both. Who does what:
 //
-//   warps 0-3, 4-7   softmax, a half each    warp 12   multiply, one lane
+//   warps 0-3, 4-7   softmax, a half each    warp 12   multiply, one lane; of a pair, the leader's
 //   warps 8-11       correction              warp 13   load K and V; gathered: 13 and 14
 //                                            warp 15   schedule, load Q; one lane
 #pragma once
@@ -22,7 +23,7 @@ struct SM100MHA2Q {
   using Storage = sm100::Storage<Config>;
   static constexpr TileConfig tile = Config::tile;
   static constexpr int kThreads = sm100::kThreads;
-  static constexpr int kClusterSize = 1, kMinArch = 100, kMaxArch = 103;
+  static constexpr int kClusterSize = tile.ctas, kMinArch = 100, kMaxArch = 103;
   static constexpr int kCtasPerSm = 1;
   static constexpr int kRegisters = 65536 / kThreads;  // of a thread at launch
   static constexpr bool kHasTensorMemory = true;
@@ -36,11 +37,7 @@ struct SM100MHA2Q {
     init(params, storage, warp);
     // Nothing before this line reads what an earlier launch may still write.
     arch::grid_dependency_wait();
-    if (params.schedule == kernel::Schedule::kShares) {
-      kernel::find_share<Config>(params, storage.share);  // ends with a barrier
-    } else {
-      arch::syncthreads();
-    }
+    prepare(params, storage);
     arch::grid_launch_dependents();
     // Read once: the address travels in registers.
     const Tmem<Config> tmem{arch::TmemPtr{arch::load(storage.tmem.at(0))}};
@@ -56,20 +53,21 @@ struct SM100MHA2Q {
       arch::register_budget_decrease<tile.other_registers>();
       run_single_warp(params, storage, tmem, warp);
     }
-    arch::syncthreads();  // nobody uses tensor memory any more
-    if (warp == kAllocatingWarp) arch::tmem_free<1>(tmem.base, kTmemColumns);
+    Group::sync();  // nobody uses tensor memory any more, nor the other CTA's barriers
+    if (warp == kAllocatingWarp) arch::tmem_free<tile.ctas>(tmem.base, kTmemColumns);
   }
 
  private:
   using Ops = Operands<Config>;
+  using Group = typename Ops::Group;
   static constexpr int kAllocatingWarp = 12;
 
-  // The others must not touch what this prepares before the next syncthreads.
+  // The others must not touch what this prepares before the next barrier.
   static PAGODA_DEVICE void init(const Params& params, Storage& storage, int warp) {
     if (arch::thread_idx() == 0) init_barriers(params, storage);
     if (warp == kAllocatingWarp) {
-      arch::tmem_allocate<1>(storage.tmem.data(), kTmemColumns);
-      arch::tmem_relinquish<1>();
+      arch::tmem_allocate<tile.ctas>(storage.tmem.data(), kTmemColumns);
+      arch::tmem_relinquish<tile.ctas>();
     }
     if (arch::thread_idx() == 14 * 32) {  // the first copies need not wait for their maps
       arch::tma_prefetch_descriptor(params.q);
@@ -77,6 +75,17 @@ struct SM100MHA2Q {
       arch::tma_prefetch_descriptor(params.k);
       arch::tma_prefetch_descriptor(params.v);
     }
+  }
+
+  // Ends with a barrier.
+  static PAGODA_DEVICE void prepare(const Params& params, Storage& storage) {
+    if constexpr (tile.ctas == 1) {
+      if (params.schedule == kernel::Schedule::kShares) {
+        kernel::find_share<Config>(params, storage.share);
+        return;
+      }
+    }
+    Group::sync();
   }
 
   static PAGODA_DEVICE void init_barriers(const Params& params, Storage& storage) {
@@ -94,15 +103,18 @@ struct SM100MHA2Q {
       arch::name_barrier(barrier, name, index);
     };
     for (int half = 0; half < kHalves; ++half) {
-      init(storage.q_full[half], 1, "q full", half);
+      init(storage.q_full[half], tile.ctas, "q full", half);
       init(storage.q_empty[half], 1, "q empty", half);
       init(storage.s_full[half], 1, "s full", half);
-      init(storage.p_full[half][0], 8, "p and o ready", half);
-      init(storage.p_full[half][1], 4, "p second part", half);
+      init(storage.p_full[half][0], tile.ctas * 8, "p and o ready", half);
+      init(storage.p_full[half][1], tile.ctas * 4, "p second part", half);
       init(storage.o_full[half], 1, "o full", half);
       FactorPipeline::init(storage.factor_ring[half], 4, 4, half == 0 ? "factor 0" : "factor 1");
     }
     init(storage.v_tail, 1, "v tail", 0);
+    for (int stage = 0; tile.ctas == 2 && stage < Storage::kTailStages; ++stage) {
+      init(storage.v_tail_of_other[stage], 1, "v tail of the other", stage);
+    }
     arch::fence_mbarrier_init();
   }
 
@@ -112,27 +124,40 @@ struct SM100MHA2Q {
       const arch::Role role("multiply");
       multiply(params, storage, tmem);
     } else if (warp < 15 && params.is_gathered) {
-      const arch::Role role("gather");
-      if (params.kv_element_bytes == static_cast<int32_t>(sizeof(typename Config::T))) {
-        Gather<Config, sizeof(typename Config::T)>(params, storage, warp - 13).run();
-      } else if constexpr (sizeof(typename Config::T) == 2) {
-        Gather<Config, 1>(params, storage, warp - 13).run();
-      }
+      if constexpr (tile.ctas == 1) gather(params, storage, warp - 13);
     } else if (warp == 13) {
       const arch::Role role("load");
-      dispatch_page_size<tile.BN>(params.sequences.keys.paged_size(), [&]<int size>() {
-        if constexpr (size == 0 || size >= kMinPieceRows) {
-          Load<Config, size>(params, storage).run();
-        }
-      });
+      if constexpr (tile.ctas == 2) {
+        if (!Group::is_leader()) return load<false>(params, storage);
+      }
+      load<true>(params, storage);
     } else if (warp == 15) {
       const arch::Role role("schedule");
       if (arch::elect_one() != 0) schedule(params, storage);
     }
   }
 
+  template <bool is_leader>
+  static PAGODA_DEVICE void load(const Params& params, Storage& storage) {
+    dispatch_page_size<tile.BN>(params.sequences.keys.paged_size(), [&]<int size>() {
+      if constexpr (size == 0 || size >= kMinPieceRows) {
+        Load<Config, size, is_leader>(params, storage).run();
+      }
+    });
+  }
+
+  static PAGODA_DEVICE void gather(const Params& params, Storage& storage, int warp) {
+    const arch::Role role("gather");
+    if (params.kv_element_bytes == static_cast<int32_t>(sizeof(typename Config::T))) {
+      Gather<Config, sizeof(typename Config::T)>(params, storage, warp).run();
+    } else if constexpr (sizeof(typename Config::T) == 2) {
+      Gather<Config, 1>(params, storage, warp).run();
+    }
+  }
+
   static PAGODA_DEVICE void multiply(const Params& params, Storage& storage, Tmem<Config> tmem) {
-    const int32_t elect = arch::elect_one();  // one lane for all: commits are of what it issued
+    // One lane for all: commits are of what it issued.
+    const int32_t elect = Group::is_leader() ? arch::elect_one() : 0;
     Multiply<Config> products(params, storage, tmem);
     WorkReader reader(storage.work);
     for (; reader.next(); reader.release()) {
@@ -150,19 +175,24 @@ struct SM100MHA2Q {
         q.load(work);  // when the rows before have ended; these are loading K and V meanwhile
       }
     };
-    const int32_t cta = arch::block_idx().x, ctas = arch::grid_dim().x;
+    const int32_t index = Group::index();
     switch (params.schedule) {
+      // What a CTA draws or counts for itself is no pair's.
       case kernel::Schedule::kShares:
-        write_all(kernel::ShareWork<Config>(params, storage.share.load()));
+        if constexpr (tile.ctas == 1) {
+          write_all(kernel::ShareWork<Config>(params, storage.share.load()));
+        }
         break;
-      case kernel::Schedule::kQueue: write_all(kernel::GridWork<Config>(params)); break;
+      case kernel::Schedule::kQueue:
+        if constexpr (tile.ctas == 1) write_all(kernel::GridWork<Config>(params));
+        break;
       case kernel::Schedule::kPersistent:
         write_all(kernel::GridWork<Config, schedule::PersistentScheduler>(
-            params, {params.grid, cta, ctas}));
+            params, {params.grid, index, Group::count()}));
         break;
       case kernel::Schedule::kTransient:
         write_all(
-            kernel::GridWork<Config, schedule::TransientScheduler>(params, {params.grid, cta}));
+            kernel::GridWork<Config, schedule::TransientScheduler>(params, {params.grid, index}));
         break;
     }
     writer.write(Work{});  // the end

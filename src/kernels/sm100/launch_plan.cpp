@@ -21,7 +21,7 @@ constexpr int32_t kMinSplitTiles = 4;   // of keys: less does not pay for the me
 constexpr int64_t kL2Bytes = 64 << 20;  // K and V that tiles of one section share; not measured
 
 TileConfig tile_of(const Shape& shape, ScoreClass scores) {
-  return sm100::tile_of(static_cast<int>(size_bytes(shape.dtype)), shape.depth, scores);
+  return sm100::tile_of(static_cast<int>(size_bytes(shape.dtype)), shape.depth, scores, shape.ctas);
 }
 
 kernel::PackedRows packed_rows(const Problem& p) {
@@ -36,11 +36,11 @@ int64_t total_rows(const Problem& p) {
   return p.is_ragged ? p.total_q : int64_t{p.batch} * p.max_seqlen_q;
 }
 
-schedule::TileGrid grid_of(const Problem& p, const Launch& launch) {
+schedule::TileGrid grid_of(const Problem& p, const Launch& launch, int32_t ctas) {
   schedule::TileGrid grid;
   grid.batch = p.batch;
   grid.num_heads = p.num_q_heads / tile_heads(p);
-  grid.tile_rows = kHalves * half_tokens(p);
+  grid.tile_rows = ctas * kHalves * half_tokens(p);
   grid.rows = static_cast<int32_t>(p.is_ragged ? p.total_q : p.max_seqlen_q);
   grid.cu_rows = p.is_ragged ? p.cu_seqlens_q.data() : nullptr;
   grid.num_splits = launch.num_splits;
@@ -73,7 +73,7 @@ int32_t max_visible_keys(const Problem& p, int32_t tile_tokens) {
 Launch tiles_launch(const Problem& p, const TileConfig& tile, Schedule schedule, int32_t num_sms,
                     bool splits) {
   Launch launch{.schedule = schedule};
-  const int32_t tiles = grid_of(p, launch).size();
+  const int32_t tiles = grid_of(p, launch, 1).size();
   if (splits && tiles > 0 && tiles < num_sms) {
     const int32_t key_tiles =
         core::ceil_div(max_visible_keys(p, kHalves * half_tokens(p)), tile.BN);
@@ -81,6 +81,14 @@ Launch tiles_launch(const Problem& p, const TileConfig& tile, Schedule schedule,
   }
   const int32_t all = tiles * launch.num_splits;
   launch.ctas = schedule == Schedule::kTransient ? all : std::min(all, num_sms);
+  return launch;
+}
+
+// Both CTAs of a pair know their tiles without a word: no queue, no shares, no parts.
+Launch pairs_launch(const Problem& p, Schedule schedule, int32_t num_sms) {
+  Launch launch{.schedule = schedule};
+  const int32_t tiles = grid_of(p, launch, 2).size();
+  launch.ctas = 2 * (schedule == Schedule::kTransient ? tiles : std::min(tiles, num_sms / 2));
   return launch;
 }
 
@@ -107,7 +115,7 @@ int64_t num_slots(const Problem& p, const Launch& launch) {
   if (launch.schedule == Schedule::kShares) {
     return launch.ctas > 1 ? 2 * int64_t{launch.ctas} : 0;
   }
-  return launch.num_splits > 1 ? grid_of(p, launch).size() : 0;
+  return launch.num_splits > 1 ? grid_of(p, launch, 1).size() : 0;
 }
 
 }  // namespace
@@ -126,12 +134,26 @@ std::string refuses(const Shape& shape, const Problem& p) {
   }
   if (p.score_mod.functor != nullptr) return "score functors are the host's";
   const TileConfig tile = tile_of(shape, ScoreClass::kPlain);
+  if (tile.ctas == 2 && is_gathered(p, tile)) {
+    return "pairs of CTAs load K and V by TMA, which can't move these";
+  }
   if (total_rows(p) > 0 &&
       !kernel::is_possible(
           kernel::rows_map(p, p.q, p.head_dim_qk, tile_heads(p), half_tokens(p), tile.swizzle))) {
     return "TMA can't move queries with these strides";
   }
   return mask::refuses_expression_mask(p.mask);
+}
+
+// Pairs: Modular's rule for its own (FA4 dispatch), that the grid fills the chip, and its default, off.
+std::string yields(const Shape& shape, const Problem& p, int32_t num_sms) {
+  if (shape.ctas == 1) return {};
+  const int32_t tiles = grid_of(p, {}, shape.ctas).size(), pairs = num_sms / 2;
+  if (tiles <= pairs) {
+    return std::to_string(tiles) + " tiles of a pair's rows for " + std::to_string(pairs) +
+           " pairs of multiprocessors";
+  }
+  return "pairs were slower where both were measured (Modular's FA4 on B200): by name only";
 }
 
 std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p,
@@ -142,6 +164,12 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p,
   plan->has_whole_units = options.is_batch_invariant;
   if (total_rows(p) == 0) return plan;  // nothing to write
   const TileConfig tile = tile_of(shape, plan->scores);
+  if (tile.ctas == 2) {
+    const Schedule schedule = options.schedule.value_or(Schedule::kPersistent);
+    plan->launches[plan->num_launches++] = pairs_launch(p, schedule, options.num_sms);
+    plan->num_work_items = plan->launches[0].ctas;
+    return plan;
+  }
   plan->is_gathered = is_gathered(p, tile);
   const auto add = [&](const Launch& launch) {
     plan->launches[plan->num_launches++] = launch;
@@ -180,14 +208,15 @@ LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch, con
   a.max_rows = launch.max_rows;
   a.schedule = launch.schedule;
   a.is_gathered = plan.is_gathered;
-  a.grid = grid_of(p, launch);
+  a.grid = grid_of(p, launch, tile.ctas);
   plan.split.set(workspace, a);
   const int32_t heads = tile_heads(p), tokens = half_tokens(p);
   result.q = kernel::rows_map(p, p.q, p.head_dim_qk, heads, tokens, tile.swizzle);
   if (plan.is_gathered) {
     result.k.rank = result.v.rank = 0;
   } else {
-    result.k = kernel::kv_map(p, p.k, p.head_dim_qk, tile.BN, tile.swizzle);
+    result.k =
+        kernel::kv_map(p, p.k, p.head_dim_qk, tile.k_tiling().k_rows_per_cta(), tile.swizzle);
     result.v = kernel::kv_map(p, p.v, p.head_dim_vo, tile.BN, tile.swizzle);
   }
   // Lines of 64 bytes where O leaves in two passes.

@@ -34,10 +34,13 @@ struct LaunchPlan final : core::KernelPlan {
 // Why the shape can't serve the problem; empty = it can.
 [[nodiscard]] std::string refuses(const Shape& shape, const core::Problem& problem);
 
+// Why another shape that can is faster on a GPU of so many multiprocessors; empty = none is.
+[[nodiscard]] std::string yields(const Shape& shape, const core::Problem& problem, int32_t num_sms);
+
 struct PlanOptions {
   int32_t num_sms = 148;  // of a B200
   bool is_batch_invariant = false;
-  // Of the tiles of long sequences, and then of all; for tests.
+  // Of the tiles of long sequences, and then of all; for tests. Pairs: kPersistent or kTransient.
   std::optional<kernel::Schedule> schedule{};
 };
 [[nodiscard]] std::unique_ptr<LaunchPlan> make_plan(const Shape& shape,

@@ -1,4 +1,4 @@
-// The role that multiplies: one lane issues every product of the CTA. Order over the key tiles n of a
+// The role that multiplies: one lane issues every product of the CTA, or of the pair. Order over the key tiles n of a
 // tile of rows (n counts from the last tile to the first), two halves of rows:
 //
 //   S0 = Q0 K(0)'   S1 = Q1 K(0)'   O0 = P0 V(0)
@@ -43,7 +43,8 @@ class Multiply {
   static constexpr TileConfig tile = Config::tile;
   static constexpr int BN = tile.BN;
   static constexpr int k_step = tile.mma_k();
-  using Mma = arch::UMma<MmaTypes<T>::kind, 1>;
+  using Group = typename Ops::Group;
+  using Mma = arch::UMma<MmaTypes<T>::kind, tile.ctas>;
 
   PAGODA_DEVICE Multiply(const AttentionParams& params, Storage<Config>& storage, Tmem<Config> tmem)
       : storage_(storage),
@@ -51,8 +52,7 @@ class Multiply {
         rings_(storage),
         qk_steps_((params.dim_qk + k_step - 1) / k_step),
         scores_(instruction(arch::Major::kK, BN)),
-        // Columns of O that nobody reads, in batches of 32, are not computed.
-        output_(instruction(arch::Major::kMN, core::align_up(params.dim_vo, 32))) {
+        output_(instruction(arch::Major::kMN, Ops::output_columns(params))) {
     arch::OperandTile q = Ops::q_tile;
     q.start_bytes = storage.q.data().address();
     q_ = arch::encode(arch::describe(q), arch::DescriptorFormat::kSm100);
@@ -60,7 +60,7 @@ class Multiply {
 
   // One lane; `work` has key tiles.
   PAGODA_DEVICE void run(const Work& work) {
-    if (has_two_streams(work)) {
+    if (has_two_streams<Config>(work)) {
       run_streams(work.walk);
     } else {
       run_halves(work);
@@ -98,7 +98,7 @@ class Multiply {
 
   PAGODA_DEVICE void run_halves(const Work& work) {
     const mask::TileWalk& walk = work.walk;
-    const bool has_second = num_halves(work) == 2;
+    const bool has_second = num_halves<Config>(work) == 2;
     int32_t n = walk.num_tiles - 1;
     wait_q<0>();
     make_scores<0, Key::kFirst>();
@@ -128,13 +128,13 @@ class Multiply {
                                                           .a_type = MmaTypes<T>::type,
                                                           .b_type = MmaTypes<T>::type,
                                                           .b_major = b_major,
-                                                          .m = kRows,
+                                                          .m = tile.ctas * kRows,
                                                           .n = n});
   }
 
   template <int half>
   PAGODA_DEVICE void wait_q() {
-    storage_.q_full[half].wait(q_phase_ >> half & 1U);  // the load role's Q has landed
+    Group::wait(storage_.q_full[half], q_phase_ >> half & 1U);  // the load roles' Q has landed
     q_phase_ ^= 1U << half;
   }
 
@@ -160,7 +160,7 @@ class Multiply {
     if constexpr (part + 1 < tile.num_qk_stages()) {
       make_scores<half, key, q_half, part + 1>();
     } else {
-      arch::tcgen05_commit<1>(storage_.s_full[half]);
+      Group::commit(storage_.s_full[half]);
       arch::trace_end();
     }
   }
@@ -171,14 +171,16 @@ class Multiply {
     constexpr int steps = BN / k_step, first_steps = tile.first_part() / k_step;
     arch::trace_begin(half == 0 ? "O0" : "O1");
     const int32_t needed = (keys + k_step - 1) / k_step;
-    storage_.p_full[half][0].wait(p_phase_ >> half & 1U);  // P's first part is there, O is scaled
+    // P's first part is there, O is scaled
+    Group::wait_tensor(storage_.p_full[half][0], p_phase_ >> half & 1U);
     arch::tcgen05_fence_after_thread_sync();
     add_steps<half, 0, first_steps>(v, needed, is_first);
-    storage_.p_full[half][1].wait(p_phase_ >> half & 1U);  // P's second part, and S is read
+    // P's second part, and S is read
+    Group::wait_tensor(storage_.p_full[half][1], p_phase_ >> half & 1U);
     p_phase_ ^= 1U << half;
     arch::tcgen05_fence_after_thread_sync();
     add_steps<half, first_steps, steps>(v, needed, false);
-    arch::tcgen05_commit<1>(storage_.o_full[half]);
+    Group::commit(storage_.o_full[half]);
     arch::trace_end();
   }
   template <int half, int begin, int end>

@@ -49,7 +49,7 @@ class SharedRing {
  public:
   using Ops = Operands<Config>;
   using Ring = KVConsumerPipeline<typename Config::T, typename Ops::KConfig,
-                                  arch::DescriptorFormat::kSm100, CommitRelease>;
+                                  arch::DescriptorFormat::kSm100, typename Ops::Release>;
 
   PAGODA_DEVICE explicit SharedRing(Storage<Config>& storage)
       : ring_(Ring::create(storage.k_ring, storage.kv.data())) {}

@@ -23,6 +23,7 @@ namespace pagoda::sm100 {
 template <class Config>
 class Softmax {
  public:
+  using Ops = Operands<Config>;
   using T = typename Config::T;
   static constexpr TileConfig tile = Config::tile;
   static constexpr int BN = tile.BN, batch = tile.batch(), batches = BN / batch;
@@ -44,10 +45,10 @@ class Softmax {
     WorkReader reader(storage_.work);
     for (; reader.next(); reader.release()) {
       const Work work = reader.work();
-      const bool is_stream = has_two_streams(work);
-      if (work.walk.num_tiles == 0 || (half_ >= num_halves(work) && !is_stream)) continue;
-      Row row =
-          make_row<Rule>(params_, work, is_stream ? 0 : half_, arch::thread_idx() % kWarpgroup);
+      const bool is_stream = has_two_streams<Config>(work);
+      if (work.walk.num_tiles == 0 || (half_ >= num_halves<Config>(work) && !is_stream)) continue;
+      Row row = make_row<Rule>(params_, work, Ops::block_of(is_stream ? 0 : half_),
+                               arch::thread_idx() % kWarpgroup);
       attend(reader, work.walk, is_stream, row);
       send(row.online.sums().pivot, row.online.sums().sum);
       if (params_.row_max != nullptr) send(row.online.max(), 0);
@@ -217,7 +218,7 @@ class Softmax {
   PAGODA_DEVICE void tell_p(int part) {
     arch::tmem_wait_store();
     arch::tcgen05_fence_before_thread_sync();
-    storage_.p_full[half_][part].arrive_if(arch::elect_one());
+    Ops::Group::tell_tensor(storage_.p_full[half_][part], arch::elect_one());
   }
 
   // A word or two of this row to the correction.

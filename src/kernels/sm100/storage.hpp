@@ -11,6 +11,7 @@
 #include "kernels/attention/split_rows.hpp"
 #include "kernels/attention/work_ring.hpp"
 #include "kernels/sm100/config.hpp"
+#include "kernels/sm100/cta_group.hpp"
 #include "pipeline/mbar_pipeline.hpp"
 #include "pipeline/tma_producer_pipeline.hpp"
 
@@ -21,9 +22,10 @@ using kernel::Work;
 using kernel::WorkReader;
 
 // A stage is released when the products that read it are complete: by the lane that issued them.
+template <class Group>
 struct CommitRelease {
   static PAGODA_DEVICE void release(arch::MBarrier& empty, int32_t predicate, arch::Where where) {
-    if (predicate != 0) arch::tcgen05_commit<1>(empty, where);
+    if (predicate != 0) Group::commit(empty, where);
   }
 };
 
@@ -31,6 +33,8 @@ template <class Config>
 struct Operands {
   using T = typename Config::T;
   static constexpr TileConfig tile = Config::tile;
+  using Group = CtaGroup<tile.ctas>;
+  using Release = CommitRelease<Group>;
   static_assert(tile.fault() == nullptr, "the tile does not fit together: see TileConfig::fault");
   static_assert(tile.element_bytes == sizeof(T));
   struct KConfig {
@@ -39,19 +43,26 @@ struct Operands {
   struct VConfig {
     static constexpr KVTiling kv = tile.v_tiling();
   };
-  using KProducer = TMAProducerPipeline<T, KConfig, true, CommitRelease>;
-  using VProducer = TMAProducerPipeline<T, VConfig, false, CommitRelease>;
+  using KProducer = TMAProducerPipeline<T, KConfig, true, Release>;
+  using VProducer = TMAProducerPipeline<T, VConfig, false, Release>;
   using KRing = typename KProducer::Pipeline;
   using VRing = typename VProducer::Pipeline;
 
-  // A half of Q, and of O in the same place when the rows are done.
+  // This CTA's rows of a half of Q, and of O in the same place when they are done.
   static constexpr arch::OperandTile q_tile =
       tile_layout_k_major(sizeof(T), kRows, tile.depth, tile.swizzle);
   static constexpr int q_elements = kRows * tile.depth;
-  static constexpr int slot_elements = tile.BN * tile.depth;
+  static constexpr int slot_elements = tile.BN / tile.ctas * tile.depth;
   static constexpr int chunk = tile.swizzle_elements();  // columns of a panel
   // Warps that read the work: eight of softmax, four of correction, multiply, load (gather: two).
   static PAGODA_DEVICE uint32_t work_readers(bool is_gathered) { return is_gathered ? 15 : 14; }
+
+  // Columns of O, that is of V, in products: those that nobody reads are left out in batches of 32.
+  static PAGODA_DEVICE int32_t output_columns(const AttentionParams& params) {
+    return core::align_up(params.dim_vo, 32);
+  }
+  // Rows of a tile are counted in blocks of kRows: those of a product stand side by side.
+  static PAGODA_DEVICE int32_t block_of(int half) { return half * tile.ctas + Group::rank(); }
 };
 
 // From softmax to correction, a value for each row: factors of O, at the end of the rows their sums.
@@ -69,6 +80,10 @@ struct Storage {
   arch::MBarrier k_ring[Ops::KRing::num_mbars];  // of both where they share one
   arch::MBarrier v_ring[Ops::VRing::num_mbars];
   arch::MBarrier v_tail;  // V of a tile that ends inside: before its tail is zeroed
+  // Of a pair, the leader's, one a stage of V: the other CTA's tail there is zeroed. That CTA may be a tail or
+  // more ahead, but not in one stage.
+  static constexpr int kTailStages = tile.ctas == 2 ? Ops::VRing::num_kv_stages : 1;
+  arch::MBarrier v_tail_of_other[kTailStages];
   arch::MBarrier q_full[kHalves], q_empty[kHalves];
   arch::MBarrier s_full[kHalves];
   arch::MBarrier p_full[kHalves][2];  // the first part of P and O, the second part of P
@@ -93,17 +108,20 @@ struct Tmem {
   }
 };
 
-// Tokens whose rows make a half; rows past the last whole token are nobody's.
+// Tokens whose rows make a half in one CTA; rows past the last whole token are nobody's.
 PAGODA_DEVICE int32_t tokens_of_half(const Work& work) { return kRows / work.num_heads; }
-// Halves that hold queries.
+// Halves that hold queries, in any CTA.
+template <class Config>
 PAGODA_DEVICE int32_t num_halves(const Work& work) {
-  return work.valid_tokens > tokens_of_half(work) ? 2 : 1;
+  return work.valid_tokens > Config::tile.ctas * tokens_of_half(work) ? 2 : 1;
 }
 // Rows of one half keep both softmax warpgroups busy: key tiles of even and odd number (from the last
 // to the first) have an S, an O and sums of their own, as if they were of two halves, and are merged at the
-// end.
+// end. Not so in pairs, which are for many rows.
+template <class Config>
 PAGODA_DEVICE bool has_two_streams(const Work& work) {
-  return work.walk.num_tiles > 1 && num_halves(work) == 1;
+  if constexpr (Config::tile.ctas == 2) return false;
+  return work.walk.num_tiles > 1 && num_halves<Config>(work) == 1;
 }
 
 }  // namespace pagoda::sm100

@@ -63,6 +63,8 @@ struct MBarrierState {
   uint32_t phase = 0;  // completed phases
   Clocks gathering;    // what the arrivals of this phase know
   Clocks completed;    // what those of the last phase knew
+  // What relaxed arrivals tell, and relaxed waits learn: fenced accesses to tensor memory.
+  Clocks relaxed_gathering, relaxed_completed;
   std::vector<Thread*> waiters;
   Stamp init;
   bool is_live = false;    // between init and invalidate

@@ -9,6 +9,7 @@
 
 #include "arch/emu/runtime/machine.hpp"
 #include "arch/emu/runtime/mutation.hpp"
+#include "arch/emu/runtime/tensor_memory.hpp"
 
 namespace pagoda::emulator {
 
@@ -71,6 +72,7 @@ void end_phase_if_complete(Machine& machine, MBarrierState& barrier) {
   ++barrier.phase;
   barrier.pending = barrier.expected;
   barrier.completed = std::exchange(barrier.gathering, Clocks{});
+  barrier.relaxed_completed = std::exchange(barrier.relaxed_gathering, Clocks{});
   barrier.last_flow = machine.trace_arrival(barrier.name);
   for (Thread* waiter : std::exchange(barrier.waiters, {})) machine.wake(*waiter);
 }
@@ -161,8 +163,11 @@ void mbarrier_invalidate(void* address, const Where& where) {
   barrier.is_live = false;  // operations in flight may still refer to it
 }
 
-void mbarrier_arrive(void* address, int cta_rank, uint32_t arrivals, uint32_t expected_bytes,
-                     const char* primitive, const Where& where) {
+namespace {
+
+// At the barrier at the same place in CTA `cta_rank`, -1: this one.
+void arrive(void* address, int cta_rank, uint32_t arrivals, uint32_t expected_bytes,
+            bool is_relaxed, const char* primitive, const Where& where) {
   Machine& machine = Machine::current();
   Thread& thread = Machine::current_thread();
   // Two things that a mutant can leave out.
@@ -186,40 +191,30 @@ void mbarrier_arrive(void* address, int cta_rank, uint32_t arrivals, uint32_t ex
                        std::to_string(barrier.pending_bytes) + " bytes, more than the " +
                        std::to_string(kMaxBytes) + " that it can count");
     }
-    if (arrivals != 0) machine.mbarrier_arrive(barrier, arrivals, known, primitive, where);
+    if (arrivals == 0) return;
+    if (is_relaxed) barrier.relaxed_gathering.join(known);  // the arrival may end the phase
+    machine.mbarrier_arrive(barrier, arrivals, known, primitive, where);
   };
+  const Clocks fenced = is_relaxed ? fenced_tensor_accesses(thread) : Clocks{};
   if (target == address) {
-    perform(*thread.clocks);
+    perform(is_relaxed ? fenced : *thread.clocks);
     machine.tick(thread);
     return;
   }
-  auto operation = machine.make_operation(
-      primitive, where, thread, [perform](AsyncOperation& self) { perform(*self.known); });
+  auto operation = machine.make_operation(primitive, where, thread,
+                                          [perform, fenced, is_relaxed](AsyncOperation& self) {
+                                            perform(is_relaxed ? fenced : *self.known);
+                                          });
   operation->is_detached = true;
   machine.submit(std::move(operation), &thread.remote_arrivals);
 }
 
-bool mbarrier_test(void* address, uint32_t parity, const Where& where) {
-  Machine& machine = Machine::current();
-  if (machine.is_dropped("mbarrier_test_wait", where)) return true;
-  MBarrierState& barrier = machine.mbarrier(address, "mbarrier_test_wait", where);
-  if ((barrier.phase & 1U) == parity) {
-    machine.poll({.what = {},
-                  .primitive = "mbarrier_test_wait",
-                  .where = where,
-                  .barrier = &barrier,
-                  .phase = barrier.phase});
-    if ((barrier.phase & 1U) == parity) return false;
-  }
-  machine.progress();
-  machine.acquire_from(Machine::current_thread(), barrier.completed);
-  return true;
-}
-
-void mbarrier_wait(void* address, uint32_t parity, const char* primitive, const Where& where) {
+// Returns when the phase has ended; nullptr: the wait is left out.
+const MBarrierState* wait_for_phase(void* address, uint32_t parity, const char* primitive,
+                                    const Where& where) {
   Machine& machine = Machine::current();
   Thread& thread = Machine::current_thread();
-  if (machine.is_dropped(primitive, where)) return;
+  if (machine.is_dropped(primitive, where)) return nullptr;
   MBarrierState& barrier = machine.mbarrier(address, primitive, where);
   // The phase of parity p has ended when the current phase has the other parity.
   if ((barrier.phase & 1U) == parity) {
@@ -244,7 +239,49 @@ void mbarrier_wait(void* address, uint32_t parity, const char* primitive, const 
               "return");
     }
   }
-  machine.acquire_from(thread, barrier.completed);
+  return &barrier;
+}
+
+}  // namespace
+
+void mbarrier_arrive(void* address, int cta_rank, uint32_t arrivals, uint32_t expected_bytes,
+                     const char* primitive, const Where& where) {
+  arrive(address, cta_rank, arrivals, expected_bytes, false, primitive, where);
+}
+
+void mbarrier_arrive_relaxed(void* address, int cta_rank, const char* primitive,
+                             const Where& where) {
+  arrive(address, cta_rank, 1, 0, true, primitive, where);
+}
+
+bool mbarrier_test(void* address, uint32_t parity, const Where& where) {
+  Machine& machine = Machine::current();
+  if (machine.is_dropped("mbarrier_test_wait", where)) return true;
+  MBarrierState& barrier = machine.mbarrier(address, "mbarrier_test_wait", where);
+  if ((barrier.phase & 1U) == parity) {
+    machine.poll({.what = {},
+                  .primitive = "mbarrier_test_wait",
+                  .where = where,
+                  .barrier = &barrier,
+                  .phase = barrier.phase});
+    if ((barrier.phase & 1U) == parity) return false;
+  }
+  machine.progress();
+  machine.acquire_from(Machine::current_thread(), barrier.completed);
+  return true;
+}
+
+void mbarrier_wait(void* address, uint32_t parity, const char* primitive, const Where& where) {
+  const MBarrierState* const barrier = wait_for_phase(address, parity, primitive, where);
+  if (barrier == nullptr) return;
+  Machine::current().acquire_from(Machine::current_thread(), barrier->completed);
+}
+
+void mbarrier_wait_relaxed(void* address, uint32_t parity, const char* primitive,
+                           const Where& where) {
+  const MBarrierState* const barrier = wait_for_phase(address, parity, primitive, where);
+  if (barrier == nullptr) return;
+  Machine::current().acquire_from(Machine::current_thread(), barrier->relaxed_completed);
 }
 
 void fence_mbarrier_init(const Where& where) {

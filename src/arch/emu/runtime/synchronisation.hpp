@@ -19,6 +19,12 @@ void mbarrier_arrive(void* barrier, int cta_rank, uint32_t arrivals, uint32_t ex
                      const char* primitive, const Where& where);
 bool mbarrier_test(void* barrier, uint32_t parity, const Where& where);
 void mbarrier_wait(void* barrier, uint32_t parity, const char* primitive, const Where& where);
+// Relaxed: of what the arriving thread has done, only accesses to tensor memory before a tcgen05 fence are
+// told, and such a wait learns of no others.
+void mbarrier_arrive_relaxed(void* barrier, int cta_rank, const char* primitive,
+                             const Where& where);
+void mbarrier_wait_relaxed(void* barrier, uint32_t parity, const char* primitive,
+                           const Where& where);
 void fence_mbarrier_init(const Where& where);
 void name_mbarrier(void* barrier, std::string name);
 

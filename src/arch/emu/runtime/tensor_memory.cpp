@@ -609,6 +609,17 @@ void tcgen05_fence_after_thread_sync(const Where& where) {
   clocks.tensor.join(clocks.generic);
 }
 
+Clocks fenced_tensor_accesses(const Thread& thread) {
+  Clocks clocks;
+  const TensorMemory* const memory = thread.cta->tensor_memory.get();
+  if (memory == nullptr) return clocks;
+  const int warp = thread.warp();
+  for (const Agent agent : {memory->store_agent(warp), memory->load_agent(warp)}) {
+    clocks.generic.set(agent, thread.clocks->generic.get(agent));
+  }
+  return clocks;
+}
+
 void publish_tensor_accesses(const Thread& thread, Clocks& clocks) {
   const TensorMemory* const memory = thread.cta->tensor_memory.get();
   if (memory == nullptr) return;

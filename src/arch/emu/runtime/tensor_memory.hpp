@@ -143,6 +143,9 @@ void tmem_wait_store(const Where& where);
 void tcgen05_fence_before_thread_sync(const Where& where);
 void tcgen05_fence_after_thread_sync(const Where& where);
 
+// Loads and stores of the thread's warp that a fence of the thread has published.
+[[nodiscard]] Clocks fenced_tensor_accesses(const Thread& thread);
+
 // Into `clocks`: the complete loads and stores of the thread's warp.
 void publish_tensor_accesses(const Thread& thread, Clocks& clocks);
 

@@ -170,13 +170,15 @@ TEST(TensorMemory, every_shape_sees_the_same_memory) {
 
 // --- rules -------------------------------------------------------------------------------------
 
-uint32_t line_of_allocate, line_of_store, line_of_last_store, line_of_load, line_of_free;
+uint32_t line_of_allocate, line_of_store, line_of_last_store, line_of_load, line_of_free,
+    line_of_note;
 Where mark(uint32_t& line, Where where = Where::current()) {
   line = where.line();
   return where;
 }
 
-// Warp 0 hands tiles to warp 4, which has the same lanes, through tensor memory.
+// Warp 0 hands tiles to warp 4, which has the same lanes, through tensor memory; by arrivals that order all
+// memory, or relaxed ones.
 struct TensorRelay {
   enum class Bug {
     kNone,
@@ -201,13 +203,16 @@ struct TensorRelay {
     kAllocateAfterRelinquish,
     kTooMuch,
     kStoreInFlightAtEnd,
+    kNoteInSharedMemory,  // of relaxed arrivals
   };
   struct Params {
     uint32_t* out;  // [items, 32 lanes, 4 columns]
     Bug bug = Bug::kNone;
+    bool is_relaxed = false;
   };
   struct Storage {
     SharedArray<uint32_t, 2> address;
+    SharedArray<uint32_t, 32> notes;
     MBarrier full, empty;
   };
   static constexpr int kThreads = 160;
@@ -218,7 +223,7 @@ struct TensorRelay {
     const Role role("producer");
     for (int item = 0; item < kItems; ++item) {
       const uint32_t parity = static_cast<uint32_t>(item) & 1U;
-      storage.empty.wait(parity ^ 1U);
+      wait(params, storage.empty, parity ^ 1U);
       tcgen05_fence_after_thread_sync();
       uint32_t in[4];
       for (int r = 0; r < 4; ++r) in[r] = static_cast<uint32_t>(item * 1000 + lane_idx() * 4 + r);
@@ -230,7 +235,24 @@ struct TensorRelay {
       tmem_store<TmemShape::k32x32b, 4>(to, in, mark(line_of_store));
       if (params.bug != Bug::kNoWaitStore) tmem_wait_store();
       if (params.bug != Bug::kNoFenceBefore) tcgen05_fence_before_thread_sync();
-      storage.full.arrive();
+      if (params.bug == Bug::kNoteInSharedMemory && item == 0)
+        store(storage.notes.at(lane_idx()), 1);
+      arrive(params, storage.full);
+    }
+  }
+
+  static PAGODA_DEVICE void arrive(const Params& params, MBarrier& barrier) {
+    if (params.is_relaxed) {
+      barrier.arrive_remote_relaxed_if(1, cluster_rank());
+    } else {
+      barrier.arrive();
+    }
+  }
+  static PAGODA_DEVICE void wait(const Params& params, MBarrier& barrier, uint32_t parity) {
+    if (params.is_relaxed) {
+      barrier.wait_relaxed(parity);
+    } else {
+      barrier.wait(parity);
     }
   }
 
@@ -238,14 +260,17 @@ struct TensorRelay {
     const Role role("consumer");
     for (int item = 0; item < kItems; ++item) {
       const uint32_t parity = static_cast<uint32_t>(item) & 1U;
-      if (params.bug != Bug::kNoWait) storage.full.wait(parity);
+      if (params.bug != Bug::kNoWait) wait(params, storage.full, parity);
+      if (params.bug == Bug::kNoteInSharedMemory && item == 0) {
+        load(storage.notes.at(lane_idx()), mark(line_of_note));
+      }
       if (params.bug != Bug::kNoFenceAfter) tcgen05_fence_after_thread_sync();
       uint32_t out[4];
       tmem_load<TmemShape::k32x32b, 4>(out, at, mark(line_of_load));
       if (params.bug == Bug::kTouchedBeforeWait) out[1] = 0;
       if (params.bug != Bug::kNoWaitLoad) tmem_wait_load();
       if (params.bug != Bug::kNoFenceBeforeRelease) tcgen05_fence_before_thread_sync();
-      if (params.bug != Bug::kNoRelease) storage.empty.arrive();
+      if (params.bug != Bug::kNoRelease) arrive(params, storage.empty);
       for (int r = 0; r < 4; ++r) {
         store(params.out + (item * 32 + lane_idx()) * 4 + r, out[r]);
       }
@@ -292,10 +317,10 @@ struct TensorRelay {
 };
 
 Result run_relay(TensorRelay::Bug bug, Mode mode, uint64_t seed, bool* is_right = nullptr,
-                 MutationSites* mutation = nullptr) {
+                 MutationSites* mutation = nullptr, bool is_relaxed = false) {
   std::vector<uint32_t> out(TensorRelay::kItems * 32 * 4, 0xdead);
   const Result result = launch<TensorRelay>(
-      shape_of<TensorRelay>("tensor_relay", {1}), {out.data(), bug},
+      shape_of<TensorRelay>("tensor_relay", {1}), {out.data(), bug, is_relaxed},
       {output("out", out.data(), out.size())}, {.mode = mode, .seed = seed, .mutation = mutation});
   if (is_right != nullptr) {
     *is_right = true;
@@ -362,6 +387,31 @@ TEST(TensorMemory, each_broken_rule_is_reported_with_its_line_in_every_mode) {
       EXPECT_FALSE(run_relay(Bug::kNoWait, mode, seed).is_clean());
       EXPECT_FALSE(run_relay(Bug::kFreeWithoutOrder, mode, seed).is_clean());
     }
+  }
+}
+
+TEST(TensorMemory, relaxed_arrivals_tell_of_fenced_tensor_memory_and_of_nothing_else) {
+  using Bug = TensorRelay::Bug;
+  const auto run = [](Bug bug, Mode mode, uint64_t seed, bool* is_right = nullptr) {
+    return run_relay(bug, mode, seed, is_right, nullptr, true);
+  };
+  for (const Mode mode : kModes) {
+    for (uint64_t seed = 1; seed <= 100; ++seed) {
+      bool is_right = false;
+      ASSERT_TRUE(run(Bug::kNone, mode, seed, &is_right).is_clean()) << name(mode) << ' ' << seed;
+      ASSERT_TRUE(is_right) << name(mode) << ' ' << seed;
+    }
+    EXPECT_TRUE(run_relay(Bug::kNoteInSharedMemory, mode, 1).is_clean());
+    EXPECT_TRUE(reports(run(Bug::kNoteInSharedMemory, mode, 1), ReportKind::kRace, line_of_note,
+                        "read of shared memory"));
+    EXPECT_TRUE(
+        reports(run(Bug::kNoWaitStore, mode, 1), ReportKind::kRace, line_of_load, "tensor memory"));
+    EXPECT_TRUE(reports(run(Bug::kNoFenceBefore, mode, 1), ReportKind::kRace, line_of_load,
+                        "tensor memory"));
+    EXPECT_TRUE(reports(run(Bug::kNoFenceAfter, mode, 1), ReportKind::kRace, line_of_load,
+                        "tensor memory"));
+    EXPECT_TRUE(reports(run(Bug::kNoFenceBeforeRelease, mode, 1), ReportKind::kRace, line_of_store,
+                        "tensor memory"));
   }
 }
 

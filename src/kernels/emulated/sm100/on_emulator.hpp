@@ -33,5 +33,8 @@ sm100::Family<OnEmulator> d64_f16();
 sm100::Family<OnEmulator> d128_f16();
 sm100::Family<OnEmulator> d64_f8e4m3();
 sm100::Family<OnEmulator> d128_f8e4m3();
+sm100::Family<OnEmulator> pair_d128_bf16();
+sm100::Family<OnEmulator> pair_d128_f16();
+sm100::Family<OnEmulator> pair_d128_f8e4m3();
 
 }  // namespace pagoda::emulated::blackwell

@@ -28,6 +28,10 @@ std::string refuses(const core::Kernel& self, const core::Problem& problem, cons
   return sm100::refuses(*row_of(self).shape, problem);
 }
 
+std::string yields(const core::Kernel& self, const core::Problem& problem) {
+  return sm100::yields(*row_of(self).shape, problem, kMultiprocessors);
+}
+
 Result<std::unique_ptr<core::KernelPlan>> plan(const core::Kernel& self,
                                                const core::Problem& problem,
                                                const Options& options) {
@@ -53,8 +57,9 @@ void run(const core::Kernel& self, const core::KernelPlan& kernel_plan,
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> kRows = [] {
-    const std::array families{d64_bf16(), d128_bf16(),  d64_f16(),
-                              d128_f16(), d64_f8e4m3(), d128_f8e4m3()};
+    const std::array families{d64_bf16(),       d128_bf16(),     d64_f16(),
+                              d128_f16(),       d64_f8e4m3(),    d128_f8e4m3(),
+                              pair_d128_bf16(), pair_d128_f16(), pair_d128_f8e4m3()};
     static_assert(std::size(sm100::kShapes) == families.size());
     std::vector<Row> all;
     for (size_t i = 0; i < families.size(); ++i) all.push_back({&sm100::kShapes[i], families[i]});
@@ -74,6 +79,7 @@ std::span<const core::Kernel> sm100_kernels() {
                          .refuses = refuses,
                          .plan = plan,
                          .run = run,
+                         .yields = yields,
                          .data = &row});
     }
     return kernels;

@@ -24,5 +24,8 @@ Family<OnGpu> d64_f16();
 Family<OnGpu> d128_f16();
 Family<OnGpu> d64_f8e4m3();
 Family<OnGpu> d128_f8e4m3();
+Family<OnGpu> pair_d128_bf16();
+Family<OnGpu> pair_d128_f16();
+Family<OnGpu> pair_d128_f8e4m3();
 
 }  // namespace pagoda::sm100
