@@ -159,7 +159,7 @@ class AttentionCase {
     const auto row = static_cast<int64_t>(kv_heads()) * kDepth;
     params.k_rows = params.v_rows = {kPageSize * row, row, kDepth};
     params.q = rows_map(q_, Config::tile.swizzle, fused, block_tokens);
-    params.out = rows_map(out_, Config::tile.swizzle, fused, block_tokens);
+    params.out = rows_map(out_, arch::Swizzle::k128B, fused, block_tokens);
     KVRows cache{.address = reinterpret_cast<uint64_t>(k_.data()),
                  .num_rows = cache_rows(),
                  .num_heads = kv_heads(),
@@ -181,7 +181,8 @@ class AttentionCase {
             .address = reinterpret_cast<uint64_t>(rows_of.data()),
             .dims = {kDepth, heads(), rows(), 1},
             .strides_bytes = {kDepth * 2, row_bytes, row_bytes},
-            .box = {kDepth, static_cast<uint32_t>(fused), static_cast<uint32_t>(tokens), 1},
+            .box = {swizzle_width_bytes(swizzle) / 2, static_cast<uint32_t>(fused),
+                    static_cast<uint32_t>(tokens), 1},
             .swizzle = swizzle};
   }
 

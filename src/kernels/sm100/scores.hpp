@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "arch/math.hpp"
+#include "kernels/attention/row.hpp"
 #include "kernels/attention/row_end.hpp"
 #include "kernels/attention/work_ring.hpp"
 #include "kernels/sm100/config.hpp"

@@ -33,8 +33,8 @@ struct TileConfig {
   ScoreClass scores = ScoreClass::kPlain;
   // Of a thread; the three add up to 504, what 384 threads of 168 have.
   int softmax_registers = 240;
-  int correction_registers = 168;
-  int other_registers = 96;
+  int correction_registers = 144;
+  int other_registers = 120;
 
   // What the schedule asks (kernels/attention/work.hpp). A tile is a block of rows a CTA, and a token's
   // query heads of one KV head stand side by side in them.
@@ -72,10 +72,8 @@ struct TileConfig {
     return section_columns() / row_lanes();
   }
 
-  // Columns of a load from tensor memory: of scores (general ones need registers besides), of O.
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int score_batch() const {
-    return scores == ScoreClass::kPlain && score_columns() >= 32 ? 32 : 16;
-  }
+  // Columns of a load from tensor memory: of scores, of O.
+  static PAGODA_HOST_DEVICE constexpr int score_batch() { return 16; }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int out_batch() const {
     return lane_columns() < 32 ? lane_columns() : 32;
   }
@@ -104,8 +102,9 @@ struct TileConfig {
     }
     if (section_columns() > 256) return "a product has at most 256 columns";
     if (BN > 256 || BK1() % mma_k() != 0) return "a slot of V has whole steps of the product";
-    if (BN % swizzle_elements() != 0) return "BN must be a multiple of the swizzle's width";
-    if (score_columns() % score_batch() != 0) return "a lane's scores are whole batches";
+    if (score_columns() % score_batch() != 0 || score_columns() % swizzle_elements() != 0) {
+      return "a lane's scores are whole batches and panels of P";
+    }
     if (tmem().end > arch::kTmemColumns) return "two S and O do not fit in tensor memory";
     if (slots < 2) return "a ring loads one slot while another is multiplied";
     if (q_bytes() + p_bytes() + slots * slot_bytes() + sm100::kOtherBytes > sm100::kSharedBytes) {

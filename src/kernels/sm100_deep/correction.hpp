@@ -75,7 +75,7 @@ class Correction {
   // Columns of a section that each lane has.
   [[nodiscard]] PAGODA_DEVICE int32_t lane_columns(int section) const {
     if (section * tile.section_columns() >= params_.dim_vo) return 0;
-    return tile.computed_columns(section, params_.dim_vo) / tile.row_lanes();
+    return computed_columns<Config>(params_, section) / tile.row_lanes();
   }
 
   PAGODA_DEVICE kernel::FloatPair receive() {

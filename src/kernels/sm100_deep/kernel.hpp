@@ -36,8 +36,25 @@ struct SM100MHADeep {
     arch::grid_dependency_wait();
     arch::cluster_sync();  // each CTA arrives at barriers of the other
     arch::grid_launch_dependents();
-    // Read once: the address travels in registers.
-    const Tmem<Config> tmem{arch::TmemPtr{arch::load(storage.tmem.at(0))}};
+    run_role(params, storage, warp, rank);
+    // Nobody uses tensor memory any more, nor the memory of a CTA that has ended.
+    arch::cluster_sync();
+    // Read and found anew: no role has a register to spare for them.
+    if (arch::warp_idx() == kAllocatingWarp) {
+      arch::tmem_free<kPair>(tmem_of(storage).base, arch::kTmemColumns);
+    }
+  }
+
+ private:
+  using Ops = Operands<Config>;
+  static constexpr int kAllocatingWarp = 8;
+
+  static PAGODA_DEVICE Tmem<Config> tmem_of(Storage& storage) {
+    return {arch::TmemPtr{arch::load(storage.tmem.at(0))}};
+  }
+
+  static PAGODA_DEVICE void run_role(const Params& params, Storage& storage, int warp, int rank) {
+    const Tmem<Config> tmem = tmem_of(storage);
     if (warp < 4) {
       arch::register_budget_increase<tile.softmax_registers>();
       const arch::Role role("softmax");
@@ -50,14 +67,7 @@ struct SM100MHADeep {
       arch::register_budget_decrease<tile.other_registers>();
       run_single_warp(params, storage, tmem, warp, rank);
     }
-    // Nobody uses tensor memory any more, nor the memory of a CTA that has ended.
-    arch::cluster_sync();
-    if (warp == kAllocatingWarp) arch::tmem_free<kPair>(tmem.base, arch::kTmemColumns);
   }
-
- private:
-  using Ops = Operands<Config>;
-  static constexpr int kAllocatingWarp = 8;
 
   // The others must not touch what this prepares before the next cluster barrier.
   static PAGODA_DEVICE void init(const Params& params, Storage& storage, int warp, int rank) {

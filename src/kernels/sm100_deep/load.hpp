@@ -103,11 +103,10 @@ class Load {
 
   // Keys from `keys` on are not multiplied: parts of the tile without any stay away.
   PAGODA_DEVICE void load_v(const Indices& rows, int32_t column, int32_t keys) {
-    PAGODA_UNROLL
-    for (int section = 0; section < tile.sections(); ++section) {
+    PAGODA_NO_UNROLL
+    for (int section = 0; section * tile.section_columns() < params_.dim_vo; ++section) {
       const int first = section * tile.section_columns();
-      if (first >= params_.dim_vo) break;
-      const int share = tile.computed_columns(section, params_.dim_vo) / kPair;
+      const int share = computed_columns<Config>(params_, section) / kPair;
       const int depth = first + (is_leader ? 0 : share);
       load_v_part<0>(rows, column, static_cast<uint32_t>(depth));
       if (keys > BK1) load_v_part<1>(rows, column, static_cast<uint32_t>(depth));

@@ -41,7 +41,7 @@ class Multiply {
     PAGODA_UNROLL
     for (int section = 0; section < tile.sections(); ++section) {
       output_[section] =
-          instruction(arch::Major::kMN, tile.computed_columns(section, params.dim_vo));
+          instruction(arch::Major::kMN, computed_columns<Config>(params, section));
     }
   }
 
@@ -81,6 +81,7 @@ class Multiply {
 
   // S = Q K', slot by slot along the head dim.
   PAGODA_DEVICE void make_scores() {
+    constexpr arch::OperandTile q_tile = Ops::q_tile, k_tile = Ops::k_tile;
     constexpr uint32_t q_part = tile.block_rows * BK0 * sizeof(T);
     arch::trace_begin("S");
     arch::SmemDescriptor q = q_;
@@ -90,8 +91,8 @@ class Multiply {
       PAGODA_UNROLL
       for (int step = 0; step < BK0 / k_step; ++step) {
         if (depth + k_step * step >= dim_qk_) break;  // columns past the head dim
-        Mma::ss(tmem_.s(buffer_), arch::advance(q, tile_offset(Ops::q_tile, 0, k_step * step)),
-                arch::advance(k, tile_offset(Ops::k_tile, 0, k_step * step)), scores_,
+        Mma::ss(tmem_.s(buffer_), arch::advance(q, tile_offset(q_tile, 0, k_step * step)),
+                arch::advance(k, tile_offset(k_tile, 0, k_step * step)), scores_,
                 depth > 0 || step > 0);
       }
       if (depth + BK0 >= dim_qk_) commit_to_both(storage_.s_full[buffer_]);
@@ -119,13 +120,14 @@ class Multiply {
   }
   template <int part>
   PAGODA_DEVICE void add_part(int section, int32_t keys, bool is_first, bool is_last) {
+    constexpr arch::OperandTile p_tile = Ops::p_tile, v_tile = Ops::v_tile;
     const arch::SmemDescriptor v = arch::advance(v_, wait_slot());
     PAGODA_UNROLL
     for (int step = 0; step < BK1 / k_step; ++step) {
       const int key = part * BK1 + k_step * step;
       if (key >= keys) break;
-      Mma::ss(tmem_.o(section), arch::advance(p_, tile_offset(Ops::p_tile, 0, key)),
-              arch::advance(v, tile_offset(Ops::v_tile, 0, k_step * step)), output_[section],
+      Mma::ss(tmem_.o(section), arch::advance(p_, tile_offset(p_tile, 0, key)),
+              arch::advance(v, tile_offset(v_tile, 0, k_step * step)), output_[section],
               !is_first || key > 0);
     }
     if (is_last) commit_to_both(storage_.o_full);

@@ -13,6 +13,13 @@ PAGODA_DEVICE int32_t tokens_of_block(const Work& work) {
   return Config::tile.block_rows / work.num_heads;
 }
 
+// TileConfig::computed_columns() of the call's O.
+template <class Config>
+PAGODA_DEVICE int32_t computed_columns(const AttentionParams& params, int section) {
+  constexpr TileConfig tile = Config::tile;  // local: device code has no address of the member
+  return tile.computed_columns(section, params.dim_vo);
+}
+
 template <class Config, class Rule>
 PAGODA_DEVICE kernel::Row<Rule> make_row(const AttentionParams& params, const Work& work, int rank,
                                          int index) {

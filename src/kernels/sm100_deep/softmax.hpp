@@ -59,15 +59,12 @@ class Softmax {
   PAGODA_DEVICE void attend(const WorkReader& reader, const mask::TileWalk& walk, Row& row) {
     const float scale = score_scale(reader);
     const int32_t first_column = lane_ / tile.block_rows * tile.score_columns();
-    const auto column = [&walk, first_column](int32_t i) { return walk.column(i) + first_column; };
-    int32_t i = walk.num_tiles - 1;
     is_first_ = true;
     PAGODA_NO_UNROLL
-    for (; i >= walk.unmasked_end; --i) make_probabilities<true>(reader, column(i), scale, row);
-    PAGODA_NO_UNROLL
-    for (; i >= walk.unmasked_begin; --i) make_probabilities<false>(reader, column(i), scale, row);
-    PAGODA_NO_UNROLL
-    for (; i >= 0; --i) make_probabilities<true>(reader, column(i), scale, row);
+    for (int32_t i = walk.num_tiles - 1; i >= 0; --i) {
+      const bool is_masked = i < walk.unmasked_begin || i >= walk.unmasked_end;
+      make_probabilities(reader, walk.column(i) + first_column, is_masked, scale, row);
+    }
   }
 
   // From a score of this role to log2 units.
@@ -76,13 +73,13 @@ class Softmax {
     return params_.score_map.scale_log2 * params_.kv_scales.k_scale(reader.work().kv_head);
   }
 
-  // `column`: of this lane's first score.
-  template <bool is_masked>
-  PAGODA_DEVICE void make_probabilities(const WorkReader& reader, int32_t column, float scale,
-                                        Row& row) {
+  // `column`: of this lane's first score. One body for tiles with and without a mask: two made ptxas spill.
+  PAGODA_DEVICE void make_probabilities(const WorkReader& reader, int32_t column, bool is_masked,
+                                        float scale, Row& row) {
     uint32_t s[batches][batch];
-    const arch::TmemPtr from = tmem_.s(buffer_.index);
-    storage_.s_full[buffer_.index].wait(buffer_.phase);  // Q K' is complete
+    const uint32_t turn = buffer_.index;  // parity of the tiles so far
+    const arch::TmemPtr from = tmem_.s(turn);
+    storage_.s_full[turn].wait(buffer_.phase);  // Q K' is complete
     buffer_.step();
     arch::tcgen05_fence_after_thread_sync();
     arch::trace_begin("softmax");
@@ -94,15 +91,16 @@ class Softmax {
     for (int j = 0; j < batches; ++j) {
       arch::tmem_wait_load(s[j]);
       if (j + 1 < batches) load(s[j + 1], from, j + 1);
-      if constexpr (is_masked || is_general) {
-        sm100::change_scores<tile.scores, is_masked>(params_, reader, row, column + j * batch,
-                                                     s[j]);
+      if (is_masked) {
+        sm100::change_scores<tile.scores, true>(params_, reader, row, column + j * batch, s[j]);
+      } else if constexpr (is_general) {
+        sm100::change_scores<tile.scores, false>(params_, reader, row, column + j * batch, s[j]);
       }
       largest = sm100::max_of(s[j], largest);
     }
     arch::tcgen05_fence_before_thread_sync();  // S is read
 
-    const float tile_max = max_of_row(largest) * scale;
+    const float tile_max = max_of_row(largest, turn) * scale;
     // Rows that hold no query have scores of whatever was in Q's place: they have no vote.
     const bool rescales = arch::any(!row.keys.empty() && row.online.wants_rescale(tile_max));
     const float factor = row.online.begin_tile(tile_max, rescales);
@@ -117,8 +115,7 @@ class Softmax {
     for (int j = 0; j < batches; ++j) {
       sm100::soften_scores<T>(s[j], scale, offset, j > 0, sums, p[j]);
     }
-    storage_.o_full.wait(p_phase_);  // P V of the tile before is complete
-    p_phase_ ^= 1U;
+    storage_.o_full.wait(turn ^ 1U);  // P V of the tile before is complete
     PAGODA_UNROLL
     for (int j = 0; j < batches; ++j) store(p[j], j);
     arch::fence_proxy_async_shared();  // P, before products read it
@@ -134,13 +131,12 @@ class Softmax {
 
   // The larger of the maxima of both lanes of a row. Two places take turns: who writes the third has met the
   // other lane after it read the first.
-  PAGODA_DEVICE float max_of_row(float largest) {
+  PAGODA_DEVICE float max_of_row(float largest, uint32_t turn) const {
     if constexpr (!shares_rows) return largest;
-    turn_ ^= 1;
-    arch::store(storage_.maxima.at(turn_ * arch::kTmemLanes + lane_), largest);
+    const auto maxima = storage_.maxima.at(static_cast<int32_t>(turn) * arch::kTmemLanes);
+    arch::store(maxima + lane_, largest);
     arch::named_barrier_sync(kMaximaBarrier + arch::warp_idx() % 2, 64);
-    const float other =
-        arch::load(storage_.maxima.at(turn_ * arch::kTmemLanes + (lane_ ^ tile.block_rows)));
+    const float other = arch::load(maxima + (lane_ ^ tile.block_rows));
     return other > largest ? other : largest;
   }
 
@@ -148,16 +144,17 @@ class Softmax {
   PAGODA_DEVICE void store(const uint32_t (&p)[words], int j) const {
     constexpr int per_word = 16 / static_cast<int>(sizeof(T));  // elements of a store
     const int row = lane_ % tile.block_rows;
-    const int first = lane_ / tile.block_rows * tile.score_columns() + j * batch;
-    const auto base = storage_.p.data();
+    const int panel = lane_ / tile.block_rows * (tile.score_columns() / Ops::chunk);
+    // Of this lane's first panel: the place is aligned to the swizzle's repeat, so that an offset is swizzled as
+    // an address would be.
+    const auto base = storage_.p.data() + panel * tile.block_rows * Ops::chunk;
     PAGODA_UNROLL
     for (int i = 0; i < words; i += 4) {
-      const int column = first + i / 4 * per_word;
+      const int column = j * batch + i / 4 * per_word;
       const auto dense = static_cast<uint32_t>(
           ((column / Ops::chunk * tile.block_rows + row) * Ops::chunk + column % Ops::chunk) *
           sizeof(T));
-      const uint32_t place =
-          swizzle_address(base.address() + dense, tile.swizzle) - base.address();
+      const uint32_t place = swizzle_address(dense, tile.swizzle);
       arch::store((base + static_cast<int32_t>(place / sizeof(T))).template as<arch::Words<4>>(),
                   arch::Words<4>{{p[i], p[i + 1], p[i + 2], p[i + 3]}});
     }
@@ -178,8 +175,6 @@ class Softmax {
   int rank_, lane_;
   FactorPipeline factors_;
   PipelineState<2> buffer_;  // of S
-  uint32_t p_phase_ = 1;     // P's place is free at first
-  int turn_ = 0;
   bool is_first_ = true;
 };
 
