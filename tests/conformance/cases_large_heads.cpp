@@ -78,7 +78,7 @@ void add_calls(CaseList& list, int32_t dim) {
   c.padding_rows = 3;
   c.padding_keys = 2;
   c.mask = {};
-  c.lengths = {"cross", {{20, 45}, {70, 140}, {0, 4}, {5, 0}}};
+  c.lengths = {"crossedges", {{20, 45}, {70, 140}, {0, 4}, {5, 0}}};
   list.add(c);
 }
 

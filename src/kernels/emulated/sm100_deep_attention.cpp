@@ -49,7 +49,7 @@ struct Traits {
 // which go around the ring nine times.
 Outcome run_mha_deep(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_deep",
-                             .sequences = {{150, 160}, {70, 0}, {33, 33}, {140, 200}},
+                             .sequences = {{150, 160}, {70, 0}, {140, 200}, {33, 33}},
                              .num_kv_heads = 1,
                              .group = 2,
                              .ctas = 2,
@@ -60,7 +60,7 @@ Outcome run_mha_deep(const Options& options) {
 // Three heads a token, which do not divide the rows of a CTA.
 Outcome run_mha_deep_sections(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_deep_sections",
-                             .sequences = {{50, 70}, {30, 0}, {2, 150}, {21, 21}},
+                             .sequences = {{50, 70}, {30, 0}, {2, 150}, {13, 13}},
                              .num_kv_heads = 1,
                              .group = 3,
                              .ctas = 2,
