@@ -33,8 +33,8 @@ std::string refuses(const core::Kernel& self, const core::Problem& problem, cons
 
 Result<std::unique_ptr<core::KernelPlan>> plan(const core::Kernel& self,
                                                const core::Problem& problem, const Options&) {
-  return std::unique_ptr<core::KernelPlan>(sm100_deep::make_plan(
-      *row_of(self).shape, problem, {.num_sms = device_of(problem).num_sms}));
+  return std::unique_ptr<core::KernelPlan>(
+      sm100_deep::make_plan(*row_of(self).shape, problem, {.num_sms = device_of(problem).num_sms}));
 }
 
 void run(const core::Kernel& self, const core::KernelPlan& kernel_plan,
@@ -48,7 +48,8 @@ void run(const core::Kernel& self, const core::KernelPlan& kernel_plan,
 
 std::vector<Row> make_rows() {
   using namespace sm100_deep;
-  const std::array families{d256_bf16(), d512_bf16(), d256_f16(), d512_f16()};
+  const std::array families{d256_bf16(), d512_bf16(),   d256_f16(),
+                            d512_f16(),  d256_f8e4m3(), d512_f8e4m3()};
   static_assert(std::size(kShapes) == families.size());
   std::vector<Row> rows;
   for (size_t i = 0; i < families.size(); ++i) rows.push_back({&kShapes[i], families[i]});

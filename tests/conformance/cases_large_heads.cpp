@@ -90,9 +90,20 @@ void add_large_heads(CaseList& list) {
     add_scores(list, dim);
     add_calls(list, dim);
   }
+  for (const int32_t dim : {256, 512}) {
+    Case c = large(dim, DType::kF8E4M3);
+    c.scales = Scales::kPerHead;
+    c.lengths = {"mixed", {{33, 200}, {1, 140}}};
+    list.add(c);
+    c.mask = {"bits_window", [](M& m) { return m.bits(0, 0.4) & Mask::window(45, 3); }};
+    c.scales = Scales::kNone;
+    c.sinks = 0.5F;
+    c.kv_layout = KVLayout::kDense;
+    list.add(c);
+  }
   // Parts of K and columns of O that nobody needs.
-  constexpr std::pair<int32_t, int32_t> kDims[] = {{136, 136}, {200, 56}, {72, 248}, {320, 328},
-                                                   {264, 160}, {96, 448}};
+  constexpr std::pair<int32_t, int32_t> kDims[] = {{136, 136}, {200, 56},  {72, 248},
+                                                   {320, 328}, {264, 160}, {96, 448}};
   for (const auto& [qk, vo] : kDims) {
     Case c = large(qk);
     c.dim_vo = vo;

@@ -12,8 +12,8 @@ import subprocess
 import sys
 
 SKIPPED = 77
-# By padded head dim; src/kernels/sm100/config.hpp.
-TILE_KEYS = {64: 192, 128: 128}
+# By padded head dim; src/kernels/sm100/config.hpp and sm100_deep/config.hpp.
+TILE_KEYS = {64: 192, 128: 128, 256: 128, 512: 256}
 INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\d+\s+)?([A-Z0-9_]+)")
 
 
@@ -48,6 +48,14 @@ def complaints_about(name, counts, products):
     return wrong
 
 
+def products_of(depth, element):
+    """An instruction takes 32 bytes of the contraction."""
+    keys = TILE_KEYS[depth]
+    if depth > 128:  # S: two places, a loop over parts of 128 columns; O: one a section of 256 columns
+        return (2 * 128 + depth // 256 * keys) * element // 32
+    return (7 * depth + 8 * keys) * element // 32  # S: four places for two halves, three for one; O: four each
+
+
 def main(objects):
     cuobjdump = shutil.which("cuobjdump") or shutil.which("cuobjdump", path="/usr/local/cuda/bin")
     if cuobjdump is None:
@@ -57,8 +65,7 @@ def main(objects):
     for path in objects:
         depth, dtype = re.match(r"d(\d+)_(\w+?)\.", pathlib.Path(path).name).groups()
         element = 1 if dtype == "f8e4m3" else 2
-        # An instruction takes 32 bytes of the contraction. S: four places for two halves, three for one; O: four each.
-        products = 7 * int(depth) * element // 32 + 8 * TILE_KEYS[int(depth)] * element // 32
+        products = products_of(int(depth), element)
         functions = counts_of(cuobjdump, path)
         if len(functions) != 4:
             wrong.append(f"{path}: {len(functions)} kernels, not two for each of sm_100a and sm_103a")

@@ -12,7 +12,7 @@ namespace {
 
 using core::Problem;
 
-constexpr int64_t kAlignment = 128;  // bytes, of the parts of the workspace
+constexpr int64_t kAlignment = 128;     // bytes, of the parts of the workspace
 constexpr int64_t kL2Bytes = 64 << 20;  // K and V that tiles of one section share; not measured
 
 // Rows of a box of K or V; 0 where the pages don't fit the tiles.

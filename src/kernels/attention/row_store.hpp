@@ -14,8 +14,8 @@ PAGODA_DEVICE arch::Words<4> scaled_words(const uint32_t* o, float factor) {
   arch::Words<4> words;
   PAGODA_UNROLL
   for (int i = 0; i < 4; ++i) {
-    words.word[i] = scaled_pair<T>(core::bits_to_float(o[2 * i]), core::bits_to_float(o[2 * i + 1]),
-                                   factor);
+    words.word[i] =
+        scaled_pair<T>(core::bits_to_float(o[2 * i]), core::bits_to_float(o[2 * i + 1]), factor);
   }
   return words;
 }
@@ -31,9 +31,8 @@ PAGODA_DEVICE void stage_columns(arch::SharedPtr<T> staging, int rows, int row, 
         (((column + i) / chunk * rows + row) * chunk + (column + i) % chunk) * sizeof(T));
     const uint32_t place =
         swizzle_address(staging.address() + dense, arch::Swizzle::k128B) - staging.address();
-    arch::store(
-        (staging + static_cast<int32_t>(place / sizeof(T))).template as<arch::Words<4>>(),
-        scaled_words<T>(o + i, factor));
+    arch::store((staging + static_cast<int32_t>(place / sizeof(T))).template as<arch::Words<4>>(),
+                scaled_words<T>(o + i, factor));
   }
 }
 

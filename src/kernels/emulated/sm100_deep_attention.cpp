@@ -69,12 +69,13 @@ Outcome run_mha_deep_sections(const Options& options) {
 }
 
 Outcome run_mha_deep_transient(const Options& options) {
-  const AttentionShape shape{.kernel = "sm100/mha_deep_transient",
-                             .sequences = {{150, 160}, {70, 0}, {33, 90}},
-                             .num_kv_heads = 1,
-                             .group = 2,
-                             .ctas = 10,  // entries of the grid, some of which are no tile, times two
-                             .schedule = Schedule::kTransient};
+  const AttentionShape shape{
+      .kernel = "sm100/mha_deep_transient",
+      .sequences = {{150, 160}, {70, 0}, {33, 90}},
+      .num_kv_heads = 1,
+      .group = 2,
+      .ctas = 10,  // entries of the grid, some of which are no tile, times two
+      .schedule = Schedule::kTransient};
   return AttentionCase(shape, options.seed).run<Traits<RowConfig>>(options);
 }
 

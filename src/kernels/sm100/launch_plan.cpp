@@ -18,7 +18,7 @@ using kernel::total_rows;
 // Sequences of up to so many query rows share the key tiles of the whole batch; longer ones fill the
 // GPU with tiles of rows. The value of sm_90 (kernels/sm90/README.md): nothing is measured here.
 constexpr int32_t kShortRows = 64;
-constexpr int32_t kMinSplitTiles = 4;   // of keys: less does not pay for the merge
+constexpr int32_t kMinSplitTiles = 4;  // of keys: less does not pay for the merge
 
 TileConfig tile_of(const Shape& shape, ScoreClass scores) {
   return sm100::tile_of(static_cast<int>(size_bytes(shape.dtype)), shape.depth, scores);

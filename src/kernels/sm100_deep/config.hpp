@@ -25,10 +25,11 @@ struct TmemMap {
 struct TileConfig {
   int element_bytes = 2;  // of Q, K, V and P
   int depth = 256;        // padded head dim, of QK and of VO
-  int block_rows = 128;   // query rows of a CTA: 128, or 64, whose lanes have half a row's columns each
-  int BN = 128;           // keys of a tile
-  int BK0 = 128;          // head-dim columns of a slot; K is cut along them
-  int slots = 8;          // of a ring that K and V share
+  int block_rows =
+      128;        // query rows of a CTA: 128, or 64, whose lanes have half a row's columns each
+  int BN = 128;   // keys of a tile
+  int BK0 = 128;  // head-dim columns of a slot; K is cut along them
+  int slots = 8;  // of a ring that K and V share
   arch::Swizzle swizzle = arch::Swizzle::k128B;
   ScoreClass scores = ScoreClass::kPlain;
   // Of a thread; the three add up to 504, what 384 threads of 168 have.
@@ -79,7 +80,8 @@ struct TileConfig {
   }
   // Columns of a section that are computed: those that O has, in whole batches of every lane.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int computed_columns(int section, int dim_vo) const {
-    const int left = core::align_up(dim_vo - section * section_columns(), row_lanes() * out_batch());
+    const int left =
+        core::align_up(dim_vo - section * section_columns(), row_lanes() * out_batch());
     return left < section_columns() ? left : section_columns();
   }
 

@@ -149,8 +149,7 @@ class Correction {
     PAGODA_UNROLL
     for (int section = 0; section < tile.sections(); ++section) {
       const int32_t columns = lane_columns(section);
-      const int32_t first =
-          section * tile.section_columns() + lane_ / tile.block_rows * columns;
+      const int32_t first = section * tile.section_columns() + lane_ / tile.block_rows * columns;
       PAGODA_NO_UNROLL
       for (int32_t column = 0; column < columns; column += batch) {
         store(tmem_.o(section).columns(column), first + column);

@@ -1,7 +1,7 @@
 // The configuration against the numbers that are documented for it.
-#include "kernels/sm100_deep/config.hpp"
-
 #include <gtest/gtest.h>
+
+#include "kernels/sm100_deep/config.hpp"
 
 namespace pagoda::sm100_deep {
 namespace {

@@ -18,10 +18,10 @@ struct Family {
   }
 };
 
-template <class Machine, class T, int depth>
+template <class Machine, class T, class Out, int depth>
 Family<Machine> make_family() {
-  return {{Machine::template launch<SM100MHADeep<Instance<T, T, depth, ScoreClass::kPlain>>>,
-           Machine::template launch<SM100MHADeep<Instance<T, T, depth, ScoreClass::kGeneral>>>}};
+  return {{Machine::template launch<SM100MHADeep<Instance<T, Out, depth, ScoreClass::kPlain>>>,
+           Machine::template launch<SM100MHADeep<Instance<T, Out, depth, ScoreClass::kGeneral>>>}};
 }
 
 }  // namespace pagoda::sm100_deep

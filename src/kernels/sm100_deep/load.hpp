@@ -120,8 +120,8 @@ class Load {
     if (first_key + BK1 <= num_keys_) {
       expect_bytes();
       rows.template tma_copy_v<false, v_parts, part>(PairTile<Tile>{{&params_.v}}, slot(), full(),
-                                                     head_, elect_, Indices::template v_pages<v_parts>,
-                                                     depth);
+                                                     head_, elect_,
+                                                     Indices::template v_pages<v_parts>, depth);
     } else {
       storage_.v_tail.arrive_expect_tx_if(elect_, tile.slot_bytes());
       rows.template tma_copy_v<true, v_parts, part, MissingPages::kZero>(

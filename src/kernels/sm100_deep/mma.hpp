@@ -40,8 +40,7 @@ class Multiply {
         v_(descriptor(Ops::v_tile, storage.kv.data().address())) {
     PAGODA_UNROLL
     for (int section = 0; section < tile.sections(); ++section) {
-      output_[section] =
-          instruction(arch::Major::kMN, computed_columns<Config>(params, section));
+      output_[section] = instruction(arch::Major::kMN, computed_columns<Config>(params, section));
     }
   }
 

@@ -21,7 +21,7 @@ using kernel::AttentionParams;
 using kernel::Work;
 using kernel::WorkReader;
 
-inline constexpr int kLeader = 0;          // rank of the CTA that multiplies for both
+inline constexpr int kLeader = 0;  // rank of the CTA that multiplies for both
 inline constexpr uint16_t kBothCtas = 0b11;
 
 // By the lane that issued the products: what they read is free, what they wrote is there, in both CTAs.

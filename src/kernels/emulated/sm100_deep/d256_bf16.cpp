@@ -4,7 +4,7 @@
 namespace pagoda::emulated::blackwell {
 
 sm100_deep::Family<OnEmulator> d256_bf16() {
-  return sm100_deep::make_family<OnEmulator, arch::BFloat16, 256>();
+  return sm100_deep::make_family<OnEmulator, arch::BFloat16, arch::BFloat16, 256>();
 }
 
 }  // namespace pagoda::emulated::blackwell

@@ -4,7 +4,7 @@
 namespace pagoda::emulated::blackwell {
 
 sm100_deep::Family<OnEmulator> d256_f16() {
-  return sm100_deep::make_family<OnEmulator, arch::Half, 256>();
+  return sm100_deep::make_family<OnEmulator, arch::Half, arch::Half, 256>();
 }
 
 }  // namespace pagoda::emulated::blackwell

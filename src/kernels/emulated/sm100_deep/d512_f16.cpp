@@ -4,7 +4,7 @@
 namespace pagoda::emulated::blackwell {
 
 sm100_deep::Family<OnEmulator> d512_f16() {
-  return sm100_deep::make_family<OnEmulator, arch::Half, 512>();
+  return sm100_deep::make_family<OnEmulator, arch::Half, arch::Half, 512>();
 }
 
 }  // namespace pagoda::emulated::blackwell

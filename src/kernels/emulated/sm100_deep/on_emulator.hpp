@@ -10,5 +10,7 @@ sm100_deep::Family<OnEmulator> d256_bf16();
 sm100_deep::Family<OnEmulator> d512_bf16();
 sm100_deep::Family<OnEmulator> d256_f16();
 sm100_deep::Family<OnEmulator> d512_f16();
+sm100_deep::Family<OnEmulator> d256_f8e4m3();
+sm100_deep::Family<OnEmulator> d512_f8e4m3();
 
 }  // namespace pagoda::emulated::blackwell

@@ -39,15 +39,15 @@ void run(const core::Kernel& self, const core::KernelPlan& kernel_plan,
          const core::RunContext& /*context*/) {
   const auto& plan = static_cast<const sm100_deep::LaunchPlan&>(kernel_plan);
   if (plan.ctas == 0) return;
-  EmulatedLaunch context{.name = self.name,
-                         .buffers = buffers_of(problem, 0, workspace).merged()};
+  EmulatedLaunch context{.name = self.name, .buffers = buffers_of(problem, 0, workspace).merged()};
   row_of(self).family.of(plan)(plan.ctas, sm100_deep::make_arguments(plan, problem), context);
   expect_clean(context.result);
 }
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> kRows = [] {
-    const std::array families{d256_bf16(), d512_bf16(), d256_f16(), d512_f16()};
+    const std::array families{d256_bf16(), d512_bf16(),   d256_f16(),
+                              d512_f16(),  d256_f8e4m3(), d512_f8e4m3()};
     static_assert(std::size(sm100_deep::kShapes) == families.size());
     std::vector<Row> all;
     for (size_t i = 0; i < families.size(); ++i) {

@@ -3,6 +3,6 @@
 
 namespace pagoda::sm100_deep {
 
-Family<OnGpu> d256_bf16() { return make_family<OnGpu, arch::BFloat16, 256>(); }
+Family<OnGpu> d256_bf16() { return make_family<OnGpu, arch::BFloat16, arch::BFloat16, 256>(); }
 
 }  // namespace pagoda::sm100_deep

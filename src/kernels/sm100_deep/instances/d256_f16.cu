@@ -3,6 +3,6 @@
 
 namespace pagoda::sm100_deep {
 
-Family<OnGpu> d256_f16() { return make_family<OnGpu, arch::Half, 256>(); }
+Family<OnGpu> d256_f16() { return make_family<OnGpu, arch::Half, arch::Half, 256>(); }
 
 }  // namespace pagoda::sm100_deep

@@ -3,6 +3,6 @@
 
 namespace pagoda::sm100_deep {
 
-Family<OnGpu> d512_bf16() { return make_family<OnGpu, arch::BFloat16, 512>(); }
+Family<OnGpu> d512_bf16() { return make_family<OnGpu, arch::BFloat16, arch::BFloat16, 512>(); }
 
 }  // namespace pagoda::sm100_deep

@@ -3,6 +3,6 @@
 
 namespace pagoda::sm100_deep {
 
-Family<OnGpu> d512_f16() { return make_family<OnGpu, arch::Half, 512>(); }
+Family<OnGpu> d512_f16() { return make_family<OnGpu, arch::Half, arch::Half, 512>(); }
 
 }  // namespace pagoda::sm100_deep

@@ -12,5 +12,7 @@ Family<OnGpu> d256_bf16();
 Family<OnGpu> d512_bf16();
 Family<OnGpu> d256_f16();
 Family<OnGpu> d512_f16();
+Family<OnGpu> d256_f8e4m3();
+Family<OnGpu> d512_f8e4m3();
 
 }  // namespace pagoda::sm100_deep
