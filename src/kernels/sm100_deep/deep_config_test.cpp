@@ -35,6 +35,17 @@ TEST(TileConfig, depth_512_has_the_documented_sizes) {
   EXPECT_EQ(map.end, 512);
 }
 
+TEST(TileConfig, slots_of_8_bit_elements_are_half_as_large) {
+  const TileConfig one = tile_of(1, 256, ScoreClass::kPlain);
+  EXPECT_EQ(one.fault(), nullptr);
+  EXPECT_EQ(one.slot_bytes(), 8192);
+  EXPECT_EQ(one.slots, 21);
+  const TileConfig two = tile_of(1, 512, ScoreClass::kGeneral);
+  EXPECT_EQ(two.fault(), nullptr);
+  EXPECT_EQ(two.slot_bytes(), 16384);
+  EXPECT_EQ(two.slots, 11);
+}
+
 TEST(TileConfig, columns_of_O_that_nobody_reads_are_not_computed) {
   const TileConfig one = tile_of(2, 256, ScoreClass::kPlain);
   EXPECT_EQ(one.computed_columns(0, 256), 256);
