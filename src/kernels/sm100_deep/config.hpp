@@ -130,6 +130,10 @@ PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int element_bytes, int depth, Sc
     tile.block_rows = 64;
     tile.BN = 256;
   }
+  if (element_bytes == 1) {  // else ptxas spills at depth 512
+    tile.softmax_registers = 248;
+    tile.correction_registers = 136;
+  }
   // A slot has two barriers of 8 bytes.
   tile.slots = (sm100::kSharedBytes - sm100::kOtherBytes - tile.q_bytes() - tile.p_bytes()) /
                (tile.slot_bytes() + 16);
