@@ -3,6 +3,7 @@
 
 #include "cuda/kernels.hpp"
 #include "cuda/sm100.hpp"
+#include "cuda/sm100_deep.hpp"
 #include "cuda/sm90.hpp"
 
 namespace pagoda::cuda {
@@ -10,7 +11,7 @@ namespace pagoda::cuda {
 std::span<const core::Kernel> kernels() {
   static const std::vector<core::Kernel> kAll = [] {
     std::vector<core::Kernel> all;
-    for (const auto rows : {sm90_kernels(), sm100_kernels()}) {
+    for (const auto rows : {sm90_kernels(), sm100_kernels(), sm100_deep_kernels()}) {
       all.insert(all.end(), rows.begin(), rows.end());
     }
     return all;

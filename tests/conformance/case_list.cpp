@@ -76,6 +76,7 @@ std::vector<Case> build_table() {
   add_scores(list);
   add_fp8(list);
   add_tile_edges(list);
+  add_large_heads(list);
   add_empty(list);
   add_numerics(list);
   add_long(list);

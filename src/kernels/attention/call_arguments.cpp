@@ -12,7 +12,8 @@ namespace {
 
 using core::Problem;
 
-constexpr int64_t kAlignment = 128;  // bytes, of the parts of the workspace
+constexpr int64_t kAlignment = 128;     // bytes, of the parts of the workspace
+constexpr int64_t kL2Bytes = 64 << 20;  // K and V that tiles of one section share; not measured
 
 // Rows of a box of K or V; 0 where the pages don't fit the tiles.
 int32_t box_rows(const Problem& p, int32_t BN) {
@@ -107,6 +108,29 @@ ScoreClass score_class(const Problem& p) {
   const mask::ExpressionMask mask = mask::make_expression_mask(p.mask);
   const bool is_plain = mask.program == 0 && !mask.has_bias() && p.score_mod.is_identity();
   return is_plain ? ScoreClass::kPlain : ScoreClass::kGeneral;
+}
+
+int64_t total_rows(const Problem& p) {
+  return p.is_ragged ? p.total_q : int64_t{p.batch} * p.max_seqlen_q;
+}
+
+schedule::TileGrid tile_grid(const Problem& p, int32_t heads, int32_t tokens) {
+  schedule::TileGrid grid;
+  grid.batch = p.batch;
+  grid.num_heads = p.num_q_heads / heads;
+  grid.tile_rows = tokens;
+  grid.rows = static_cast<int32_t>(p.is_ragged ? p.total_q : p.max_seqlen_q);
+  grid.cu_rows = p.is_ragged ? p.cu_seqlens_q.data() : nullptr;
+  const mask::ExpressionMask mask = mask::make_expression_mask(p.mask);
+  if (mask.interval.rule.right != mask::IntervalRule::kOpen) {
+    grid.order = schedule::TileOrder::kLongestFirst;
+    // Heads whose K and V fit in L2 together.
+    const int64_t head_bytes = int64_t{p.max_seqlen_kv_bound} * (p.head_dim_qk + p.head_dim_vo) *
+                               static_cast<int64_t>(size_bytes(p.k.dtype));
+    grid.section = static_cast<int32_t>(
+        std::clamp<int64_t>(kL2Bytes / std::max<int64_t>(head_bytes, 1), 1, INT32_MAX));
+  }
+  return grid;
 }
 
 bool may_have_short_rows(const Problem& p, int32_t short_rows) {

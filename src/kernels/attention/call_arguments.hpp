@@ -16,6 +16,13 @@ namespace pagoda::kernel {
 
 [[nodiscard]] ScoreClass score_class(const core::Problem& problem);
 
+// Query rows of the batch, in memory.
+[[nodiscard]] int64_t total_rows(const core::Problem& problem);
+
+// Tiles of `tokens` tokens of `heads` query heads each, the longest first where a mask has an end.
+[[nodiscard]] schedule::TileGrid tile_grid(const core::Problem& problem, int32_t heads,
+                                           int32_t tokens);
+
 // Is there, or may there be, a sequence of 1 .. `short_rows` query rows among longer ones?
 [[nodiscard]] bool may_have_short_rows(const core::Problem& problem, int32_t short_rows);
 

@@ -6,7 +6,7 @@
 
 #include "arch/memory.hpp"
 #include "core/target.hpp"
-#include "kernels/attention_params.hpp"
+#include "kernels/attention/work.hpp"
 #include "softmax/online.hpp"
 #include "softmax/score.hpp"
 
@@ -23,6 +23,22 @@ struct Row {
   softmax::OnlineRow<Rule> online{};
   softmax::Sums sums{};  // of the whole row, at the end
 };
+
+// Row `index` of block `block` of a tile whose blocks hold `tokens` tokens each: token index / num_heads of
+// the block, query head index % num_heads of the tile's.
+template <class Rule>
+PAGODA_DEVICE Row<Rule> packed_row(const AttentionParams& params, const Work& work, int32_t tokens,
+                                   int32_t block, int32_t index) {
+  Row<Rule> row;
+  const int32_t of_block = index / work.num_heads;
+  const int32_t token = block * tokens + of_block;
+  row.token = work.first_token + token;
+  row.q_head = work.first_head + index % work.num_heads;
+  row.is_written = of_block < tokens && token < work.num_tokens;
+  row.is_valid = of_block < tokens && token < work.valid_tokens;
+  if (row.is_valid) row.keys = mask::visible_keys(params.mask.interval, work.rows, row.token);
+  return row;
+}
 
 // ALiBi and biases of `count` scores in log2 units: at(i) is one of `row`, which is valid, and
 // column(i) its key.

@@ -1,4 +1,4 @@
-// Runs of the attention kernels in kernels/sm90 and kernels/sm100, for the registry.
+// Runs of the attention kernels in kernels/sm90, sm100 and sm100_deep, for the registry.
 #pragma once
 
 #include "kernels/emulated/kernel.hpp"
@@ -18,5 +18,9 @@ Outcome run_mha_2q_pair(const emulator::Options& options);
 // Not in the registry: with one tile a CTA no ring of work goes around, and mutants of it survive.
 Outcome run_mha_2q_transient(const emulator::Options& options);
 Outcome run_mha_2q_pair_transient(const emulator::Options& options);
+
+Outcome run_mha_deep(const emulator::Options& options);
+Outcome run_mha_deep_sections(const emulator::Options& options);
+Outcome run_mha_deep_transient(const emulator::Options& options);  // not in the registry, as above
 
 }  // namespace pagoda::emulated

@@ -34,6 +34,8 @@ constexpr EmulatedKernel kKernels[] = {
     {"sm100/mha_2q_decode", "sm_100a", "The same, one ring, equal shares of all keys, three heads a token", run_mha_2q_decode},
     {"sm100/mha_2q_persistent", "sm_100a", "The same, e4m3, two rings, a fixed share of the tiles a CTA", run_mha_2q_persistent},
     {"sm100/mha_2q_pair", "sm_100a", "The same by pairs of CTAs, one ring, a fixed share of the tiles a pair", run_mha_2q_pair},
+    {"sm100/mha_deep", "sm_100a", "Attention by pairs of CTAs, 128 rows each, K in two parts, a fixed share of the tiles", run_mha_deep},
+    {"sm100/mha_deep_sections", "sm_100a", "The same with 64 rows in both halves of the lanes, O in two sections, general scores", run_mha_deep_sections},
     {"planted/race", "sm_90", "No proxy fence before the copy engine reads", run_planted_race, ReportKind::kRace},
     {"planted/deadlock", "sm_90", "One lane releases what counts 32 arrivals", run_planted_deadlock, ReportKind::kDeadlock},
     {"planted/uninitialised", "sm_90", "A lane skips its store", run_planted_uninitialised, ReportKind::kUninitialised},

@@ -12,8 +12,9 @@
 #include "arch/thread.hpp"
 #include "arch/tma.hpp"
 #include "arch/warp.hpp"
-#include "kernels/attention/row_end.hpp"
+#include "kernels/attention/row_store.hpp"
 #include "kernels/attention/split_rows.hpp"
+#include "kernels/sm100/rescale.hpp"
 #include "kernels/sm100/rows.hpp"
 
 namespace pagoda::sm100 {
@@ -77,25 +78,7 @@ class Correction {
     wait_output(half);
     if (is_moved) {
       arch::trace_begin("rescale");
-      // Two batches, one on its way while the other is multiplied.
-      constexpr int batch = 16;
-      uint32_t o[2][batch];
-      arch::tmem_load<arch::TmemShape::k32x32b, batch>(o[0], o_[half]);
-      PAGODA_UNROLL
-      for (int j = 0; j < tile.depth / batch; ++j) {
-        if (j * batch >= params_.dim_vo) break;
-        arch::tmem_wait_load(o[j % 2]);
-        if ((j + 1) * batch < params_.dim_vo && j + 1 < tile.depth / batch) {
-          arch::tmem_load<arch::TmemShape::k32x32b, batch>(o[(j + 1) % 2],
-                                                           o_[half].columns((j + 1) * batch));
-        }
-        PAGODA_UNROLL
-        for (int i = 0; i < batch; ++i) {
-          o[j % 2][i] = core::float_to_bits(core::bits_to_float(o[j % 2][i]) * factor);
-        }
-        arch::tmem_store<arch::TmemShape::k32x32b, batch>(o_[half].columns(j * batch), o[j % 2]);
-      }
-      arch::tmem_wait_store();
+      rescale_columns<tile.depth>(o_[half], params_.dim_vo, factor);
       arch::trace_end();
     }
     allow_product(half);
@@ -209,37 +192,13 @@ class Correction {
     }
   }
 
-  // 0 where nothing is to be read from O: it may hold anything then.
-  static PAGODA_DEVICE uint32_t scaled_pair(uint32_t low, uint32_t high, float factor) {
-    return factor == 0 ? 0
-                       : kernel::pack_pair<Out>(core::bits_to_float(low) * factor,
-                                                core::bits_to_float(high) * factor);
-  }
-  // Words of eight elements.
-  static PAGODA_DEVICE arch::Words<4> scaled_words(const uint32_t* o, float factor) {
-    arch::Words<4> words;
-    PAGODA_UNROLL
-    for (int i = 0; i < 4; ++i) words.word[i] = scaled_pair(o[2 * i], o[2 * i + 1], factor);
-    return words;
-  }
-
   // Panels of `out_chunk` columns in the place of Q.
   template <int pass = 0>
   PAGODA_DEVICE void store_by_tma(const Work& work, int half, float factor) {
     constexpr int begin = pass * pass_columns, end = begin + pass_columns;
     const auto staging = storage_.q.at(half * Ops::q_elements).template as<Out>();
     read_columns<begin, end>(half, [&](int column, const uint32_t(&o)[32]) {
-      PAGODA_UNROLL
-      for (int i = 0; i < 32; i += 8) {
-        const int at = column - begin + i;
-        const auto dense = static_cast<uint32_t>(
-            ((at / out_chunk * kRows + thread_) * out_chunk + at % out_chunk) * sizeof(Out));
-        const uint32_t place =
-            swizzle_address(staging.address() + dense, out_swizzle) - staging.address();
-        arch::store(
-            (staging + static_cast<int32_t>(place / sizeof(Out))).template as<arch::Words<4>>(),
-            scaled_words(o + i, factor));
-      }
+      kernel::stage_columns<out_swizzle>(staging, kRows, thread_, column - begin, o, factor);
     });
     if constexpr (pass + 1 == passes) allow_product(half);
     arch::fence_proxy_async_shared();  // the staged rows, before TMA reads them
@@ -266,26 +225,9 @@ class Correction {
 
   PAGODA_DEVICE void store_from_registers(const Work& work, int half, const Row& row, float factor,
                                           bool is_computed) {
-    Out* const to = static_cast<Out*>(params_.out_data) +
-                    params_.out_rows.offset(work.sequence, work.memory_row + row.token, row.q_head);
-    const auto alignment = reinterpret_cast<uintptr_t>(to);
+    Out* const to = kernel::out_row<Out>(params_, work, row);
     const auto store = [&](int column, const uint32_t(&o)[32]) {
-      if (!row.is_written) return;
-      PAGODA_UNROLL
-      for (int i = 0; i < 32; i += 8) {
-        if (column + i >= params_.dim_vo) break;
-        const arch::Words<4> words = scaled_words(o + i, factor);
-        if (alignment % 16 == 0 && column + i + 8 <= params_.dim_vo) {
-          arch::store(reinterpret_cast<arch::Words<4>*>(to + column + i), words);
-          continue;
-        }
-        PAGODA_UNROLL
-        for (int e = 0; e < 8; e += 2) {
-          if (column + i + e < params_.dim_vo) {
-            kernel::store_pair(to, column + i + e, words.word[e / 2], alignment % 4 == 0);
-          }
-        }
-      }
+      if (row.is_written) kernel::store_columns(to, params_.dim_vo, column, o, factor);
     };
     if (is_computed) {
       read_output(half, store);

@@ -13,12 +13,12 @@ namespace {
 
 using core::Problem;
 using kernel::Schedule;
+using kernel::total_rows;
 
 // Sequences of up to so many query rows share the key tiles of the whole batch; longer ones fill the
 // GPU with tiles of rows. The value of sm_90 (kernels/sm90/README.md): nothing is measured here.
 constexpr int32_t kShortRows = 64;
-constexpr int32_t kMinSplitTiles = 4;   // of keys: less does not pay for the merge
-constexpr int64_t kL2Bytes = 64 << 20;  // K and V that tiles of one section share; not measured
+constexpr int32_t kMinSplitTiles = 4;  // of keys: less does not pay for the merge
 
 TileConfig tile_of(const Shape& shape, ScoreClass scores) {
   return sm100::tile_of(static_cast<int>(size_bytes(shape.dtype)), shape.depth, scores, shape.ctas);
@@ -32,27 +32,9 @@ kernel::PackedRows packed_rows(const Problem& p) {
 int32_t tile_heads(const Problem& p) { return packed_rows(p).heads; }
 int32_t half_tokens(const Problem& p) { return kRows / tile_heads(p); }
 
-int64_t total_rows(const Problem& p) {
-  return p.is_ragged ? p.total_q : int64_t{p.batch} * p.max_seqlen_q;
-}
-
 schedule::TileGrid grid_of(const Problem& p, const Launch& launch, int32_t ctas) {
-  schedule::TileGrid grid;
-  grid.batch = p.batch;
-  grid.num_heads = p.num_q_heads / tile_heads(p);
-  grid.tile_rows = ctas * kHalves * half_tokens(p);
-  grid.rows = static_cast<int32_t>(p.is_ragged ? p.total_q : p.max_seqlen_q);
-  grid.cu_rows = p.is_ragged ? p.cu_seqlens_q.data() : nullptr;
+  schedule::TileGrid grid = kernel::tile_grid(p, tile_heads(p), ctas * kHalves * half_tokens(p));
   grid.num_splits = launch.num_splits;
-  const mask::ExpressionMask mask = mask::make_expression_mask(p.mask);
-  if (mask.interval.rule.right != mask::IntervalRule::kOpen) {
-    grid.order = schedule::TileOrder::kLongestFirst;
-    // Heads whose K and V fit in L2 together.
-    const int64_t head_bytes = int64_t{p.max_seqlen_kv_bound} * (p.head_dim_qk + p.head_dim_vo) *
-                               static_cast<int64_t>(size_bytes(p.k.dtype));
-    grid.section = static_cast<int32_t>(
-        std::clamp<int64_t>(kL2Bytes / std::max<int64_t>(head_bytes, 1), 1, INT32_MAX));
-  }
   return grid;
 }
 

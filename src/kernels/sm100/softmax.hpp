@@ -10,13 +10,11 @@
 #include <type_traits>
 
 #include "arch/debug.hpp"
-#include "arch/math.hpp"
 #include "arch/tcgen05.hpp"
 #include "arch/thread.hpp"
 #include "arch/warp.hpp"
-#include "kernels/attention/row_end.hpp"
 #include "kernels/sm100/rows.hpp"
-#include "softmax/exp2.hpp"
+#include "kernels/sm100/scores.hpp"
 
 namespace pagoda::sm100 {
 
@@ -100,7 +98,9 @@ class Softmax {
       uint32_t(&next)[batch] = s[(j + 1) % buffers];
       arch::tmem_wait_load(now);
       if (!is_written_back && j + 1 < batches) load(next, j + 1);
-      if constexpr (is_changed) change<is_masked>(reader, row, column + j * batch, now);
+      if constexpr (is_changed) {
+        change_scores<tile.scores, is_masked>(params_, reader, row, column + j * batch, now);
+      }
       largest = max_of(now, largest);
       if constexpr (is_written_back) {
         arch::tmem_store<arch::TmemShape::k32x32b, batch>(s_.columns(j * batch), now);
@@ -137,80 +137,13 @@ class Softmax {
     arch::tmem_load<arch::TmemShape::k32x32b, batch>(s, s_.columns(j * batch));
   }
 
-  // General scores: products become scores in log2 units. Hidden keys become -infinity.
-  template <bool is_masked>
-  PAGODA_DEVICE void change(const WorkReader& reader, const Row& row, int32_t column,
-                            uint32_t (&s)[batch]) const {
-    uint32_t keep = row.keys.keep32(column);
-    if constexpr (is_general) {
-      const Work work = reader.work();
-      const float k_scale = params_.kv_scales.k_scale(work.kv_head);
-      float scores[batch];
-      PAGODA_UNROLL
-      for (int i = 0; i < batch; ++i) {
-        scores[i] = params_.score_map(core::bits_to_float(s[i]) * k_scale);
-      }
-      if (row.is_valid) {
-        kernel::add_biases<batch>(
-            params_, work.rows, row, [&scores](int i) -> float& { return scores[i]; },
-            [column](int i) { return column + i; });
-        if (is_masked && keep != 0) {
-          keep = params_.mask.row(work.rows, row.token, row.q_head).keep32(column);
-        }
-      }
-      PAGODA_UNROLL
-      for (int i = 0; i < batch; ++i) s[i] = core::float_to_bits(scores[i]);
-    }
-    if constexpr (is_masked) {
-      constexpr uint32_t hidden = 0xff800000U;  // -infinity
-      PAGODA_UNROLL
-      for (int i = 0; i < batch; ++i) {
-        if ((keep >> static_cast<uint32_t>(i) & 1U) == 0) s[i] = hidden;
-      }
-    }
-  }
-
-  static PAGODA_DEVICE float max_of(const uint32_t (&s)[batch], float largest) {
-    float chains[4] = {largest, core::bits_to_float(s[0]), core::bits_to_float(s[1]),
-                       core::bits_to_float(s[2])};
-    PAGODA_UNROLL
-    for (int i = 3; i + 1 < batch; i += 2) {
-      float& chain = chains[i / 2 % 4];
-      chain = arch::max3(chain, core::bits_to_float(s[i]), core::bits_to_float(s[i + 1]));
-    }
-    chains[0] = arch::max3(chains[0], chains[1], core::bits_to_float(s[batch - 1]));
-    return arch::max3(chains[0], chains[2], chains[3]);
-  }
-
-  // Batch j of scores becomes P where S was. A quarter of the exponentials after the first batch are
-  // a polynomial: the special-function unit has 16 a cycle, the other pipes are idle.
-  PAGODA_DEVICE void soften(uint32_t (&s)[batch], float scale, float offset, int j,
+  // Batch j of scores becomes P where S was; the first is the special-function unit's alone.
+  PAGODA_DEVICE void soften(const uint32_t (&s)[batch], float scale, float offset, int j,
                             float (&sums)[4]) const {
-    constexpr int per_word = 4 / static_cast<int>(sizeof(T));
-    uint32_t p[batch / per_word];
-    PAGODA_UNROLL
-    for (int i = 0; i < batch; i += 2) {
-      float pair[2];
-      PAGODA_UNROLL
-      for (int e = 0; e < 2; ++e) {
-        const float x = core::bits_to_float(s[i + e]) * scale + offset;
-        const bool is_polynomial = kHasPolynomials && j > 0 && i % 8 == 6;
-        pair[e] = is_polynomial ? softmax::exp2_polynomial(x) : arch::exp2_approx(x);
-        sums[i % 4 + e] += pair[e];
-      }
-      if constexpr (sizeof(T) == 1) {
-        const uint32_t packed = arch::pack_e4m3(pair[0], pair[1]);
-        if (i % 4 == 0) {
-          p[i / 4] = packed;
-        } else {
-          p[i / 4] |= packed << 16U;
-        }
-      } else {
-        p[i / 2] = kernel::pack_pair<T>(pair[0], pair[1]);
-      }
-    }
-    arch::tmem_store<arch::TmemShape::k32x32b, batch / per_word>(s_.columns(j * (batch / per_word)),
-                                                                 p);
+    constexpr int words = batch * static_cast<int>(sizeof(T)) / 4;
+    uint32_t p[words];
+    soften_scores<T>(s, scale, offset, j > 0, sums, p);
+    arch::tmem_store<arch::TmemShape::k32x32b, words>(s_.columns(j * words), p);
   }
 
   // A part of P stands in tensor memory; with the last part S has been read. Loads, stores and waits

@@ -11,6 +11,7 @@ namespace pagoda::sm90 {
 namespace {
 
 using core::Problem;
+using kernel::total_rows;
 
 // Sequences of up to so many query rows have their heads packed; longer ones fill tiles of tokens.
 // Measured on an H200, README.md.
@@ -18,10 +19,6 @@ constexpr int32_t kShortRows = 64;
 constexpr int32_t kFewRows = 16;
 constexpr int32_t kMinSplitTiles = 4;   // of keys: less does not pay for the merge
 constexpr int64_t kL2Bytes = 32 << 20;  // K and V that tiles of one section share: of H200's 50 MB
-
-int64_t total_rows(const Problem& p) {
-  return p.is_ragged ? p.total_q : int64_t{p.batch} * p.max_seqlen_q;
-}
 
 // Boxes of 64 rows of one head.
 arch::TensorMapSpec q_map(const Problem& p, const TileConfig& tile) {

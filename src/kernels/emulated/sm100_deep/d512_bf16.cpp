@@ -1,0 +1,10 @@
+// The instances of d512.bf16 on the emulator.
+#include "kernels/emulated/sm100_deep/on_emulator.hpp"
+
+namespace pagoda::emulated::blackwell {
+
+sm100_deep::Family<OnEmulator> d512_bf16() {
+  return sm100_deep::make_family<OnEmulator, arch::BFloat16, arch::BFloat16, 512>();
+}
+
+}  // namespace pagoda::emulated::blackwell

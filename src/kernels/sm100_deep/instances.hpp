@@ -1,0 +1,24 @@
+// The instances: which shapes are compiled. Nothing was measured, for no Blackwell chip has run them.
+#pragma once
+
+#include "kernels/sm100/instances.hpp"
+#include "kernels/sm100_deep/config.hpp"
+
+namespace pagoda::sm100_deep {
+
+using sm100::Shape;  // one element type and padded head dim
+
+// In the order of the registry, after those of sm100.
+inline constexpr Shape kShapes[] = {
+    {"sm100.d256.bf16", DType::kBF16, 256},     {"sm100.d512.bf16", DType::kBF16, 512},
+    {"sm100.d256.f16", DType::kF16, 256},       {"sm100.d512.f16", DType::kF16, 512},
+    {"sm100.d256.f8e4m3", DType::kF8E4M3, 256}, {"sm100.d512.f8e4m3", DType::kF8E4M3, 512}};
+
+template <class T_, class Out_, int depth, ScoreClass scores>
+struct Instance {
+  using T = T_;
+  using Out = Out_;
+  static constexpr TileConfig tile = tile_of(sizeof(T), depth, scores);
+};
+
+}  // namespace pagoda::sm100_deep
