@@ -241,11 +241,10 @@ void add_store_async_case(Cases& cases) {
   const auto input = from_bytes<T>(random_bytes(kCount * sizeof(T), 94));
   std::vector<T> expected(kCount);
   for (size_t i = 0; i < kCount; ++i) expected[i] = input[(i + kCount / 2) % kCount ^ 31];
-  cases.push_back(
-      make_case<StoreAsync<T>>("store_async arrive_remote wait_cluster/" +
-                                   std::to_string(sizeof(T)) + " bytes",
-                               {.x = 2}, to_bytes(input), poison(kCount * sizeof(T)),
-                               to_bytes(expected), in_and_out<StoreAsync<T>>()));
+  cases.push_back(make_case<StoreAsync<T>>(
+      "store_async arrive_remote wait_cluster/" + std::to_string(sizeof(T)) + " bytes", {.x = 2},
+      to_bytes(input), poison(kCount * sizeof(T)), to_bytes(expected),
+      in_and_out<StoreAsync<T>>()));
 }
 
 inline void add_cluster_cases(Cases& cases) {
