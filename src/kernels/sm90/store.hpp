@@ -35,34 +35,28 @@ class Store {
   // `place`: of Q, whose products are complete.
   PAGODA_DEVICE void run(const Work& work, const Row (&rows)[2],
                          const float (&o)[tile.depth_vo / 2], arch::SharedPtr<T> place) {
-    RowResult results[2];
     float factors[2];
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
-      results[r] = end_row(params_, work.kv_head, rows[r].q_head, rows[r].is_valid, rows[r].sums,
-                           rows[r].online.max());
-      factors[r] = results[r].end.o_factor;
-    }
-    if (is_by_tma(work)) {
-      by_tma(work, factors, o, place);
-    } else {
-      from_registers(work, rows, factors, o);
-    }
-    PAGODA_UNROLL
-    for (int r = 0; r < 2; ++r) {
+      const RowResult result = end_row(params_, work.kv_head, rows[r].q_head, rows[r].is_valid,
+                                       rows[r].sums, rows[r].online.max());
+      factors[r] = result.end.o_factor;
       if (rows[r].is_written && arch::lane_idx() % 4 == 0) {
-        store_statistics(params_, work, rows[r].token, rows[r].q_head, results[r]);
+        store_statistics(params_, work, rows[r].token, rows[r].q_head, result);
       }
     }
+    if constexpr (tile.rows == RowKind::kTokens) {
+      // Rows that see nothing took no Q: its place may be the next work's already.
+      if (params_.is_out_by_tma && work.num_tokens >= (warpgroup_ + 1) * kRows &&
+          work.walk.num_tiles > 0) {
+        by_tma(work, factors, o, place);
+        return;
+      }
+    }
+    from_registers(work, rows, factors, o);
   }
 
  private:
-  // Rows that see nothing took no Q: its place may be the next work's already.
-  [[nodiscard]] PAGODA_DEVICE bool is_by_tma(const Work& work) const {
-    return tile.rows == RowKind::kTokens && params_.is_out_by_tma &&
-           work.num_tokens >= (warpgroup_ + 1) * kRows && work.walk.num_tiles > 0;
-  }
-
   PAGODA_DEVICE void from_registers(const Work& work, const Row (&rows)[2],
                                     const float (&factors)[2],
                                     const float (&o)[tile.depth_vo / 2]) {
