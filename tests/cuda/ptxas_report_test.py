@@ -10,7 +10,7 @@ import sys
 
 REGISTER_FILE = 65536
 # Kernels, and threads of a CTA, of which a multiprocessor has one.
-THREADS = {"SM100MHA2Q": 512}
+THREADS = {"SM100MHA2Q": 512, "SM100MHADeep": 384}
 ARCHITECTURES = {"sm_100a", "sm_103a"}
 
 ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\S+)'")

@@ -11,9 +11,9 @@ import re
 import subprocess
 import sys
 
-# Mangled: kernel, element type, padded head dim, class of scores (0 plain, 1 general).
+# Mangled: kernel, element type, padded head dim, class of scores (0 plain, 1 general), CTAs of a product.
 INSTANCE = re.compile(
-    r"\d(SM100MHA[A-Z0-9a-z]*?)I\w*?8Instance\w*?\d(BFloat16|Half|Float8E4M3)E\w*?Li(\d+)E\w*?ScoreClassE([01])E"
+    r"\d(SM100MHA[A-Z0-9a-z]*?)I\w*?8Instance\w*?\d(BFloat16|Half|Float8E4M3)E\w*?Li(\d+)E\w*?ScoreClassE([01])E(?:Li(\d)E)?"
 )
 ELEMENT_BYTES = {"BFloat16": 2, "Half": 2, "Float8E4M3": 1}
 
@@ -75,7 +75,32 @@ def expected_of_mha_2q(element_bytes, depth, is_general):
     return counts, budgets
 
 
-EXPECTED = {"SM100MHA2Q": expected_of_mha_2q}
+def expected_of_pair(element_bytes, depth, is_general):
+    """What differs: no rows of one half that keep both warpgroups busy, no split keys, no gathering."""
+    counts, _ = expected_of_mha_2q(element_bytes, depth, is_general)
+    mma_k = 32 // element_bytes
+    keys = 256 - depth
+    panels = depth // 64
+    slots = (227 * 1024 - 2816 - 256 * depth * element_bytes) // (keys * depth * element_bytes // 2 + 16)
+    parts = 1 if slots % 2 else panels  # of K
+    batches = keys // (16 if is_general else 32)
+    reads, written_back = (2, 3) if is_general else (1, 0)
+    k_copies = 1 + sum(keys // 2 // page for page in (16, 32, 64))  # of half of the keys
+    v_copies = 1 + sum(keys // page for page in (16, 32, 64))
+    counts |= {
+        # S and O of a half: first and next.
+        "products": 4 * depth // mma_k + 4 * keys // mma_k,
+        "commits": 4 + 4 + 2 * parts + 2,
+        "tensor memory loads": 3 * reads * batches + 2 * depth // 16 + 2 * 2 * depth // 32,
+        "tensor memory stores": (3 + written_back) * batches + 2 * depth // 16,
+        # K and V of half of the columns, whole and its tail; written once for either CTA.
+        "TMA loads of K and V": 2 * (panels * k_copies + 2 * panels // 2 * v_copies),
+        "TMA loads of Q": 2 * panels,  # for two schedules
+    }
+    return counts, [152, 112, 96] if is_general else [168, 104, 72]
+
+
+EXPECTED = {("SM100MHA2Q", 1): expected_of_mha_2q, ("SM100MHA2Q", 2): expected_of_pair}
 
 
 def count(lines, patterns):
@@ -114,10 +139,10 @@ def in_sass(text):
 
 def complaints_about(name, found, budgets, columns):
     match = INSTANCE.search(name)
-    if match is None or match[1] not in EXPECTED:
+    if match is None or (match[1], int(match[5] or 1)) not in EXPECTED:
         return [f"{name}: not an instance that this test knows"]
-    kernel, element, depth, scores = match.groups()
-    want, want_budgets = EXPECTED[kernel](ELEMENT_BYTES[element], int(depth), scores == "1")
+    kernel, element, depth, scores, ctas = match.groups()
+    want, want_budgets = EXPECTED[kernel, int(ctas or 1)](ELEMENT_BYTES[element], int(depth), scores == "1")
     wrong = [f"{found[what]} {what}, not {number}" for what, number in want.items() if found[what] != number]
     if budgets is not None and budgets != want_budgets:
         wrong.append(f"register budgets {budgets}, not {want_budgets}")

@@ -24,13 +24,13 @@ PAGODA_DEVICE arch::Words<4> scaled_words(const uint32_t* o, float factor) {
 template <arch::Swizzle swizzle = arch::Swizzle::k128B, class T, int count>
 PAGODA_DEVICE void stage_columns(arch::SharedPtr<T> staging, int rows, int row, int column,
                                  const uint32_t (&o)[count], float factor) {
-  constexpr int chunk = static_cast<int>(swizzle_width_bytes(swizzle) / sizeof(T));  // columns of a panel
+  constexpr int chunk =
+      static_cast<int>(swizzle_width_bytes(swizzle) / sizeof(T));  // columns of a panel
   PAGODA_UNROLL
   for (int i = 0; i < count; i += 8) {
     const auto dense = static_cast<uint32_t>(
         (((column + i) / chunk * rows + row) * chunk + (column + i) % chunk) * sizeof(T));
-    const uint32_t place =
-        swizzle_address(staging.address() + dense, swizzle) - staging.address();
+    const uint32_t place = swizzle_address(staging.address() + dense, swizzle) - staging.address();
     arch::store((staging + static_cast<int32_t>(place / sizeof(T))).template as<arch::Words<4>>(),
                 scaled_words<T>(o + i, factor));
   }
