@@ -100,7 +100,38 @@ def expected_of_pair(element_bytes, depth, is_general):
     return counts, [152, 112, 96] if is_general else [168, 104, 72]
 
 
-EXPECTED = {("SM100MHA2Q", 1): expected_of_mha_2q, ("SM100MHA2Q", 2): expected_of_pair}
+def expected_of_deep(element_bytes, depth, _is_general):
+    """The numbers of a tile are those of src/kernels/sm100_deep/config.hpp."""
+    mma_k = 32 // element_bytes
+    sections, keys = (1, 128) if depth == 256 else (2, 256)
+    copies = 1 + sum(keys // 2 // page for page in (16, 32, 64, 128) if page <= keys // 2)  # of a slot's keys
+    counts = {
+        # S, first and next, a loop over parts of 128 columns; O.
+        "products": 2 * 128 // mma_k + sections * keys // mma_k,
+        # The same, and the slots: of K, and of V in two parts.
+        "commits": 2 + 2 + 2 * 2 * sections,
+        # S of a row or half of one; O to be rescaled, in two sections of half as many columns a lane, and read: to be
+        # staged, and stored from registers, which is the only way of 8-bit queries.
+        "tensor memory loads": 128 // 16 + 256 // 16 + sections * (2 if element_bytes == 2 else 1),
+        "tensor memory stores": 256 // 16,
+        # K, first and next, and two parts of V, whole or a tail; two panels, written once for either CTA.
+        "TMA loads of K and V": 2 * 2 * (2 + 2 * 2) * copies,
+        "TMA loads of Q": 2,  # for two schedules
+        "TMA stores of O": depth // 64 if element_bytes == 2 else 0,
+        "register budgets raised": 1,
+        "register budgets lowered": 2,
+        "waits for the launch before": 1,
+        "starts of the launch after": 1,
+        "accesses to local memory": 0,
+    }
+    return counts, [240, 144, 120] if element_bytes == 2 else [248, 136, 120]
+
+
+EXPECTED = {
+    ("SM100MHADeep", 1): expected_of_deep,
+    ("SM100MHA2Q", 1): expected_of_mha_2q,
+    ("SM100MHA2Q", 2): expected_of_pair,
+}
 
 
 def count(lines, patterns):
