@@ -12,6 +12,14 @@ namespace {
 
 struct PrefillConfig {
   using T = arch::BFloat16;
+  static constexpr sm90::TileConfig tile{.depth_qk = AttentionCase::kDepth,
+                                         .depth_vo = AttentionCase::kDepth,
+                                         .BN = 32,
+                                         .q_stages = 2};
+};
+// One place of Q, as wide heads have.
+struct SplitConfig {
+  using T = arch::BFloat16;
   static constexpr sm90::TileConfig tile{
       .depth_qk = AttentionCase::kDepth, .depth_vo = AttentionCase::kDepth, .BN = 32};
 };
@@ -50,15 +58,15 @@ Outcome run_prefill(const Options& options) {
 }
 
 // Fifteen tiles of keys in three parts, which whoever ends last merges; each part goes around the rings
-// twice. Rows without keys have no parts.
+// twice. Rows without keys have no parts, those of one tile of keys one, and leave by TMA.
 Outcome run_prefill_split(const Options& options) {
   const AttentionShape shape{.kernel = "sm90/prefill_split",
-                             .sequences = {{70, 470}, {5, 0}},
+                             .sequences = {{70, 470}, {70, 20}, {5, 0}, {66, 30}},
                              .num_kv_heads = 1,
                              .group = 2,
                              .ctas = 2,
                              .num_splits = 3};
-  return AttentionCase(shape, options.seed).run<Traits<PrefillConfig>>(options);
+  return AttentionCase(shape, options.seed).run<Traits<SplitConfig>>(options);
 }
 
 // Two tokens of four heads a unit; 34 tiles of keys on six CTAs: shares of six, which hold several units

@@ -97,7 +97,8 @@ TEST(MutationScore, attention_needs_all_of_its_synchronisation_but_what_is_expla
       {"named_barrier_sync", "store.hpp"},  // products of the other warps, before O takes Q's place
       {"mbarrier_wait", "request_order.hpp"},  // the first Q's loads before those of K and V: speed
   };
-  for (const char* name : {"sm90/prefill", "sm90/decode", "sm100/mha_2q", "sm100/mha_2q_split"}) {
+  for (const char* name : {"sm90/prefill", "sm90/prefill_split", "sm90/decode", "sm100/mha_2q",
+                           "sm100/mha_2q_split", "sm100/mha_2q_pair", "sm100/mha_deep"}) {
     const MutationScore score = score_mutants(*find_kernel(name));
     EXPECT_GE(score.mutants.size(), 50U) << name;
     EXPECT_GE(100 * score.killed(), 95 * score.mutants.size()) << name;

@@ -26,6 +26,8 @@ struct SM100MHADeep {
   static constexpr int kCtasPerSm = 1;
   static constexpr int kRegisters = 65536 / kThreads / 8 * 8;  // of a thread at launch
   static constexpr bool kHasTensorMemory = true;
+  // The launch before may still run at the start of this one.
+  static constexpr bool kIsDependent = true;
   static_assert(sizeof(Storage) <= sm100::kSharedBytes);
 
   static PAGODA_DEVICE void run(const Params& params) {
