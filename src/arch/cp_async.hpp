@@ -1,6 +1,6 @@
 // Copies that threads issue (cp.async, sm_80): global to shared memory, 4, 8 or 16 bytes each.
 //
-//   cp_async<Bytes>(SharedPtr to, const void* from, int32_t valid_bytes = Bytes)     zeros from there on
+//   cp_async<Bytes>(SharedPtr to, GlobalPtr<const void> from, int32_t valid_bytes = Bytes)     zeros from there on
 //   cp_async_commit()             closes the group of this thread's copies
 //   cp_async_wait<N>()            at most N groups of this thread are in flight; others need a barrier
 //   cp_async_mbarrier_arrive(mbarrier)

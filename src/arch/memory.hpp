@@ -8,13 +8,15 @@
 //   SharedArray<T, N, Align>      storage inside a Storage struct: data(), at(i), size(), bytes()
 //   shared_storage<Storage>()     the launch's dynamic shared memory; trivial, 1024-byte aligned
 //
-//   load(p), store(p, value)      p: SharedPtr, RemotePtr or T*; 1, 2, 4, 8 or 16 aligned bytes
-//   load_read_only(const T*)      global memory that the launch does not write (ld.global.nc)
-//   load_acquire<Scope>(p), store_release<Scope>(p, value)     SharedPtr or T*; 4 or 8 bytes
+//   GlobalPtr<T>                  address in global memory: global_ptr.hpp
+//
+//   load(p), store(p, value)      p: SharedPtr, RemotePtr or GlobalPtr; 1, 2, 4, 8 or 16 aligned bytes
+//   load_read_only(GlobalPtr)     global memory that the launch does not write (ld.global.nc)
+//   load_acquire<Scope>(p), store_release<Scope>(p, value)     SharedPtr or GlobalPtr; 4 or 8 bytes
 //   atomic_add<Order, Scope>(p, value), atomic_max, atomic_exchange, atomic_cas(p, expected, desired)
-//                                 SharedPtr or T*; int32_t, uint32_t, for add also float; the old value
+//                                 SharedPtr or GlobalPtr; int32_t, uint32_t, for add also float; the old value
 //   thread_fence<Scope>()         fence.acq_rel: orders relaxed atomics around it
-//   prefetch_l2(const void*)
+//   prefetch_l2(GlobalPtr<const void>)
 //
 //   Words<N>: N = 1, 2, 4 words of 32 bits moved as one access. Scope: kCta, kCluster, kGpu, kSystem.
 //   Order: kRelaxed, kAcquire, kRelease, kAcqRel.

@@ -30,10 +30,11 @@ struct RowsView {
 // The batch: how many query rows and keys every sequence has, and where its queries stand.
 struct Sequences {
   int32_t batch = 0;
-  int32_t padded_rows = 0;               // padded: rows of each sequence in memory
-  const int32_t* cu_rows = nullptr;      // ragged: [batch + 1]
-  const int32_t* valid_rows = nullptr;   // padded, optional: [batch]
-  const int32_t* q_positions = nullptr;  // optional: [batch], position of row 0; else keys - rows
+  int32_t padded_rows = 0;                              // padded: rows of each sequence in memory
+  arch::GlobalPtr<const int32_t> cu_rows = nullptr;     // ragged: [batch + 1]
+  arch::GlobalPtr<const int32_t> valid_rows = nullptr;  // padded, optional: [batch]
+  arch::GlobalPtr<const int32_t> q_positions =
+      nullptr;  // optional: [batch], position of row 0; else keys - rows
   KeyRows keys{};
 
   // First row in memory, counted within a ragged tensor or within the sequence's own.
@@ -70,38 +71,38 @@ struct AttentionArguments {
   int32_t group = 1;  // query heads of a KV head
   int32_t dim_qk = 0, dim_vo = 0;
 
-  const void* q_data = nullptr;
-  void* out_data = nullptr;
-  float* lse = nullptr;      // optional
-  float* row_max = nullptr;  // optional
+  arch::GlobalPtr<const void> q_data = nullptr;
+  arch::GlobalPtr<void> out_data = nullptr;
+  arch::GlobalPtr<float> lse = nullptr;      // optional
+  arch::GlobalPtr<float> row_max = nullptr;  // optional
   RowsView q_rows, out_rows, lse_rows, row_max_rows;
   bool is_out_by_tma = false;  // full tiles of O
   bool is_gathered = false;    // K and V; kernels of sm_90 have instances of their own for that
   // Gathered K and V: `sequence` of a row is its page where there are pages (0 where ragged).
-  const void* k_data = nullptr;
-  const void* v_data = nullptr;
+  arch::GlobalPtr<const void> k_data = nullptr;
+  arch::GlobalPtr<const void> v_data = nullptr;
   RowsView k_rows, v_rows;
   int32_t kv_element_bytes = 2;  // 1: e4m3
 
   mask::ExpressionMask mask;  // plain instances read its interval alone
   softmax::ScoreMap score_map;
-  const float* alibi_slopes = nullptr;  // [num_q_heads], natural units
-  const float* sinks = nullptr;         // [num_q_heads]
+  arch::GlobalPtr<const float> alibi_slopes = nullptr;  // [num_q_heads], natural units
+  arch::GlobalPtr<const float> sinks = nullptr;         // [num_q_heads]
   KVScaleFactors kv_scales;
 
   // Tiles of tokens: the grid; sequences of fewer than min_rows rows are another launch's.
   Schedule schedule = Schedule::kQueue;
   schedule::TileGrid grid;
-  uint32_t* grid_counter = nullptr;  // zero between launches
+  arch::GlobalPtr<uint32_t> grid_counter = nullptr;  // zero between launches
   int32_t min_rows = 0;
   // Packed rows: sequences of more than max_rows rows are another launch's.
   int32_t max_rows = INT32_MAX;
   bool has_whole_units = false;  // rows are never split (batch-invariant)
 
   // Partial results of split rows: slots of 64 rows, see partial.hpp; counters are zero between launches.
-  float* partial_out = nullptr;
-  float* partial_stats = nullptr;
-  uint32_t* counters = nullptr;
+  arch::GlobalPtr<float> partial_out = nullptr;
+  arch::GlobalPtr<float> partial_stats = nullptr;
+  arch::GlobalPtr<uint32_t> counters = nullptr;
 };
 
 struct AttentionParams : AttentionArguments {

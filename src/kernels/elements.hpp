@@ -26,34 +26,32 @@ struct RawElements {
 
 // `from` must be aligned to kBytes, at most 16; the launch must not write there.
 template <int kBytes>
-PAGODA_DEVICE RawElements<kBytes> load_raw(const void* from,
+PAGODA_DEVICE RawElements<kBytes> load_raw(arch::GlobalPtr<const void> from,
                                            arch::Where where = arch::Where::current()) {
   RawElements<kBytes> raw{};
   if constexpr (kBytes >= 16) {
     PAGODA_UNROLL
     for (int i = 0; i < kBytes / 16; ++i) {
-      const arch::Words<4> words =
-          arch::load_read_only(static_cast<const arch::Words<4>*>(from) + i, where);
+      const arch::Words<4> words = arch::load_read_only(from.as<const arch::Words<4>>() + i, where);
       PAGODA_UNROLL
       for (int j = 0; j < 4; ++j) raw.word[4 * i + j] = words.word[j];
     }
   } else if constexpr (kBytes == 8) {
-    const arch::Words<2> words =
-        arch::load_read_only(static_cast<const arch::Words<2>*>(from), where);
+    const arch::Words<2> words = arch::load_read_only(from.as<const arch::Words<2>>(), where);
     raw.word[0] = words.word[0];
     raw.word[1] = words.word[1];
   } else if constexpr (kBytes == 4) {
-    raw.word[0] = arch::load_read_only(static_cast<const uint32_t*>(from), where);
+    raw.word[0] = arch::load_read_only(from.as<const uint32_t>(), where);
   } else if constexpr (kBytes == 2) {
-    raw.word[0] = arch::load_read_only(static_cast<const uint16_t*>(from), where);
+    raw.word[0] = arch::load_read_only(from.as<const uint16_t>(), where);
   } else {
-    raw.word[0] = arch::load_read_only(static_cast<const uint8_t*>(from), where);
+    raw.word[0] = arch::load_read_only(from.as<const uint8_t>(), where);
   }
   return raw;
 }
 
 template <int kBytes>
-PAGODA_DEVICE void store_raw(void* to, const RawElements<kBytes>& raw,
+PAGODA_DEVICE void store_raw(arch::GlobalPtr<void> to, const RawElements<kBytes>& raw,
                              arch::Where where = arch::Where::current()) {
   if constexpr (kBytes >= 16) {
     PAGODA_UNROLL
@@ -61,19 +59,19 @@ PAGODA_DEVICE void store_raw(void* to, const RawElements<kBytes>& raw,
       arch::Words<4> words;
       PAGODA_UNROLL
       for (int j = 0; j < 4; ++j) words.word[j] = raw.word[4 * i + j];
-      arch::store(static_cast<arch::Words<4>*>(to) + i, words, where);
+      arch::store(to.as<arch::Words<4>>() + i, words, where);
     }
   } else if constexpr (kBytes == 8) {
     arch::Words<2> words;
     words.word[0] = raw.word[0];
     words.word[1] = raw.word[1];
-    arch::store(static_cast<arch::Words<2>*>(to), words, where);
+    arch::store(to.as<arch::Words<2>>(), words, where);
   } else if constexpr (kBytes == 4) {
-    arch::store(static_cast<uint32_t*>(to), raw.word[0], where);
+    arch::store(to.as<uint32_t>(), raw.word[0], where);
   } else if constexpr (kBytes == 2) {
-    arch::store(static_cast<uint16_t*>(to), static_cast<uint16_t>(raw.word[0]), where);
+    arch::store(to.as<uint16_t>(), static_cast<uint16_t>(raw.word[0]), where);
   } else {
-    arch::store(static_cast<uint8_t*>(to), static_cast<uint8_t>(raw.word[0]), where);
+    arch::store(to.as<uint8_t>(), static_cast<uint8_t>(raw.word[0]), where);
   }
 }
 
@@ -139,7 +137,7 @@ PAGODA_DEVICE RawElements<N * kSizeBytes<kDType>> from_floats(const float (&valu
 }
 
 template <DType kDType, int N>
-PAGODA_DEVICE void store_floats(void* to, const float (&values)[N], float scale = 1,
+PAGODA_DEVICE void store_floats(arch::GlobalPtr<void> to, const float (&values)[N], float scale = 1,
                                 arch::Where where = arch::Where::current()) {
   store_raw<N * kSizeBytes<kDType>>(to, from_floats<kDType>(values, scale), where);
 }

@@ -68,8 +68,9 @@ namespace pagoda::mask {
 // interval change nothing.
 [[nodiscard]] inline bool narrow(IntervalMask& mask, const MaskNode& leaf) {
   const bool is_padding = leaf.kind == MaskKind::kPadding;
-  const int32_t* lengths = is_padding ? leaf.valid_lengths.data() : mask.valid_lengths;
-  if (mask.valid_lengths != nullptr && mask.valid_lengths != lengths) return false;
+  const int32_t* const valid = arch::RawGlobal::of(mask.valid_lengths);
+  const int32_t* const lengths = is_padding ? leaf.valid_lengths.data() : valid;
+  if (valid != nullptr && valid != lengths) return false;
   const IntervalRule rule = leaf_rule(leaf);
   const int32_t small = std::min(mask.rule.chunk, rule.chunk);
   const int32_t large = std::max(mask.rule.chunk, rule.chunk);

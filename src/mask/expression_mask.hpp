@@ -14,7 +14,7 @@ namespace pagoda::mask {
 
 // The biases of one row and head: key k has data[k - first] where first <= k < end, else none.
 struct BiasRow {
-  const float* data = nullptr;
+  arch::GlobalPtr<const float> data = nullptr;
   int32_t first = 0;
   int32_t end = 0;
 
@@ -29,20 +29,21 @@ struct BiasRow {
 // fp32 added to scores. Materialised: element (b, h, row, k) at the strides below (0 broadcasts),
 // keys contiguous. Relative: element (h, k - q + extent) for |k - q| <= extent.
 struct Bias {
-  const float* data = nullptr;
+  arch::GlobalPtr<const float> data = nullptr;
   int64_t sequence_stride = 0;
   int64_t head_stride = 0;
   int64_t row_stride = 0;
   int32_t extent = -1;  // >= 0: relative; below INT32_MAX
 
   [[nodiscard]] PAGODA_DEVICE BiasRow row(const RowTile& tile, int32_t row, int32_t q_head) const {
-    const float* of_head = data + q_head * head_stride;
+    const arch::GlobalPtr<const float> of_head = data + q_head * head_stride;
     if (extent >= 0) return relative_row(of_head, tile.position(row));
     return {of_head + tile.sequence * sequence_stride + row * row_stride, 0, tile.seqlen_kv};
   }
 
  private:
-  [[nodiscard]] PAGODA_DEVICE BiasRow relative_row(const float* table, int32_t q) const {
+  [[nodiscard]] PAGODA_DEVICE BiasRow relative_row(arch::GlobalPtr<const float> table,
+                                                   int32_t q) const {
     // Distances outside the table, and keys outside [0, INT32_MAX], have no entry.
     const int32_t first = q > extent ? q - extent : 0;
     const int32_t end = q < INT32_MAX - extent ? q + extent + 1 : INT32_MAX;
@@ -50,31 +51,21 @@ struct Bias {
   }
 };
 
-// IntervalMask::visible() by loads that the emulator checks.
-[[nodiscard]] PAGODA_DEVICE Interval visible_keys(const IntervalMask& interval, const RowTile& tile,
-                                                  int32_t row) {
-  int32_t num_keys = tile.seqlen_kv;
-  if (interval.valid_lengths != nullptr) {
-    const int32_t valid = arch::load_read_only(interval.valid_lengths + tile.sequence);
-    num_keys = valid < num_keys ? valid : num_keys;
-  }
-  return interval.rule.visible(tile.position(row), num_keys);
-}
-
 // A leaf that hides keys: an interval, or where row_offsets is set one bit per (row, key). Row i of
 // sequence b has the ceil(seqlen_kv / 32) words from row_offsets[b] + i * ceil(seqlen_kv / 32).
 struct ExpressionLeaf {
   IntervalMask interval{};
-  const uint32_t* words = nullptr;
-  const int64_t* row_offsets = nullptr;
+  arch::GlobalPtr<const uint32_t> words = nullptr;
+  arch::GlobalPtr<const int64_t> row_offsets = nullptr;
 
   // Bit i: is key column + i kept? 0 <= column < seqlen_kv; bits past the last key may be set.
   [[nodiscard]] PAGODA_DEVICE uint32_t keep32(const RowTile& tile, int32_t row,
                                               int32_t column) const {
-    if (row_offsets == nullptr) return visible_keys(interval, tile, row).keep32(column);
+    if (row_offsets == nullptr) return interval.visible(tile, row).keep32(column);
     const int32_t num_words = tile.seqlen_kv / 32 + (tile.seqlen_kv % 32 != 0 ? 1 : 0);
-    const uint32_t* word = words + arch::load_read_only(row_offsets + tile.sequence) +
-                           int64_t{row} * num_words + column / 32;
+    const arch::GlobalPtr<const uint32_t> word = words +
+                                                 arch::load_read_only(row_offsets + tile.sequence) +
+                                                 int64_t{row} * num_words + column / 32;
     const auto shift = static_cast<uint32_t>(column % 32);
     const uint32_t low = arch::load_read_only(word) >> shift;
     if (shift == 0 || column / 32 + 1 >= num_words) return low;
@@ -106,7 +97,7 @@ struct ExpressionMask {
 
   // The hull of what the row sees.
   [[nodiscard]] PAGODA_DEVICE Interval visible(const RowTile& tile, int32_t row) const {
-    const Interval keys = visible_keys(interval, tile, row);
+    const Interval keys = interval.visible(tile, row);
     return program == 0 ? keys : keys & evaluate<Interval>(LeafHull{tile, row});
   }
   [[nodiscard]] PAGODA_DEVICE TileWalk walk(const RowTile& tile, TileShape shape) const {
@@ -152,7 +143,7 @@ struct ExpressionMask {
     const RowTile& tile;
     int32_t row;
     PAGODA_DEVICE Interval operator()(const ExpressionLeaf& leaf) const {
-      return visible_keys(leaf.interval, tile, row);  // of bits: all keys
+      return leaf.interval.visible(tile, row);  // of bits: all keys
     }
   };
 };
@@ -192,7 +183,7 @@ struct ExpressionRow {
 
 PAGODA_DEVICE ExpressionRow ExpressionMask::row(const RowTile& tile, int32_t row,
                                                 int32_t q_head) const {
-  return {this, tile, row, q_head, visible_keys(interval, tile, row)};
+  return {this, tile, row, q_head, interval.visible(tile, row)};
 }
 
 static_assert(KernelMask<ExpressionMask>);

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "arch/emu/runtime/launch.hpp"
+#include "arch/emu/run_on_machine.hpp"
 #include "arch/thread.hpp"
 #include "pagoda/mask.hpp"
 
@@ -19,22 +19,6 @@ namespace pagoda::mask {
 
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline constexpr int32_t kHeads = 3;
-
-// Runs `body` as the one busy thread of a launch.
-struct Call {
-  struct Params {
-    const std::function<void()>* body;
-  };
-  struct Storage {};
-  static constexpr int kThreads = 32;
-  static PAGODA_DEVICE void run(const Params& params) {
-    if (arch::thread_idx() == 0) (*params.body)();
-  }
-};
-inline emulator::Result on_the_machine(std::vector<emulator::GlobalBuffer> buffers,
-                                       const std::function<void()>& body) {
-  return emulator::launch<Call>(emulator::shape_of<Call>("mask", {1}), {&body}, std::move(buffers));
-}
 
 struct Sequence {
   int32_t rows, keys, position;

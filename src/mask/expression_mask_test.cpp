@@ -110,7 +110,7 @@ void expect_like_host(const Mask& mask, Material& material) {
       }
     }
   };
-  const emulator::Result result = on_the_machine(material.buffers, body);
+  const emulator::Result result = emulator::run_on_machine(material.buffers, body);
   ASSERT_TRUE(result.is_clean()) << result.reports.front().message;
 }
 
@@ -218,7 +218,7 @@ TEST(ExpressionMask, reads_beside_the_arrays_are_reported) {
   const ExpressionMask device = make_expression_mask(mask.nodes());
   const RowTile tile{
       .sequence = kBatch + 1, .seqlen_kv = 100, .q_position = 0, .first_row = 0, .num_rows = 1};
-  const emulator::Result result = on_the_machine(material.buffers, [&] {
+  const emulator::Result result = emulator::run_on_machine(material.buffers, [&] {
     static_cast<void>(device.walk(tile, {64, 1}));
   });
   EXPECT_FALSE(result.is_clean());
@@ -242,7 +242,7 @@ TEST(ExpressionMask, one_interval_keeps_its_unmasked_tiles) {
       .sequence = 0, .seqlen_kv = 300, .q_position = 200, .first_row = 0, .num_rows = 50};
   const auto unmasked = [&](const Mask& mask) {
     TileWalk walk;
-    on_the_machine(m.buffers, [&] {
+    emulator::run_on_machine(m.buffers, [&] {
       walk = make_expression_mask(mask.nodes()).walk(tile, tile_shape(64, 0));
     });
     return walk.unmasked_end - walk.unmasked_begin;

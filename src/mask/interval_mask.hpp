@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "arch/memory.hpp"
 #include "core/target.hpp"
 #include "mask/interval.hpp"
 #include "mask/kernel_mask.hpp"
@@ -27,31 +28,29 @@ struct IntervalMask {
   static constexpr bool kRewritesScores = false;
 
   IntervalRule rule{};
-  const int32_t* valid_lengths = nullptr;  // [batch], >= 0; null = no padding mask
+  arch::GlobalPtr<const int32_t> valid_lengths = nullptr;  // [batch], >= 0; null = no padding mask
 
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr Interval visible(const RowTile& tile,
-                                                              int32_t row) const {
+  [[nodiscard]] PAGODA_DEVICE Interval visible(const RowTile& tile, int32_t row) const {
     return rule.visible(tile.position(row), num_keys(tile));
   }
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileWalk walk(const RowTile& tile,
-                                                           TileShape shape) const {
+  [[nodiscard]] PAGODA_DEVICE TileWalk walk(const RowTile& tile, TileShape shape) const {
     return make_walk(visible(tile, tile.first_row),
                      visible(tile, tile.first_row + tile.num_rows - 1), shape);
   }
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileStatus status(const RowTile& tile, int32_t column,
-                                                               int32_t count) const {
+  [[nodiscard]] PAGODA_DEVICE TileStatus status(const RowTile& tile, int32_t column,
+                                                int32_t count) const {
     return tile_status(visible(tile, tile.first_row),
                        visible(tile, tile.first_row + tile.num_rows - 1), column, count);
   }
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr IntervalRow row(const RowTile& tile, int32_t row,
-                                                             int32_t /*q_head*/) const {
+  [[nodiscard]] PAGODA_DEVICE IntervalRow row(const RowTile& tile, int32_t row,
+                                              int32_t /*q_head*/) const {
     return {visible(tile, row)};
   }
 
  private:
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t num_keys(const RowTile& tile) const {
+  [[nodiscard]] PAGODA_DEVICE int32_t num_keys(const RowTile& tile) const {
     if (valid_lengths == nullptr) return tile.seqlen_kv;
-    const int32_t valid = valid_lengths[tile.sequence];
+    const int32_t valid = arch::load_read_only(valid_lengths + tile.sequence);
     return valid < tile.seqlen_kv ? valid : tile.seqlen_kv;
   }
 };

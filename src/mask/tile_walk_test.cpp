@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "arch/emu/run_on_machine.hpp"
 #include "mask/interval_mask.hpp"
 
 namespace pagoda::mask {
@@ -176,7 +177,10 @@ TEST(TileWalk, is_exact_over_many_shapes) {
       const int32_t position =
           i % 2 == 0 ? seqlen_kv - seqlen_q : static_cast<int32_t>(rng() % 300) - 20;
       const auto valid = static_cast<int32_t>(rng() % 320);
-      check_walk(shape, seqlen_q, seqlen_kv, position, i < 2 ? nullptr : &valid);
+      const emulator::Result result = emulator::run_on_machine(
+          {emulator::input("valid_lengths", &valid, 1)},
+          [&] { check_walk(shape, seqlen_q, seqlen_kv, position, i < 2 ? nullptr : &valid); });
+      EXPECT_TRUE(result.is_clean());
       if (HasFatalFailure()) {
         FAIL() << "left " << shape.rule.left << " right " << shape.rule.right << " chunk "
                << shape.rule.chunk << " rows " << shape.rows << " keys " << shape.keys << " page "

@@ -55,7 +55,7 @@ struct CopyTile {
     DenseRows dense;
     int32_t batch;
     uint32_t base_row, num_keys;
-    uint16_t* out;  // [kSections, BN, BK]
+    arch::GlobalPtr<uint16_t> out;  // [kSections, BN, BK]
   };
   struct Storage {
     arch::SharedArray<T, BN * BK, 1024> stage;
@@ -79,8 +79,8 @@ struct CopyTile {
           static_cast<uint32_t>(((column / gran) * smem_rows + row) * gran + column % gran) * 2;
       const auto place = static_cast<int32_t>(swizzle_address(base + dense, swizzle) - base);
       const auto words = arch::load((storage.stage.at(place / 2)).template as<arch::Words<4>>());
-      auto* const to = params.out + (which * BN + row) * BK + column;
-      arch::store(reinterpret_cast<arch::Words<4>*>(to), words);
+      const arch::GlobalPtr<uint16_t> to = params.out + (which * BN + row) * BK + column;
+      arch::store(to.template as<arch::Words<4>>(), words);
     }
     arch::syncwarp();
   }

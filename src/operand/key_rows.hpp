@@ -19,7 +19,7 @@ struct KeyPlace {
 
 // The keys of one sequence, to be looked up one by one.
 struct SequenceRows {
-  const int32_t* pages = nullptr;  // nullptr: no pages
+  arch::GlobalPtr<const int32_t> pages = nullptr;  // nullptr: no pages
   uint32_t page_size = 1;
   KeyPlace first{};  // of key 0 where there are no pages
 

@@ -14,8 +14,8 @@ namespace pagoda {
 // [batch, rows_per_batch] rows; sequence lengths at most rows_per_batch.
 struct DenseRows {
   uint32_t rows_per_batch = 0;
-  const int32_t* lengths = nullptr;  // [batch], or nullptr: ..
-  uint32_t keys_per_batch = 0;       // .. so many keys in every sequence
+  arch::GlobalPtr<const int32_t> lengths = nullptr;  // [batch], or nullptr: ..
+  uint32_t keys_per_batch = 0;                       // .. so many keys in every sequence
 
   PAGODA_DEVICE uint32_t num_keys(int32_t batch) const {
     return lengths != nullptr ? static_cast<uint32_t>(arch::load_read_only(lengths + batch))
@@ -30,7 +30,7 @@ struct DenseRows {
 
 // Sequences one after another: sequence b has rows offsets[b] .. offsets[b + 1].
 struct RaggedRows {
-  const int32_t* offsets = nullptr;  // [batch + 1]
+  arch::GlobalPtr<const int32_t> offsets = nullptr;  // [batch + 1]
 
   PAGODA_DEVICE uint32_t num_keys(int32_t batch) const {
     return static_cast<uint32_t>(arch::load_read_only(offsets + batch + 1) -
@@ -46,10 +46,11 @@ struct RaggedRows {
 // Pages by block table (first_page_of == nullptr: pages of sequence b start at b * table_stride) or
 // by CSR (they start at first_page_of[b]).
 struct PagedRows {
-  const int32_t* pages = nullptr;          // page ids
-  const int32_t* first_page_of = nullptr;  // [batch + 1]
+  arch::GlobalPtr<const int32_t> pages = nullptr;          // page ids
+  arch::GlobalPtr<const int32_t> first_page_of = nullptr;  // [batch + 1]
   int64_t table_stride = 0;
-  const int32_t* lengths = nullptr;  // [batch] keys; CSR: of the last page, where there is one
+  arch::GlobalPtr<const int32_t> lengths =
+      nullptr;  // [batch] keys; CSR: of the last page, where there is one
   int32_t page_size = 1;
   uint32_t row_stride = 1;  // physical rows from one page to the next
 
@@ -60,7 +61,7 @@ struct PagedRows {
                               arch::load_read_only(first_page_of + batch);
     return num_pages == 0 ? 0 : static_cast<uint32_t>((num_pages - 1) * page_size + length);
   }
-  PAGODA_DEVICE const int32_t* pages_of(int32_t batch) const {
+  PAGODA_DEVICE arch::GlobalPtr<const int32_t> pages_of(int32_t batch) const {
     return pages + (first_page_of != nullptr
                         ? static_cast<int64_t>(arch::load_read_only(first_page_of + batch))
                         : batch * table_stride);
@@ -83,7 +84,7 @@ struct PagedRows {
       constexpr auto piece = static_cast<uint32_t>(Indices::page_size);  // of a page, or all of it
       arch::expect(page_size % Indices::page_size == 0, "the instance's pieces fill a page");
       arch::expect(base_row % piece == 0, "a tile starts at a piece");
-      const int32_t* const table = pages_of(batch);
+      const arch::GlobalPtr<const int32_t> table = pages_of(batch);
       const auto size = static_cast<uint32_t>(page_size);
       PAGODA_UNROLL
       for (int i = 0; i < Indices::num_pages; ++i) {
@@ -113,8 +114,8 @@ static_assert(KVOperand<DenseRows> && KVOperand<RaggedRows> && KVOperand<PagedRo
 // into the scale of the scores, V's into the output.
 struct KVScaleFactors {
   float k = 1, v = 1;
-  const float* k_per_head = nullptr;  // [num_kv_heads]
-  const float* v_per_head = nullptr;
+  arch::GlobalPtr<const float> k_per_head = nullptr;  // [num_kv_heads]
+  arch::GlobalPtr<const float> v_per_head = nullptr;
 
   PAGODA_DEVICE float k_scale(int32_t kv_head) const {
     return k_per_head != nullptr ? arch::load_read_only(k_per_head + kv_head) : k;

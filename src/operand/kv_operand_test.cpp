@@ -69,14 +69,17 @@ struct Lookup {
     DenseRows dense;
     RaggedRows ragged;
     PagedRows table, csr;
-    uint32_t* out;
+    arch::GlobalPtr<uint32_t> out;
   };
   struct Storage {};
   static constexpr int kThreads = 32;
   static void run(const Params& params) {
     if (arch::thread_idx() != 0) return;
-    uint32_t* out = params.out;
-    const auto put = [&](uint32_t value) { arch::store(out++, value); };
+    arch::GlobalPtr<uint32_t> out = params.out;
+    const auto put = [&](uint32_t value) {
+      arch::store(out, value);
+      out = out + 1;
+    };
     put(params.dense.num_keys(1));
     put(params.dense.populate<PagedRowIndices<64, 0>>(1, 64).rows[0]);
     put(params.ragged.num_keys(1));
@@ -141,7 +144,7 @@ struct GatherTile {
     Gather gather;
     PagedRows rows;
     uint32_t first_key, num_keys;
-    uint16_t* out;  // [kRows, 128]
+    arch::GlobalPtr<uint16_t> out;  // [kRows, 128]
   };
   struct Storage {
     arch::SharedArray<T, kRows * 128, 1024> stage;

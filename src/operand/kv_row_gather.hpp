@@ -24,10 +24,10 @@ struct KVRowGather {
   static constexpr int kWordElements = 16 / static_cast<int>(sizeof(T));  // of one copy
   static constexpr int words = chunks * gran / kWordElements;             // a row
 
-  const T* data;        // row 0 of head 0
-  int64_t row_stride;   // elements
-  int64_t head_stride;  // elements
-  int32_t depth;        // columns that exist; zeros from there on
+  arch::GlobalPtr<const T> data;  // row 0 of head 0
+  int64_t row_stride;             // elements
+  int64_t head_stride;            // elements
+  int32_t depth;                  // columns that exist; zeros from there on
 
   // Of the 16 bytes from `column` on: the head dim need not be a multiple of them.
   PAGODA_DEVICE int32_t valid_bytes(int32_t column) const {
@@ -47,7 +47,7 @@ struct KVRowGather {
       const uint32_t key = first_key + static_cast<uint32_t>(row);
       const int32_t column = static_cast<int32_t>(depth_offset) + word * kWordElements;
       const bool exists = key < num_keys && column < depth;
-      const T* const from =
+      const arch::GlobalPtr<const T> from =
           exists ? data + rows.row_of(batch, key) * row_stride + kv_head * head_stride + column
                  : data;
       // Panel of the chunk, row, word of the row; then the swizzle.

@@ -24,9 +24,9 @@
 namespace pagoda {
 
 struct KVRelayParams {
-  arch::TensorMap k, v;  // [num_tiles * BN, padded_depth], boxes [BN, one swizzle width]
-  uint32_t* out;         // [2 * num_tiles, kConsumers]: K0 V0 K1 V1 ...
-  int32_t num_tiles;     // >= 1
+  arch::TensorMap k, v;           // [num_tiles * BN, padded_depth], boxes [BN, one swizzle width]
+  arch::GlobalPtr<uint32_t> out;  // [2 * num_tiles, kConsumers]: K0 V0 K1 V1 ...
+  int32_t num_tiles;              // >= 1
 };
 
 namespace kv_relay {
@@ -83,7 +83,7 @@ struct Results {
     arch::store(slots + (static_cast<int32_t>(pipeline.state.index) * kConsumers + thread), sum);
     pipeline.producer_commit();
   }
-  PAGODA_DEVICE void write_all(uint32_t* out, int count) {
+  PAGODA_DEVICE void write_all(arch::GlobalPtr<uint32_t> out, int count) {
     for (int result = 0; result < count; ++result) {
       pipeline.consumer_wait();
       for (int i = arch::lane_idx(); i < kConsumers; i += 32) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "arch/memory.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::schedule {
@@ -35,8 +36,8 @@ struct TileGrid {
   int32_t batch = 0;
   int32_t num_heads = 0;
   int32_t tile_rows = 0;
-  int32_t rows = 0;                  // ragged: of all sequences together; padded: of each
-  const int32_t* cu_rows = nullptr;  // [batch + 1], null = padded
+  int32_t rows = 0;  // ragged: of all sequences together; padded: of each
+  arch::GlobalPtr<const int32_t> cu_rows = nullptr;  // [batch + 1], null = padded
   int32_t num_splits = 1;
   TileOrder order = TileOrder::kRowsFastest;
   // Longest first: heads that are walked side by side, one section after the other. The tiles of a
@@ -48,7 +49,7 @@ struct TileGrid {
     return tiles * num_heads * num_splits;
   }
   // Splits of one tile stand next to each other in every order.
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileCoord at(int32_t index) const {
+  [[nodiscard]] PAGODA_DEVICE TileCoord at(int32_t index) const {
     if (index < 0 || index >= size()) return {};
     const int32_t unit = index / num_splits;
     TileCoord coord = cu_rows != nullptr ? ragged(unit) : padded(unit);
@@ -60,8 +61,11 @@ struct TileGrid {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t padded_tiles() const {
     return rows == 0 ? 0 : (rows - 1) / tile_rows + 1;
   }
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t first_entry(int32_t sequence) const {
-    return cu_rows[sequence] / tile_rows + sequence;
+  [[nodiscard]] PAGODA_DEVICE int32_t first_row(int32_t sequence) const {
+    return arch::load_read_only(cu_rows + sequence);
+  }
+  [[nodiscard]] PAGODA_DEVICE int32_t first_entry(int32_t sequence) const {
+    return first_row(sequence) / tile_rows + sequence;
   }
 
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileCoord padded(int32_t unit) const {
@@ -87,7 +91,7 @@ struct TileGrid {
     return {first + rest % width, tiles - 1 - rest / width};
   }
 
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileCoord ragged(int32_t unit) const {
+  [[nodiscard]] PAGODA_DEVICE TileCoord ragged(int32_t unit) const {
     // The last sequence whose entries start at or before the unit's.
     const int32_t entry = unit / num_heads;
     int32_t sequence = 0;
@@ -99,7 +103,7 @@ struct TileGrid {
         past = middle;
       }
     }
-    const int32_t length = cu_rows[sequence + 1] - cu_rows[sequence];
+    const int32_t length = first_row(sequence + 1) - first_row(sequence);
     const int32_t entries = first_entry(sequence + 1) - first_entry(sequence);
     const int32_t rest = unit - first_entry(sequence) * num_heads;
     if (rest >= entries * num_heads) return {};  // past the last sequence

@@ -28,7 +28,7 @@ class TransientScheduler {
   PAGODA_HOST_DEVICE constexpr TransientScheduler(const TileGrid& grid, int32_t cta)
       : grid_(grid), index_(cta) {}
 
-  PAGODA_HOST_DEVICE constexpr bool next(TileCoord& tile) {
+  PAGODA_DEVICE bool next(TileCoord& tile) {
     if (is_done_) return false;
     is_done_ = true;
     tile = grid_.at(index_);
@@ -49,7 +49,7 @@ class PersistentScheduler {
                                                    int32_t num_ctas)
       : grid_(grid), next_(cta), num_ctas_(num_ctas) {}
 
-  PAGODA_HOST_DEVICE constexpr bool next(TileCoord& tile) {
+  PAGODA_DEVICE bool next(TileCoord& tile) {
     while (next_ < grid_.size()) {
       index_ = next_;
       next_ += num_ctas_;
@@ -82,7 +82,7 @@ class QueuedScheduler {
                                                Counter counter)
       : grid_(grid), index_(cta), num_ctas_(num_ctas), counter_(counter) {}
 
-  PAGODA_HOST_DEVICE constexpr bool next(TileCoord& tile) {
+  PAGODA_DEVICE bool next(TileCoord& tile) {
     while (index_ < grid_.size()) {
       if (has_started_) index_ = num_ctas_ + counter_();
       has_started_ = true;

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <gtest/gtest.h>
 #include <map>
 #include <random>
 #include <tuple>
 #include <vector>
+
+#include "arch/emu/run_on_machine.hpp"
 
 namespace pagoda::schedule {
 namespace {
@@ -39,6 +42,13 @@ Batch random_batch(std::mt19937& rng) {
   grid.rows = batch.cu_rows.back();
   grid.cu_rows = batch.cu_rows.data();
   return batch;
+}
+
+// The grid reads cu_rows as a kernel does: `body` runs in an emulated launch that may read them.
+void with_rows(const std::vector<int32_t>& cu_rows, const std::function<void()>& body) {
+  const emulator::Result result =
+      emulator::run_on_machine({emulator::input("cu_rows", cu_rows.data(), cu_rows.size())}, body);
+  ASSERT_TRUE(result.is_clean()) << to_string(result.reports.front());
 }
 
 int32_t rows_of(const Batch& batch, int32_t sequence) {
@@ -83,10 +93,12 @@ TEST(TransientScheduler, gives_every_tile_once) {
   for (int i = 0; i < 300; ++i) {
     const Batch batch = random_batch(rng);
     Seen seen;
-    for (int32_t cta = 0; cta < batch.grid.size() + 3; ++cta) {
-      TransientScheduler scheduler(batch.grid, cta);
-      for (TileCoord tile; scheduler.next(tile);) seen.add(batch, tile);
-    }
+    with_rows(batch.cu_rows, [&] {
+      for (int32_t cta = 0; cta < batch.grid.size() + 3; ++cta) {
+        TransientScheduler scheduler(batch.grid, cta);
+        for (TileCoord tile; scheduler.next(tile);) seen.add(batch, tile);
+      }
+    });
     seen.expect_all_once(batch);
     if (HasFatalFailure()) FAIL() << "case " << i;
   }
@@ -98,15 +110,17 @@ TEST(PersistentScheduler, gives_every_tile_once_for_any_number_of_ctas) {
     const Batch batch = random_batch(rng);
     const auto ctas = static_cast<int32_t>(1 + rng() % 200);
     Seen seen;
-    for (int32_t cta = 0; cta < ctas; ++cta) {
-      PersistentScheduler scheduler(batch.grid, cta, ctas);
-      for (TileCoord tile; scheduler.next(tile);) {
-        seen.add(batch, tile);
-        ASSERT_EQ(scheduler.index() % ctas, cta);
+    with_rows(batch.cu_rows, [&] {
+      for (int32_t cta = 0; cta < ctas; ++cta) {
+        PersistentScheduler scheduler(batch.grid, cta, ctas);
+        for (TileCoord tile; scheduler.next(tile);) {
+          seen.add(batch, tile);
+          ASSERT_EQ(scheduler.index() % ctas, cta);
+        }
+        TileCoord tile;
+        ASSERT_FALSE(scheduler.next(tile));
       }
-      TileCoord tile;
-      ASSERT_FALSE(scheduler.next(tile));
-    }
+    });
     seen.expect_all_once(batch);
     if (HasFatalFailure()) FAIL() << "case " << i;
   }
@@ -132,22 +146,24 @@ TEST(QueuedScheduler, gives_every_tile_once_in_any_interleaving) {
       running.emplace_back(batch.grid, cta, ctas, SharedCounter{&counter});
     }
     Seen seen;
-    while (!running.empty()) {
-      const size_t who = rng() % running.size();
-      TileCoord tile;
-      if (running[who].next(tile)) {
-        seen.add(batch, tile);
-        // What a role is told through shared memory is enough.
-        const TileCoord told = batch.grid.at(running[who].index());
-        ASSERT_EQ(told.first_row, tile.first_row);
-        ASSERT_EQ(told.sequence, tile.sequence);
-        ASSERT_EQ(told.head, tile.head);
-        ASSERT_EQ(told.split, tile.split);
-        continue;
+    with_rows(batch.cu_rows, [&] {
+      while (!running.empty()) {
+        const size_t who = rng() % running.size();
+        TileCoord tile;
+        if (running[who].next(tile)) {
+          seen.add(batch, tile);
+          // What a role is told through shared memory is enough.
+          const TileCoord told = batch.grid.at(running[who].index());
+          ASSERT_EQ(told.first_row, tile.first_row);
+          ASSERT_EQ(told.sequence, tile.sequence);
+          ASSERT_EQ(told.head, tile.head);
+          ASSERT_EQ(told.split, tile.split);
+          continue;
+        }
+        ASSERT_FALSE(running[who].next(tile));  // once done, done
+        running.erase(running.begin() + static_cast<std::ptrdiff_t>(who));
       }
-      ASSERT_FALSE(running[who].next(tile));  // once done, done
-      running.erase(running.begin() + static_cast<std::ptrdiff_t>(who));
-    }
+    });
     seen.expect_all_once(batch);
     if (HasFatalFailure()) FAIL() << "case " << i;
   }
@@ -169,9 +185,11 @@ TEST(TileGrid, ragged_size_is_bounded_by_the_shapes_alone) {
     // Rows past the last sequence belong to nobody.
     TileGrid longer = grid;
     longer.rows += 1000;
-    for (int32_t index = grid.size(); index < longer.size(); ++index) {
-      ASSERT_FALSE(longer.at(index).exists());
-    }
+    with_rows(batch.cu_rows, [&] {
+      for (int32_t index = grid.size(); index < longer.size(); ++index) {
+        ASSERT_FALSE(longer.at(index).exists());
+      }
+    });
   }
 }
 
@@ -191,12 +209,14 @@ TEST(TileGrid, longest_first_takes_the_last_rows_of_every_head_first) {
   grid.batch = 2;
   grid.rows = 700;
   grid.cu_rows = cu_rows.data();
-  for (int32_t index = 1; index < grid.size(); ++index) {
-    const TileCoord before = grid.at(index - 1), now = grid.at(index);
-    if (before.exists() && now.exists() && now.sequence == before.sequence) {
-      ASSERT_LE(now.tile, before.tile);
+  with_rows(cu_rows, [&] {
+    for (int32_t index = 1; index < grid.size(); ++index) {
+      const TileCoord before = grid.at(index - 1), now = grid.at(index);
+      if (before.exists() && now.exists() && now.sequence == before.sequence) {
+        ASSERT_LE(now.tile, before.tile);
+      }
     }
-  }
+  });
 }
 
 TEST(TileGrid, rows_fastest_keeps_the_tiles_of_a_head_together) {

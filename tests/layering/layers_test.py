@@ -19,6 +19,9 @@ class Repository(unittest.TestCase):
     def test_every_file_opens_with_a_comment(self):
         self.assertEqual([], rules.check_opening_comments(ROOT))
 
+    def test_device_code_holds_no_plain_pointer_to_global_memory(self):
+        self.assertEqual([], rules.check_global_pointers(ROOT))
+
     def test_examples_and_readme_stay_short(self):
         examples = sorted((ROOT / "examples").glob("*.cpp"))
         self.assertGreater(len(examples), 0)
@@ -36,7 +39,7 @@ class TheCheckItself(unittest.TestCase):
             for name, text in files.items():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_text(text)
-            return rules.check_layers(root) + rules.check_opening_comments(root)
+            return rules.check_layers(root) + rules.check_opening_comments(root) + rules.check_global_pointers(root)
 
     def test_a_clean_tree_passes(self):
         self.assertEqual(
@@ -76,6 +79,16 @@ class TheCheckItself(unittest.TestCase):
 
     def test_a_missing_file_an_unknown_library_and_a_missing_comment_are_found(self):
         found = self.complaints({"src/engine/a.cpp": '#include "gone.hpp"\n#include <boost/any.hpp>\n'})
+        self.assertEqual(3, len(found), found)
+
+    def test_plain_pointers_of_device_code_are_found(self):
+        found = self.complaints({
+            "src/kernels/a.hpp": "// A.\nstruct P {\n  const int32_t* rows;\n};\nPAGODA_DEVICE int f(const P& p);\n",
+            "src/mask/b.hpp": "// B.\nPAGODA_DEVICE int f() { return *arch::RawGlobal::of(p); }\n",
+            "src/schedule/c.hpp": "// C.\nPAGODA_DEVICE int f() { return *reinterpret_cast<const int*>(a); }\n",
+            "src/operand/host.hpp": "// Host code.\nint f(const float* p);\n",
+            "src/pipeline/d.hpp": '// D.\nPAGODA_DEVICE void f(const char* name, arch::MBarrier* mbar);  // float* p\n',
+        })
         self.assertEqual(3, len(found), found)
 
     def test_a_folder_outside_the_layers_is_found(self):

@@ -47,6 +47,14 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 STANDARD = re.compile(r"^([a-z_0-9]+|(sys|linux|asm)/[a-z_]+\.h|(unistd|sched|pthread|signal|fcntl|spawn)\.h)$")
 
 
+# Device code reaches global memory through src/arch alone: parameters and variables are arch::GlobalPtr, which can't be
+# dereferenced. Host code (launch plans, make_*) may hold plain pointers; it has no PAGODA_DEVICE function.
+DEVICE_FOLDERS = ["src/operand", "src/mask", "src/softmax", "src/pipeline", "src/schedule", "src/kernels"]
+ELEMENT = r"(?:void|float|double|bool|char|T|Out|u?int\d+_t|(?:arch::)?Words<\w+>|Bits|Words)"
+PLAIN_POINTER = re.compile(rf"\b(const\s+)?({ELEMENT})(\s+const)?\s*\*+(?!/)")
+ESCAPES = [(re.compile(r"\bRawGlobal\b"), "RawGlobal"), (re.compile(r"reinterpret_cast<[^<>;]*(?:<[^<>]*>)?[^<>;]*\*\s*>"), "reinterpret_cast to a pointer")]
+
+
 def sources(root):
     """Every .hpp, .cpp and .inc below the layered folders, as paths relative to `root`."""
     found = []
@@ -114,3 +122,21 @@ def check_opening_comments(root):
         for path in sources(root)
         if not (root / path).read_text().startswith(("//", "/*"))
     ]
+
+
+def check_global_pointers(root):
+    """Device code holds no plain pointer to elements, and takes none out of a GlobalPtr."""
+    complaints = []
+    for path in sources(root):
+        if path.suffix != ".hpp" or layer_of(path) not in DEVICE_FOLDERS:
+            continue
+        text = (root / path).read_text()
+        if "PAGODA_DEVICE" not in text:
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            code = re.sub(r'//.*|"[^"]*"', "", line)
+            for match in PLAIN_POINTER.finditer(code):
+                if match[1] is None or match[2] != "char":  # const char*: the name of something
+                    complaints.append(f"{path}:{number}: '{match[0]}' in device code; use arch::GlobalPtr")
+            complaints += [f"{path}:{number}: {what} in device code" for pattern, what in ESCAPES if pattern.search(code)]
+    return complaints

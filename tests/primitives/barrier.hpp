@@ -17,8 +17,8 @@ using namespace arch;
 struct NamedBarriers {
   static constexpr int kRounds = 8;
   struct Params {
-    const uint32_t* in;
-    uint32_t* out;
+    arch::GlobalPtr<const uint32_t> in;
+    arch::GlobalPtr<uint32_t> out;
   };
   static constexpr int kThreads = 128, kClusterSize = 1, kMinArch = 80;
   struct Storage {
@@ -53,8 +53,8 @@ struct NamedBarriers {
 struct MBarrierAnswers {
   static constexpr int kAnswers = 14;
   struct Params {
-    const uint32_t* in;
-    uint32_t* out;
+    arch::GlobalPtr<const uint32_t> in;
+    arch::GlobalPtr<uint32_t> out;
   };
   static constexpr int kThreads = 32, kClusterSize = 1, kMinArch = 80;
   struct Storage {
@@ -97,8 +97,8 @@ struct MBarrierAnswers {
 struct MBarrierRing {
   static constexpr int kRounds = 21, kStages = 2;
   struct Params {
-    const uint32_t* in;
-    uint32_t* out;
+    arch::GlobalPtr<const uint32_t> in;
+    arch::GlobalPtr<uint32_t> out;
   };
   static constexpr int kThreads = 128, kClusterSize = 1, kMinArch = 80;
   struct Storage {

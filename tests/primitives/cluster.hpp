@@ -20,8 +20,8 @@ using namespace arch;
 struct BulkRoundTrip {
   static constexpr int kWords = 1024;
   struct Params {
-    const uint32_t* in;
-    uint32_t* out;
+    arch::GlobalPtr<const uint32_t> in;
+    arch::GlobalPtr<uint32_t> out;
     int32_t words;
     Eviction eviction;
   };
@@ -60,8 +60,8 @@ struct BulkRoundTrip {
 template <bool covers_both>
 struct GenericThenAsync {
   struct Params {
-    const uint32_t* in;  // [128]
-    uint32_t* out;       // [128] written by threads, [128] what the engine read
+    arch::GlobalPtr<const uint32_t> in;  // [128]
+    arch::GlobalPtr<uint32_t> out;       // [128] written by threads, [128] what the engine read
   };
   static constexpr int kThreads = 128, kClusterSize = 1, kMinArch = 90;
   struct Storage {
@@ -95,8 +95,8 @@ struct GenericThenAsync {
 struct DistributedShared {
   static constexpr int kRow = 64;
   struct Params {
-    const uint32_t* in;  // [CTA, kRow]
-    uint32_t* out;       // [CTA, kRow, 4]
+    arch::GlobalPtr<const uint32_t> in;  // [CTA, kRow]
+    arch::GlobalPtr<uint32_t> out;       // [CTA, kRow, 4]
   };
   static constexpr int kThreads = kRow, kClusterSize = 4, kMinArch = 90;
   struct Storage {
@@ -111,7 +111,7 @@ struct DistributedShared {
     const uint32_t right = load(map_shared(s.mine.at(kRow - 1 - i), (rank + 1) % size));
     store(map_shared(s.given.at(i), (rank + size - 1) % size), right + 5);
     cluster_sync();
-    uint32_t* out = p.out + (cta * kRow + i) * 4;
+    const arch::GlobalPtr<uint32_t> out = p.out + (cta * kRow + i) * 4;
     store(out, right);
     store(out + 1, load(s.given.at(i)));
     store(out + 2, static_cast<uint32_t>(rank * 16 + size));
@@ -126,8 +126,8 @@ template <class T>
 struct StoreAsync {
   static constexpr int kRounds = 6;
   struct Params {
-    const T* in;  // [2, kRounds, 32]
-    T* out;
+    arch::GlobalPtr<const T> in;  // [2, kRounds, 32]
+    arch::GlobalPtr<T> out;
   };
   static constexpr int kThreads = 32, kClusterSize = 2, kMinArch = 90;
   struct Storage {
@@ -164,8 +164,8 @@ struct StoreAsync {
 // CTA 0 arms the barrier of CTA 1 and sends it a tile of its own shared memory.
 struct BulkCopyToCta {
   struct Params {
-    const uint32_t* in;  // [256]
-    uint32_t* out;       // [256]
+    arch::GlobalPtr<const uint32_t> in;  // [256]
+    arch::GlobalPtr<uint32_t> out;       // [256]
   };
   static constexpr int kThreads = 128, kClusterSize = 2, kMinArch = 90;
   static constexpr int kWords = 256;

@@ -16,8 +16,8 @@ using namespace arch;
 template <int kBytes>
 struct CpAsyncZeroFill {
   struct Params {
-    const uint8_t* in;
-    uint8_t* out;
+    arch::GlobalPtr<const uint8_t> in;
+    arch::GlobalPtr<uint8_t> out;
   };
   static constexpr int kThreads = 64, kClusterSize = 1, kMinArch = 80;
   struct Storage {
@@ -41,8 +41,8 @@ struct CpAsyncZeroFill {
 struct CpAsyncGroups {
   static constexpr int kTiles = 9, kStages = 3;
   struct Params {
-    const Words<4>* in;  // [kTiles, kThreads]
-    Words<4>* out;
+    arch::GlobalPtr<const Words<4>> in;  // [kTiles, kThreads]
+    arch::GlobalPtr<Words<4>> out;
   };
   static constexpr int kThreads = 32, kClusterSize = 1, kMinArch = 80;
   struct Storage {
@@ -74,8 +74,8 @@ struct CpAsyncGroups {
 struct CpAsyncMBarrier {
   static constexpr int kRounds = 4;
   struct Params {
-    const uint64_t* in;  // [kRounds, 32]
-    uint64_t* out;
+    arch::GlobalPtr<const uint64_t> in;  // [kRounds, 32]
+    arch::GlobalPtr<uint64_t> out;
   };
   static constexpr int kThreads = 64, kClusterSize = 1, kMinArch = 80;
   struct Storage {

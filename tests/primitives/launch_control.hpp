@@ -16,8 +16,8 @@ using namespace arch;
 struct RegisterBudgets {
   static constexpr int kValues = 200;
   struct Params {
-    const float* in;  // [kThreads + kValues]
-    float* out;       // [kThreads]
+    arch::GlobalPtr<const float> in;  // [kThreads + kValues]
+    arch::GlobalPtr<float> out;       // [kThreads]
   };
   static constexpr int kThreads = 384, kClusterSize = 1, kMinArch = 90;
   static constexpr int kRegisters = 168;  // 64 Ki registers / 384 threads, a multiple of 8
@@ -52,8 +52,8 @@ struct RegisterBudgets {
 // Writes, and lets the next launch start early.
 struct FirstLaunch {
   struct Params {
-    const uint32_t* in;
-    uint32_t* out;
+    arch::GlobalPtr<const uint32_t> in;
+    arch::GlobalPtr<uint32_t> out;
   };
   static constexpr int kThreads = 128, kClusterSize = 1, kMinArch = 90;
   struct Storage {};
@@ -67,7 +67,7 @@ struct FirstLaunch {
 // Reads what the first launch wrote.
 struct SecondLaunch {
   struct Params {
-    uint32_t* out;  // [2, CTA, kThreads]
+    arch::GlobalPtr<uint32_t> out;  // [2, CTA, kThreads]
   };
   static constexpr int kThreads = 128, kClusterSize = 1, kMinArch = 90;
   static constexpr bool kIsDependent = true;

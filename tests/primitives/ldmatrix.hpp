@@ -17,8 +17,8 @@ PAGODA_HOST_DEVICE constexpr int matrix_slot(int row) { return 5 * row % 32; }
 template <int kCount, bool is_transposed>
 struct LoadMatrix {
   struct Params {
-    const Words<4>* in;  // [32] rows of 8 elements
-    uint32_t* out;       // [32 lanes, kCount]
+    arch::GlobalPtr<const Words<4>> in;  // [32] rows of 8 elements
+    arch::GlobalPtr<uint32_t> out;       // [32 lanes, kCount]
   };
   static constexpr int kThreads = 32, kClusterSize = 1, kMinArch = 80;
   struct Storage {
@@ -44,8 +44,8 @@ struct LoadMatrix {
 template <int kCount, bool is_transposed>
 struct StoreMatrix {
   struct Params {
-    const uint32_t* in;  // [32 lanes, kCount]
-    Words<4>* out;       // [8 * kCount] rows
+    arch::GlobalPtr<const uint32_t> in;  // [32 lanes, kCount]
+    arch::GlobalPtr<Words<4>> out;       // [8 * kCount] rows
   };
   static constexpr int kThreads = 32, kClusterSize = 1, kMinArch = 90;
   struct Storage {

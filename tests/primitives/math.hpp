@@ -20,8 +20,8 @@ enum class Function : uint8_t { kExp2, kRcp, kLog2, kTanh };
 template <Function kFunction>
 struct Approximate {
   struct Params {
-    const float* in;
-    float* out;
+    arch::GlobalPtr<const float> in;
+    arch::GlobalPtr<float> out;
   };
   static constexpr int kThreads = 256, kClusterSize = 1, kMinArch = 80;
   struct Storage {};
@@ -37,8 +37,8 @@ struct Approximate {
 
 struct Max3 {
   struct Params {
-    const float* in;
-    float* out;
+    arch::GlobalPtr<const float> in;
+    arch::GlobalPtr<float> out;
   };
   static constexpr int kThreads = 256, kClusterSize = 1, kMinArch = 80;
   struct Storage {};
@@ -50,8 +50,8 @@ struct Max3 {
 
 struct PackHalves {
   struct Params {
-    const float* in;
-    uint32_t* out;  // bf16 pairs, then f16 pairs
+    arch::GlobalPtr<const float> in;
+    arch::GlobalPtr<uint32_t> out;  // bf16 pairs, then f16 pairs
   };
   static constexpr int kThreads = 256, kClusterSize = 1, kMinArch = 80;
   struct Storage {};
@@ -65,8 +65,8 @@ struct PackHalves {
 
 struct PackE4M3 {
   struct Params {
-    const float* in;
-    uint16_t* out;
+    arch::GlobalPtr<const float> in;
+    arch::GlobalPtr<uint16_t> out;
   };
   static constexpr int kThreads = 256, kClusterSize = 1, kMinArch = 90;  // sm_89 has it
   struct Storage {};
@@ -79,8 +79,8 @@ struct PackE4M3 {
 // 16 bytes a thread: as f16, as bf16.
 struct WidenE4M3 {
   struct Params {
-    const Words<4>* in;
-    Words<4>* out;  // [threads][4]
+    arch::GlobalPtr<const Words<4>> in;
+    arch::GlobalPtr<Words<4>> out;  // [threads][4]
   };
   static constexpr int kThreads = 32, kClusterSize = 1, kMinArch = 90;  // sm_89 has it
   struct Storage {};
@@ -98,8 +98,8 @@ struct WidenE4M3 {
 
 struct BytePermute {
   struct Params {
-    const uint32_t* in;
-    uint32_t* out;  // [threads][2]
+    arch::GlobalPtr<const uint32_t> in;
+    arch::GlobalPtr<uint32_t> out;  // [threads][2]
   };
   static constexpr int kThreads = 64, kClusterSize = 1, kMinArch = 80;
   struct Storage {};

@@ -14,8 +14,8 @@ using namespace arch;
 template <class T>
 struct CopyThroughShared {
   struct Params {
-    const T* in;
-    T* out;
+    arch::GlobalPtr<const T> in;
+    arch::GlobalPtr<T> out;
   };
   static constexpr int kThreads = 128, kClusterSize = 1, kMinArch = 80;
   struct Storage {
@@ -33,8 +33,8 @@ struct CopyThroughShared {
 template <class T>
 struct LoadReadOnly {
   struct Params {
-    const T* in;
-    T* out;
+    arch::GlobalPtr<const T> in;
+    arch::GlobalPtr<T> out;
   };
   static constexpr int kThreads = 64, kClusterSize = 1, kMinArch = 80;
   struct Storage {};
@@ -49,14 +49,14 @@ struct LoadReadOnly {
 template <Scope kScope, bool by_fence>
 struct PassMessage {
   struct Params {
-    const uint32_t* in;
-    uint32_t* out;  // [1 + 2 * kThreads]: flag, message, copy
+    arch::GlobalPtr<const uint32_t> in;
+    arch::GlobalPtr<uint32_t> out;  // [1 + 2 * kThreads]: flag, message, copy
   };
   static constexpr int kThreads = 128, kClusterSize = 1, kMinArch = 80;
   struct Storage {};
   PAGODA_DEVICE static void run(const Params& p) {
     const int i = thread_idx();
-    uint32_t* message = p.out + 1;
+    const arch::GlobalPtr<uint32_t> message = p.out + 1;
     if (block_idx().x == 0) {
       store(message + i, load(p.in + i) + 7);
       syncthreads();
@@ -82,8 +82,8 @@ struct PassMessage {
 // The same between two warps, through shared memory, 8 bytes of flag.
 struct PassMessageShared {
   struct Params {
-    const uint32_t* in;
-    uint32_t* out;
+    arch::GlobalPtr<const uint32_t> in;
+    arch::GlobalPtr<uint32_t> out;
   };
   static constexpr int kThreads = 64, kClusterSize = 1, kMinArch = 80;
   struct Storage {
@@ -109,8 +109,8 @@ struct PassMessageShared {
 template <class T, Order kOrder, Scope kScope, int kArch = 80>
 struct AtomicAdd {
   struct Params {
-    const T* in;
-    T* out;
+    arch::GlobalPtr<const T> in;
+    arch::GlobalPtr<T> out;
   };
   static constexpr int kThreads = 128, kClusterSize = 1, kMinArch = kArch;
   struct Storage {
@@ -132,8 +132,8 @@ struct AtomicAdd {
 template <class T>
 struct AtomicMax {
   struct Params {
-    const T* in;
-    T* out;
+    arch::GlobalPtr<const T> in;
+    arch::GlobalPtr<T> out;
   };
   static constexpr int kThreads = 128, kClusterSize = 1, kMinArch = 80;
   struct Storage {
@@ -155,8 +155,8 @@ struct AtomicMax {
 // went in. The last thread, known by a ticket that acquires the others' sums, takes the rest.
 struct AtomicExchange {
   struct Params {
-    const uint32_t* in;
-    uint32_t* out;  // word, sum, ticket, total
+    arch::GlobalPtr<const uint32_t> in;
+    arch::GlobalPtr<uint32_t> out;  // word, sum, ticket, total
   };
   static constexpr int kThreads = 64, kClusterSize = 1, kMinArch = 80;
   struct Storage {
@@ -181,8 +181,8 @@ struct AtomicExchange {
 // Increments by compare-and-swap; beside it a swap that must fail, in shared memory.
 struct AtomicCas {
   struct Params {
-    const int32_t* in;
-    int32_t* out;  // word, then one per thread
+    arch::GlobalPtr<const int32_t> in;
+    arch::GlobalPtr<int32_t> out;  // word, then one per thread
   };
   static constexpr int kThreads = 32, kClusterSize = 1, kMinArch = 80;
   struct Storage {

@@ -16,8 +16,8 @@ using namespace arch;
 template <class T, int kK>
 struct WarpMma {
   struct Params {
-    const uint8_t* in;  // A[16][kK], B^T[8][kK], C[16][8] in float
-    float* out;         // D[16][8]
+    arch::GlobalPtr<const uint8_t> in;  // A[16][kK], B^T[8][kK], C[16][8] in float
+    arch::GlobalPtr<float> out;         // D[16][8]
   };
   static constexpr int kThreads = 32, kClusterSize = 1, kMinArch = sizeof(T) == 1 ? 90 : 80;
   struct Storage {};
@@ -25,11 +25,10 @@ struct WarpMma {
     constexpr int kRowBytes = kK * static_cast<int>(sizeof(T));
     constexpr int kWords = kRowBytes / 16;  // 16 bytes of K are one column of words of a quad
     const int group = lane_idx() / 4, quad = lane_idx() % 4;
-    const uint8_t* b_rows = p.in + 16 * kRowBytes;
-    const auto* c = reinterpret_cast<const float*>(b_rows + 8 * kRowBytes);
-    const auto word = [&](const uint8_t* rows, int row, int column) {
-      const uint8_t* at = rows + row * kRowBytes + column * 16 + quad * 4;
-      return load(reinterpret_cast<const uint32_t*>(at));
+    const arch::GlobalPtr<const uint8_t> b_rows = p.in + 16 * kRowBytes;
+    const auto c = (b_rows + 8 * kRowBytes).template as<const float>();
+    const auto word = [&](arch::GlobalPtr<const uint8_t> rows, int row, int column) {
+      return load((rows + row * kRowBytes + column * 16 + quad * 4).template as<const uint32_t>());
     };
     uint32_t a[2 * kWords], b[kWords];
     PAGODA_UNROLL

@@ -47,8 +47,8 @@ template <class Kernel>
 auto in_and_out() {
   return [](const Buffers& b) {
     typename Kernel::Params params{};
-    params.in = reinterpret_cast<decltype(params.in)>(b.in);
-    params.out = reinterpret_cast<decltype(params.out)>(b.out);
+    params.in = decltype(params.in)::at_address(reinterpret_cast<uint64_t>(b.in));
+    params.out = decltype(params.out)::at_address(reinterpret_cast<uint64_t>(b.out));
     return params;
   };
 }

@@ -24,8 +24,8 @@ struct TmemRoundTrip {
   static constexpr int kIn = tmem_registers(kStoreShape, kStoreCount);
   static constexpr int kOut = tmem_registers(kLoadShape, kLoadCount);
   struct Params {
-    const uint32_t* in;  // [128 threads, kIn]
-    uint32_t* out;       // [128 threads, kOut]
+    arch::GlobalPtr<const uint32_t> in;  // [128 threads, kIn]
+    arch::GlobalPtr<uint32_t> out;       // [128 threads, kOut]
   };
   static constexpr int kThreads = 128, kClusterSize = 1, kMinArch = 100, kMaxArch = 100;
   static constexpr bool kHasTensorMemory = true;
@@ -63,8 +63,8 @@ struct TmemRoundTrip {
 };
 
 struct UMmaParams {
-  const uint8_t* in;  // per CTA: A image, B image; then A[128] rows of K for TS
-  float* out;         // D, as 128 lanes of n columns per CTA
+  arch::GlobalPtr<const uint8_t> in;  // per CTA: A image, B image; then A[128] rows of K for TS
+  arch::GlobalPtr<float> out;         // D, as 128 lanes of n columns per CTA
   SmemDescriptor a[4], b[4];
   InstructionDescriptor instruction;
 };
@@ -89,7 +89,7 @@ struct UMmaProduct {
   PAGODA_DEVICE static void run(const Params& p) {
     auto& s = shared_storage<Storage>();
     const int cta = kGroup == 1 ? 0 : cluster_rank(), i = thread_idx();
-    const auto* images = reinterpret_cast<const Words<4>*>(p.in + cta * (kABytes + kBBytes));
+    const auto images = (p.in + cta * (kABytes + kBBytes)).template as<const Words<4>>();
     for (int j = i; j < kABytes / 16; j += kThreads) store(s.a.at(j), load(images + j));
     for (int j = i; j < kBBytes / 16; j += kThreads) {
       store(s.b.at(j), load(images + kABytes / 16 + j));
@@ -115,7 +115,7 @@ struct UMmaProduct {
     for (int column = 0; column < kN; column += 32) {
       tmem_load<TmemShape::k32x32b, 32>(d, base.lanes(32 * warp_idx()).columns(column));
       tmem_wait_load();
-      auto* out = reinterpret_cast<uint32_t*>(p.out) + (cta * 128 + i) * kN + column;
+      const auto out = p.out.template as<uint32_t>() + (cta * 128 + i) * kN + column;
       PAGODA_UNROLL
       for (int j = 0; j < 32; ++j) store(out + j, d[j]);
     }
@@ -136,8 +136,8 @@ struct UMmaProduct {
   }
   // A row by row into TMEM: lane = row, two 16-bit (four 8-bit) values of K per column.
   PAGODA_DEVICE static void put_a(const Params& p, TmemPtr base, int cta) {
-    const auto* rows =
-        reinterpret_cast<const uint32_t*>(p.in + kGroup * (kABytes + kBBytes) + cta * kABytes);
+    const auto rows =
+        (p.in + kGroup * (kABytes + kBBytes) + cta * kABytes).template as<const uint32_t>();
     uint32_t words[32];
     PAGODA_UNROLL
     for (int j = 0; j < 32; ++j) words[j] = load(rows + thread_idx() * 32 + j);
@@ -171,8 +171,9 @@ struct UMmaProduct {
 template <TmemCopyShape kShape>
 struct TmemCopy {
   struct Params {
-    const uint8_t* in;  // core matrices of 8 rows x 16 bytes, the rows of a column after each other
-    uint32_t* out;      // [128 lanes, columns]
+    arch::GlobalPtr<const uint8_t>
+        in;  // core matrices of 8 rows x 16 bytes, the rows of a column after each other
+    arch::GlobalPtr<uint32_t> out;  // [128 lanes, columns]
     SmemDescriptor from;
   };
   static constexpr int kThreads = 128, kClusterSize = 1, kMinArch = 100, kMaxArch = 100;
@@ -189,7 +190,7 @@ struct TmemCopy {
     auto& s = shared_storage<Storage>();
     const int i = thread_idx();
     for (int j = i; j < kBytes / 16; j += kThreads) {
-      store(s.source.at(j), load(reinterpret_cast<const Words<4>*>(p.in) + j));
+      store(s.source.at(j), load(p.in.template as<const Words<4>>() + j));
     }
     fence_proxy_async_shared();
     if (i == 0) {

@@ -37,7 +37,7 @@ struct TmaLoad {
     TmaCoordinates<kRank> at;
     Eviction eviction;
     uint32_t box_bytes;
-    uint32_t* out;
+    arch::GlobalPtr<uint32_t> out;
   };
   static constexpr int kThreads = 128, kClusterSize = 1, kMinArch = 90;
   struct Storage {
@@ -65,7 +65,7 @@ struct TmaMulticast {
   static constexpr int kHalf = 2048;  // bytes: 32 rows of 32 bf16
   struct Params {
     TensorMap map;
-    uint32_t* out;  // [2, 2 * kHalf / 4]
+    arch::GlobalPtr<uint32_t> out;  // [2, 2 * kHalf / 4]
   };
   static constexpr int kThreads = 64, kClusterSize = 2, kMinArch = 90;
   struct Storage {
@@ -103,7 +103,7 @@ struct TmaStore {
     TensorMap map;
     TmaCoordinates<kRank> at;
     uint32_t box_bytes;
-    const uint32_t* in;  // the box as it lies in shared memory
+    arch::GlobalPtr<const uint32_t> in;  // the box as it lies in shared memory
   };
   static constexpr int kThreads = 128, kClusterSize = 1, kMinArch = 90;
   struct Storage {
@@ -135,7 +135,7 @@ struct TmaStoreRing {
   static constexpr int kTiles = 7, kTile = 1024;  // bytes: 8 rows of 64 bf16
   struct Params {
     TensorMap map;
-    const uint32_t* in;  // [kTiles, kTile / 4]
+    arch::GlobalPtr<const uint32_t> in;  // [kTiles, kTile / 4]
   };
   static constexpr int kThreads = 32, kClusterSize = 1, kMinArch = 90;
   struct Storage {

@@ -16,15 +16,15 @@ using namespace arch;
 struct ThreadIndices {
   static constexpr int kFields = 11;
   struct Params {
-    const int32_t* in;
-    int32_t* out;  // [CTA, kThreads, kFields]
+    arch::GlobalPtr<const int32_t> in;
+    arch::GlobalPtr<int32_t> out;  // [CTA, kThreads, kFields]
   };
   static constexpr int kThreads = 256, kClusterSize = 1, kMinArch = 80;
   struct Storage {};
   PAGODA_DEVICE static void run(const Params& p) {
     const Dim3 cta = block_idx(), grid = grid_dim();
     const int linear = (cta.z * grid.y + cta.y) * grid.x + cta.x;
-    int32_t* out = p.out + (linear * kThreads + thread_idx()) * kFields;
+    const arch::GlobalPtr<int32_t> out = p.out + (linear * kThreads + thread_idx()) * kFields;
     store(out + 0, thread_idx());
     store(out + 1, lane_idx());
     store(out + 2, warp_idx());
@@ -42,8 +42,8 @@ struct ThreadIndices {
 struct WarpOperations {
   static constexpr int kRows = 22;
   struct Params {
-    const uint32_t* in;  // [64]
-    uint32_t* out;       // [kRows, 64]
+    arch::GlobalPtr<const uint32_t> in;  // [64]
+    arch::GlobalPtr<uint32_t> out;       // [kRows, 64]
   };
   static constexpr int kThreads = 64, kClusterSize = 1, kMinArch = 80;
   struct Storage {};
@@ -79,8 +79,8 @@ struct WarpOperations {
 // Lanes of a warp hand values around through shared memory; only syncwarp orders them.
 struct SyncWarp {
   struct Params {
-    const uint32_t* in;
-    uint32_t* out;
+    arch::GlobalPtr<const uint32_t> in;
+    arch::GlobalPtr<uint32_t> out;
   };
   static constexpr int kThreads = 64, kClusterSize = 1, kMinArch = 80;
   struct Storage {

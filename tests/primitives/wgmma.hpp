@@ -22,8 +22,9 @@ inline constexpr int kWgmmaRowBytes = 128;  // of K: four instructions of 32 byt
 enum class ASource : uint8_t { kShared, kRegisters };
 
 struct WgmmaParams {
-  const uint8_t* in;  // A image, B image (multiples of 1024); A[64] rows of K; C[64][N]
-  float* out;         // D[64][N]
+  arch::GlobalPtr<const uint8_t>
+      in;                      // A image, B image (multiples of 1024); A[64] rows of K; C[64][N]
+  arch::GlobalPtr<float> out;  // D[64][N]
   // The operands of the four instructions, as if their images began at shared address 0.
   SmemDescriptor a[4], b[4];
   bool accumulates;
@@ -44,15 +45,15 @@ struct WarpgroupMma {
 
   // Word i of this thread's A fragment. PTX ISA, "Register fragments for wgmma.mma_async.m64nNkX":
   // 4 bytes of row group + 8 * (i & 1), at byte 4 * quad + 16 * (i / 2) of the instruction's K.
-  PAGODA_DEVICE static uint32_t a_word(const uint8_t* rows, int step, int i) {
+  PAGODA_DEVICE static uint32_t a_word(arch::GlobalPtr<const uint8_t> rows, int step, int i) {
     const int row = warp_idx() * 16 + lane_idx() / 4 + i % 2 * 8;
     const int byte = step * 32 + i / 2 * 16 + lane_idx() % 4 * 4;
-    return load(reinterpret_cast<const uint32_t*>(rows + row * kWgmmaRowBytes + byte));
+    return load((rows + row * kWgmmaRowBytes + byte).as<const uint32_t>());
   }
 
   PAGODA_DEVICE static void run(const Params& p) {
     auto& s = shared_storage<Storage>();
-    const auto* images = reinterpret_cast<const Words<4>*>(p.in);
+    const auto images = p.in.template as<const Words<4>>();
     for (int i = thread_idx(); i < kABytes / 16; i += kThreads) store(s.a.at(i), load(images + i));
     for (int i = thread_idx(); i < kBBytes / 16; i += kThreads) {
       store(s.b.at(i), load(images + kABytes / 16 + i));
@@ -60,8 +61,8 @@ struct WarpgroupMma {
     fence_proxy_async_shared();  // the stores above, before wgmma reads them
     syncthreads();
 
-    const uint8_t* rows = p.in + kABytes + kBBytes;
-    const auto* c = reinterpret_cast<const float*>(rows + kABytes);
+    const arch::GlobalPtr<const uint8_t> rows = p.in + kABytes + kBBytes;
+    const auto c = (rows + kABytes).template as<const float>();
     const int row = warp_idx() * 16 + lane_idx() / 4, column = lane_idx() % 4 * 2;
     float d[kN / 2];
     PAGODA_UNROLL

@@ -9,14 +9,16 @@
 namespace pagoda::arch {
 inline namespace emu {
 
-inline void bulk_load(int32_t predicate, SharedPtr<void> to, const void* from, uint32_t bytes,
-                      MBarrier& barrier, [[maybe_unused]] Eviction eviction = Eviction::kNormal,
+inline void bulk_load(int32_t predicate, SharedPtr<void> to, GlobalPtr<const void> from,
+                      uint32_t bytes, MBarrier& barrier,
+                      [[maybe_unused]] Eviction eviction = Eviction::kNormal,
                       Where where = Where::current()) {
-  if (predicate != 0) emulator::bulk_load(to.host(), from, bytes, barrier.data().host(), where);
+  if (predicate != 0)
+    emulator::bulk_load(to.host(), RawGlobal::of(from), bytes, barrier.data().host(), where);
 }
-inline void bulk_store(int32_t predicate, void* to, SharedPtr<const void> from, uint32_t bytes,
-                       Where where = Where::current()) {
-  if (predicate != 0) emulator::bulk_store(to, from.host(), bytes, where);
+inline void bulk_store(int32_t predicate, GlobalPtr<void> to, SharedPtr<const void> from,
+                       uint32_t bytes, Where where = Where::current()) {
+  if (predicate != 0) emulator::bulk_store(RawGlobal::of(to), from.host(), bytes, where);
 }
 inline void bulk_copy_to_cta(int32_t predicate, RemotePtr<void> to, SharedPtr<const void> from,
                              uint32_t bytes, MBarrier& mine, int rank,

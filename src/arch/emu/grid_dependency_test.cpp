@@ -27,8 +27,8 @@ constexpr int kCount = 32;
 template <bool is_dependent>
 struct Doubles {
   struct Params {
-    const uint32_t* in;
-    uint32_t* out;
+    arch::GlobalPtr<const uint32_t> in;
+    arch::GlobalPtr<uint32_t> out;
     Early early;
   };
   struct Storage {

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "arch/emu/runtime/machine.hpp"
+#include "arch/global_ptr.hpp"
 #include "arch/types.hpp"
 #include "arch/where.hpp"
 
@@ -110,15 +111,17 @@ std::remove_const_t<T> load(RemotePtr<T> from, Where where = Where::current()) {
 }
 
 template <class T>
-std::remove_const_t<T> load(T* from, Where where = Where::current()) {
+std::remove_const_t<T> load(GlobalPtr<T> pointer, Where where = Where::current()) {
   detail::check_width<T>();
+  T* const from = RawGlobal::of(pointer);
   emulator::Machine::current().thread_global(from, sizeof(T), false, "load", where);
   return detail::read(from);
 }
 
 template <class T>
-T load_read_only(const T* from, Where where = Where::current()) {
+std::remove_const_t<T> load_read_only(GlobalPtr<T> pointer, Where where = Where::current()) {
   detail::check_width<T>();
+  T* const from = RawGlobal::of(pointer);
   emulator::Machine& machine = emulator::Machine::current();
   const emulator::GlobalBuffer* buffer = machine.find_buffer(from);
   if (buffer != nullptr && buffer->permission == emulator::Permission::kReadWrite) {
@@ -145,8 +148,9 @@ void store(RemotePtr<T> to, std::type_identity_t<T> value, Where where = Where::
 }
 
 template <class T>
-void store(T* to, std::type_identity_t<T> value, Where where = Where::current()) {
+void store(GlobalPtr<T> pointer, std::type_identity_t<T> value, Where where = Where::current()) {
   detail::check_width<T>();
+  T* const to = RawGlobal::of(pointer);
   emulator::Machine::current().thread_global(to, sizeof(T), true, "store", where);
   std::memcpy(static_cast<void*>(to), &value, sizeof(T));
 }
@@ -252,16 +256,16 @@ T atomic(T* at, bool is_shared, Order order, const char* primitive, const Where&
 }  // namespace detail
 
 template <Scope kScope = Scope::kGpu, class T>
-T load_acquire(const T* from, Where where = Where::current()) {
-  return detail::load_acquire(from, false, where);
+std::remove_const_t<T> load_acquire(GlobalPtr<T> from, Where where = Where::current()) {
+  return detail::load_acquire<std::remove_const_t<T>>(RawGlobal::of(from), false, where);
 }
 template <Scope kScope = Scope::kCta, class T>
 T load_acquire(SharedPtr<T> from, Where where = Where::current()) {
   return detail::load_acquire(from.host(), true, where);
 }
 template <Scope kScope = Scope::kGpu, class T>
-void store_release(T* to, std::type_identity_t<T> value, Where where = Where::current()) {
-  detail::store_release(to, value, false, where);
+void store_release(GlobalPtr<T> to, std::type_identity_t<T> value, Where where = Where::current()) {
+  detail::store_release(RawGlobal::of(to), value, false, where);
 }
 template <Scope kScope = Scope::kCta, class T>
 void store_release(SharedPtr<T> to, std::type_identity_t<T> value, Where where = Where::current()) {
@@ -269,8 +273,9 @@ void store_release(SharedPtr<T> to, std::type_identity_t<T> value, Where where =
 }
 
 template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kGpu, class T>
-T atomic_add(T* at, std::type_identity_t<T> value, Where where = Where::current()) {
-  return detail::atomic(at, false, kOrder, "atomic_add", where, [&](T old) { return old + value; });
+T atomic_add(GlobalPtr<T> at, std::type_identity_t<T> value, Where where = Where::current()) {
+  return detail::atomic(RawGlobal::of(at), false, kOrder, "atomic_add", where,
+                        [&](T old) { return old + value; });
 }
 template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kCta, class T>
 T atomic_add(SharedPtr<T> at, std::type_identity_t<T> value, Where where = Where::current()) {
@@ -278,8 +283,8 @@ T atomic_add(SharedPtr<T> at, std::type_identity_t<T> value, Where where = Where
                         [&](T old) { return old + value; });
 }
 template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kGpu, class T>
-T atomic_max(T* at, std::type_identity_t<T> value, Where where = Where::current()) {
-  return detail::atomic(at, false, kOrder, "atomic_max", where,
+T atomic_max(GlobalPtr<T> at, std::type_identity_t<T> value, Where where = Where::current()) {
+  return detail::atomic(RawGlobal::of(at), false, kOrder, "atomic_max", where,
                         [&](T old) { return old > value ? old : value; });
 }
 template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kCta, class T>
@@ -288,8 +293,9 @@ T atomic_max(SharedPtr<T> at, std::type_identity_t<T> value, Where where = Where
                         [&](T old) { return old > value ? old : value; });
 }
 template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kGpu, class T>
-T atomic_exchange(T* at, std::type_identity_t<T> value, Where where = Where::current()) {
-  return detail::atomic(at, false, kOrder, "atomic_exchange", where, [&](T) { return value; });
+T atomic_exchange(GlobalPtr<T> at, std::type_identity_t<T> value, Where where = Where::current()) {
+  return detail::atomic(RawGlobal::of(at), false, kOrder, "atomic_exchange", where,
+                        [&](T) { return value; });
 }
 template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kCta, class T>
 T atomic_exchange(SharedPtr<T> at, std::type_identity_t<T> value, Where where = Where::current()) {
@@ -297,9 +303,9 @@ T atomic_exchange(SharedPtr<T> at, std::type_identity_t<T> value, Where where = 
                         [&](T) { return value; });
 }
 template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kGpu, class T>
-T atomic_cas(T* at, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
+T atomic_cas(GlobalPtr<T> at, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
              Where where = Where::current()) {
-  return detail::atomic(at, false, kOrder, "atomic_cas", where,
+  return detail::atomic(RawGlobal::of(at), false, kOrder, "atomic_cas", where,
                         [&](T old) { return old == expected ? desired : old; });
 }
 template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kCta, class T>
@@ -319,9 +325,9 @@ void thread_fence(Where where = Where::current()) {
   machine.tick(thread);
 }
 
-inline void prefetch_l2(const void* address, Where where = Where::current()) {
+inline void prefetch_l2(GlobalPtr<const void> address, Where where = Where::current()) {
   emulator::Machine& machine = emulator::Machine::current();
-  if (machine.find_buffer(address) == nullptr) {
+  if (machine.find_buffer(RawGlobal::of(address)) == nullptr) {
     machine.report(emulator::ReportKind::kBounds, "prefetch_l2", where,
                    "prefetch of global memory outside of every buffer of the launch");
   }

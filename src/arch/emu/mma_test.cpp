@@ -28,10 +28,10 @@ using namespace emulator;
 template <class T, int K>
 struct MmaKernel {
   struct Params {
-    const T* a;      // [16, K]
-    const T* b;      // [8, K]: column-major
-    const float* c;  // [16, 8]
-    float* d;        // [16, 8]
+    arch::GlobalPtr<const T> a;      // [16, K]
+    arch::GlobalPtr<const T> b;      // [8, K]: column-major
+    arch::GlobalPtr<const float> c;  // [16, 8]
+    arch::GlobalPtr<float> d;        // [16, 8]
   };
   struct Storage {};
   static constexpr int kThreads = 32;
@@ -44,11 +44,11 @@ struct MmaKernel {
     for (int i = 0; i < kA; ++i) {
       const int row = group + (i % 2 == 1 ? 8 : 0);
       const int column = in_group * kPerRegister + i / 2 * 4 * kPerRegister;
-      a[i] = load(reinterpret_cast<const uint32_t*>(params.a + row * K + column));
+      a[i] = load((params.a + row * K + column).template as<const uint32_t>());
     }
     for (int i = 0; i < kB; ++i) {
       const int row = in_group * kPerRegister + i * 4 * kPerRegister;
-      b[i] = load(reinterpret_cast<const uint32_t*>(params.b + group * K + row));
+      b[i] = load((params.b + group * K + row).template as<const uint32_t>());
     }
     float d[4];
     for (int i = 0; i < 4; ++i) {
@@ -118,9 +118,9 @@ enum class Bug { kNone, kNoBarrier, kMisaligned, kOutside };
 template <int Count, bool LoadTransposed, bool StoreTransposed>
 struct MatrixKernel {
   struct Params {
-    const uint16_t* in;   // [Count, 8, 8]
-    uint16_t* out;        // [Count, 8, 8]
-    uint32_t* registers;  // [32, Count]
+    arch::GlobalPtr<const uint16_t> in;   // [Count, 8, 8]
+    arch::GlobalPtr<uint16_t> out;        // [Count, 8, 8]
+    arch::GlobalPtr<uint32_t> registers;  // [32, Count]
     Bug bug;
   };
   struct Storage {

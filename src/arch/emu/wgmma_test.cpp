@@ -46,12 +46,12 @@ constexpr int kDepth = 128 / sizeof(T);  // K of the test: the widest swizzle at
 template <class T, int N, Major a_major, Major b_major, bool AInRegisters>
 struct ProductKernel {
   struct Params {
-    OperandTile a, b;       // start_bytes relative to the image
-    const Words<4>* image;  // [image_bytes / 16]
+    OperandTile a, b;                       // start_bytes relative to the image
+    arch::GlobalPtr<const Words<4>> image;  // [image_bytes / 16]
     int image_bytes;
-    const uint32_t* a_registers;  // [steps, 128, 4]
-    const float* c;               // [64, N]; nullptr: 0
-    float* d;                     // [64, N]
+    arch::GlobalPtr<const uint32_t> a_registers;  // [steps, 128, 4]
+    arch::GlobalPtr<const float> c;               // [64, N]; nullptr: 0
+    arch::GlobalPtr<float> d;                     // [64, N]
   };
   struct Storage {
     SharedArray<std::byte, 64 * 128 + 256 * 128, 1024> image;
@@ -274,8 +274,8 @@ enum class Bug {
 struct RulesKernel {
   static constexpr int kTiles = 3, kN = 64, kK = 64;
   struct Params {
-    const Words<4>* tiles;  // [kTiles, kN, kK] bf16
-    float* d;               // [64, kN]
+    arch::GlobalPtr<const Words<4>> tiles;  // [kTiles, kN, kK] bf16
+    arch::GlobalPtr<float> d;               // [64, kN]
     Bug bug;
   };
   struct Storage {
@@ -473,7 +473,7 @@ TEST(WgmmaRules, every_mutant_is_noticed) {
 // Two groups in flight; the first is waited for before the second.
 struct GroupsKernel {
   struct Params {
-    float* d;  // [4, 64, 8]: both accumulators after each of the two waits
+    arch::GlobalPtr<float> d;  // [4, 64, 8]: both accumulators after each of the two waits
   };
   struct Storage {
     SharedArray<std::byte, 8 * 32, 1024> b;

@@ -13,24 +13,24 @@
 namespace pagoda::arch {
 inline namespace ptx {
 
-PAGODA_DEVICE void bulk_load(int32_t predicate, SharedPtr<void> to, const void* from,
+PAGODA_DEVICE void bulk_load(int32_t predicate, SharedPtr<void> to, GlobalPtr<const void> from,
                              uint32_t bytes, MBarrier& barrier,
                              Eviction eviction = Eviction::kNormal, Where = Where::current()) {
   asm volatile(
       "{ .reg .pred p; setp.ne.b32 p, %0, 0; "
       "@p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
       "[%1], [%2], %3, [%4], %5; }" ::"r"(predicate),
-      "r"(to.address()), "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(barrier.address()),
-      "l"(static_cast<uint64_t>(eviction))
+      "r"(to.address()), "l"(__cvta_generic_to_global(RawGlobal::of(from))), "r"(bytes),
+      "r"(barrier.address()), "l"(static_cast<uint64_t>(eviction))
       : "memory");
 }
 
-PAGODA_DEVICE void bulk_store(int32_t predicate, void* to, SharedPtr<const void> from,
+PAGODA_DEVICE void bulk_store(int32_t predicate, GlobalPtr<void> to, SharedPtr<const void> from,
                               uint32_t bytes, Where = Where::current()) {
   asm volatile(
       "{ .reg .pred p; setp.ne.b32 p, %0, 0; "
       "@p cp.async.bulk.global.shared::cta.bulk_group [%1], [%2], %3; }" ::"r"(predicate),
-      "l"(__cvta_generic_to_global(to)), "r"(from.address()), "r"(bytes)
+      "l"(__cvta_generic_to_global(RawGlobal::of(to))), "r"(from.address()), "r"(bytes)
       : "memory");
 }
 

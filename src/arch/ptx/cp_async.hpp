@@ -13,16 +13,16 @@ namespace pagoda::arch {
 inline namespace ptx {
 
 template <int Bytes>
-PAGODA_DEVICE void cp_async(SharedPtr<void> to, const void* from, int32_t valid_bytes = Bytes,
-                            Where = Where::current()) {
+PAGODA_DEVICE void cp_async(SharedPtr<void> to, GlobalPtr<const void> from,
+                            int32_t valid_bytes = Bytes, Where = Where::current()) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16, "cp.async copies 4, 8 or 16 bytes");
   if constexpr (Bytes == 16) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to.address()),
-                 "l"(__cvta_generic_to_global(from)), "r"(valid_bytes)
+                 "l"(__cvta_generic_to_global(RawGlobal::of(from))), "r"(valid_bytes)
                  : "memory");
   } else {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to.address()),
-                 "l"(__cvta_generic_to_global(from)), "n"(Bytes), "r"(valid_bytes)
+                 "l"(__cvta_generic_to_global(RawGlobal::of(from))), "n"(Bytes), "r"(valid_bytes)
                  : "memory");
   }
 }

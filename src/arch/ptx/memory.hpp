@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "arch/global_ptr.hpp"
 #include "arch/types.hpp"
 #include "arch/where.hpp"
 #include "core/target.hpp"
@@ -103,9 +104,9 @@ PAGODA_DEVICE std::remove_const_t<T> load(RemotePtr<T> from, Where = Where::curr
   return *from.generic();
 }
 template <class T>
-PAGODA_DEVICE T load(const T* from, Where = Where::current()) {
+PAGODA_DEVICE std::remove_const_t<T> load(GlobalPtr<T> from, Where = Where::current()) {
   static_assert(is_access_size<T>, "an access moves 1, 2, 4, 8 or 16 bytes");
-  return *from;
+  return *RawGlobal::of(from);
 }
 
 template <class T>
@@ -119,15 +120,17 @@ PAGODA_DEVICE void store(RemotePtr<T> to, std::type_identity_t<T> value, Where =
   *to.generic() = value;
 }
 template <class T>
-PAGODA_DEVICE void store(T* to, std::type_identity_t<T> value, Where = Where::current()) {
+PAGODA_DEVICE void store(GlobalPtr<T> to, std::type_identity_t<T> value, Where = Where::current()) {
   static_assert(is_access_size<T>, "an access moves 1, 2, 4, 8 or 16 bytes");
-  *to = value;
+  *RawGlobal::of(to) = value;
 }
 
 template <class T>
-PAGODA_DEVICE T load_read_only(const T* from, Where = Where::current()) {
+PAGODA_DEVICE std::remove_const_t<T> load_read_only(GlobalPtr<T> pointer,
+                                                    Where = Where::current()) {
   static_assert(is_access_size<T>, "an access moves 1, 2, 4, 8 or 16 bytes");
-  T value;
+  const T* const from = RawGlobal::of(pointer);
+  std::remove_const_t<T> value;
   if constexpr (sizeof(T) == 16) {
     reinterpret_cast<uint4&>(value) = __ldg(reinterpret_cast<const uint4*>(from));
   } else if constexpr (sizeof(T) == 8) {
@@ -162,73 +165,79 @@ PAGODA_HOST_DEVICE constexpr int nv(Order order) {
   }
 }
 
+// A SharedPtr's generic address works in the same instructions.
 template <Scope scope = Scope::kGpu, class T>
-PAGODA_DEVICE T load_acquire(const T* from, Where = Where::current()) {
+PAGODA_DEVICE std::remove_const_t<T> load_acquire(GlobalPtr<T> from, Where = Where::current()) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "an acquiring load moves 4 or 8 bytes");
-  return __nv_atomic_load_n(const_cast<T*>(from), __NV_ATOMIC_ACQUIRE, nv(scope));
+  return __nv_atomic_load_n(const_cast<std::remove_const_t<T>*>(RawGlobal::of(from)),
+                            __NV_ATOMIC_ACQUIRE, nv(scope));
 }
 template <Scope scope = Scope::kCta, class T>
 PAGODA_DEVICE std::remove_const_t<T> load_acquire(SharedPtr<T> from, Where = Where::current()) {
-  return load_acquire<scope>(static_cast<const std::remove_const_t<T>*>(from.generic()));
+  return load_acquire<scope>(GlobalPtr<T>(from.generic()));
 }
 template <Scope scope = Scope::kGpu, class T>
-PAGODA_DEVICE void store_release(T* to, std::type_identity_t<T> value, Where = Where::current()) {
+PAGODA_DEVICE void store_release(GlobalPtr<T> to, std::type_identity_t<T> value,
+                                 Where = Where::current()) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "a releasing store moves 4 or 8 bytes");
-  __nv_atomic_store_n(to, value, __NV_ATOMIC_RELEASE, nv(scope));
+  __nv_atomic_store_n(RawGlobal::of(to), value, __NV_ATOMIC_RELEASE, nv(scope));
 }
 template <Scope scope = Scope::kCta, class T>
 PAGODA_DEVICE void store_release(SharedPtr<T> to, std::type_identity_t<T> value,
                                  Where = Where::current()) {
-  store_release<scope>(to.generic(), value);
+  store_release<scope>(GlobalPtr<T>(to.generic()), value);
 }
 
 template <Order order = Order::kRelaxed, Scope scope = Scope::kGpu, class T>
-PAGODA_DEVICE T atomic_add(T* at, std::type_identity_t<T> value, Where = Where::current()) {
+PAGODA_DEVICE T atomic_add(GlobalPtr<T> at, std::type_identity_t<T> value,
+                           Where = Where::current()) {
   static_assert(sizeof(T) == 4, "atomics work on int32_t, uint32_t and (add) float");
-  return __nv_atomic_fetch_add(at, value, nv(order), nv(scope));
+  return __nv_atomic_fetch_add(RawGlobal::of(at), value, nv(order), nv(scope));
 }
 template <Order order = Order::kRelaxed, Scope scope = Scope::kGpu, class T>
-PAGODA_DEVICE T atomic_max(T* at, std::type_identity_t<T> value, Where = Where::current()) {
+PAGODA_DEVICE T atomic_max(GlobalPtr<T> at, std::type_identity_t<T> value,
+                           Where = Where::current()) {
   static_assert(std::is_integral_v<T> && sizeof(T) == 4, "atomic_max works on 32-bit integers");
-  return __nv_atomic_fetch_max(at, value, nv(order), nv(scope));
+  return __nv_atomic_fetch_max(RawGlobal::of(at), value, nv(order), nv(scope));
 }
 template <Order order = Order::kRelaxed, Scope scope = Scope::kGpu, class T>
-PAGODA_DEVICE T atomic_exchange(T* at, std::type_identity_t<T> value, Where = Where::current()) {
+PAGODA_DEVICE T atomic_exchange(GlobalPtr<T> at, std::type_identity_t<T> value,
+                                Where = Where::current()) {
   static_assert(std::is_integral_v<T> && sizeof(T) == 4, "atomics work on 32-bit integers");
-  return __nv_atomic_exchange_n(at, value, nv(order), nv(scope));
+  return __nv_atomic_exchange_n(RawGlobal::of(at), value, nv(order), nv(scope));
 }
 // Returns what was there; `desired` was stored if that equals `expected`.
 template <Order order = Order::kRelaxed, Scope scope = Scope::kGpu, class T>
-PAGODA_DEVICE T atomic_cas(T* at, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
-                           Where = Where::current()) {
+PAGODA_DEVICE T atomic_cas(GlobalPtr<T> at, std::type_identity_t<T> expected,
+                           std::type_identity_t<T> desired, Where = Where::current()) {
   static_assert(std::is_integral_v<T> && sizeof(T) == 4, "atomics work on 32-bit integers");
   constexpr Order kOnFailure = order == Order::kAcqRel    ? Order::kAcquire
                                : order == Order::kRelease ? Order::kRelaxed
                                                           : order;
-  __nv_atomic_compare_exchange_n(at, &expected, desired, false, nv(order), nv(kOnFailure),
-                                 nv(scope));
+  __nv_atomic_compare_exchange_n(RawGlobal::of(at), &expected, desired, false, nv(order),
+                                 nv(kOnFailure), nv(scope));
   return expected;
 }
 
 template <Order order = Order::kRelaxed, Scope scope = Scope::kCta, class T>
 PAGODA_DEVICE T atomic_add(SharedPtr<T> at, std::type_identity_t<T> value,
                            Where = Where::current()) {
-  return atomic_add<order, scope>(at.generic(), value);
+  return atomic_add<order, scope>(GlobalPtr<T>(at.generic()), value);
 }
 template <Order order = Order::kRelaxed, Scope scope = Scope::kCta, class T>
 PAGODA_DEVICE T atomic_max(SharedPtr<T> at, std::type_identity_t<T> value,
                            Where = Where::current()) {
-  return atomic_max<order, scope>(at.generic(), value);
+  return atomic_max<order, scope>(GlobalPtr<T>(at.generic()), value);
 }
 template <Order order = Order::kRelaxed, Scope scope = Scope::kCta, class T>
 PAGODA_DEVICE T atomic_exchange(SharedPtr<T> at, std::type_identity_t<T> value,
                                 Where = Where::current()) {
-  return atomic_exchange<order, scope>(at.generic(), value);
+  return atomic_exchange<order, scope>(GlobalPtr<T>(at.generic()), value);
 }
 template <Order order = Order::kRelaxed, Scope scope = Scope::kCta, class T>
 PAGODA_DEVICE T atomic_cas(SharedPtr<T> at, std::type_identity_t<T> expected,
                            std::type_identity_t<T> desired, Where = Where::current()) {
-  return atomic_cas<order, scope>(at.generic(), expected, desired);
+  return atomic_cas<order, scope>(GlobalPtr<T>(at.generic()), expected, desired);
 }
 
 template <Scope scope = Scope::kGpu>
@@ -244,8 +253,8 @@ PAGODA_DEVICE void thread_fence(Where = Where::current()) {
   }
 }
 
-PAGODA_DEVICE void prefetch_l2(const void* address, Where = Where::current()) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(address)));
+PAGODA_DEVICE void prefetch_l2(GlobalPtr<const void> address, Where = Where::current()) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(RawGlobal::of(address))));
 }
 
 }  // namespace ptx

@@ -43,8 +43,8 @@ struct AppendKVKernel {
       const int64_t token = block / params.num_heads * rows + row;
       if (token >= params.num_tokens) continue;
       const auto head = static_cast<int32_t>(block % params.num_heads);
-      const Row source{.data = static_cast<const uint8_t*>(side.from) +
-                               token * side.from_token_stride + head * side.from_head_stride,
+      const Row source{.data = side.from.as<const uint8_t>() + token * side.from_token_stride +
+                               head * side.from_head_stride,
                        .slot = arch::load_read_only(params.slots + token),
                        .head = head,
                        .lane = lane};
@@ -60,7 +60,7 @@ struct AppendKVKernel {
  private:
   // The new row of one token and head, as one of the lanes that share it sees it.
   struct Row {
-    const uint8_t* data;
+    arch::GlobalPtr<const uint8_t> data;
     int64_t slot;
     int32_t head;
     int32_t lane;
@@ -83,15 +83,15 @@ struct AppendKVKernel {
   }
 
   template <int N>
-  static PAGODA_DEVICE Chunk<N> load_chunk(const uint8_t* from, int32_t size) {
+  static PAGODA_DEVICE Chunk<N> load_chunk(arch::GlobalPtr<const uint8_t> from, int32_t size) {
     return size == 4 ? load_raw<4 * N>(from) : widen<N>(load_raw<2 * N>(from));
   }
 
   template <int N>
   static PAGODA_DEVICE void write_chunk(const Params& params, const AppendKVSide& side,
                                         const Row& row, int32_t column, const Chunk<N>& chunk) {
-    uint8_t* const to =
-        static_cast<uint8_t*>(side.to) + row.slot / params.page_size * side.to_page_stride +
+    const arch::GlobalPtr<uint8_t> to =
+        side.to.as<uint8_t>() + row.slot / params.page_size * side.to_page_stride +
         row.slot % params.page_size * side.to_row_stride + row.head * side.to_head_stride;
     const int64_t at = column;
     if (params.from == params.to) {  // a copy: not even a NaN changes

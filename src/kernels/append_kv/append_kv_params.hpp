@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "arch/global_ptr.hpp"
 #include "arch/types.hpp"
 #include "core/int_math.hpp"
 #include "kernels/access_width.hpp"
@@ -14,22 +15,25 @@ namespace pagoda::kernel {
 
 // K or V: its new rows, its cache, its scales. Strides in bytes.
 struct AppendKVSide {
-  const void* from = nullptr;  // [num_tokens, num_heads, dim]
+  arch::GlobalPtr<const void> from = nullptr;  // [num_tokens, num_heads, dim]
   int64_t from_token_stride = 0;
   int64_t from_head_stride = 0;
-  void* to = nullptr;  // [num_pages, page_size, num_heads, dim], in the order that the strides say
+  arch::GlobalPtr<void> to =
+      nullptr;  // [num_pages, page_size, num_heads, dim], in the order that the strides say
   int64_t to_page_stride = 0;
   int64_t to_row_stride = 0;
   int64_t to_head_stride = 0;
-  const float* scale_per_head = nullptr;  // [num_heads], read by the kernel; nullptr: `scale`
+  arch::GlobalPtr<const float> scale_per_head =
+      nullptr;  // [num_heads], read by the kernel; nullptr: `scale`
   float scale = 1;
   int32_t dim = 0;    // elements of a row
   int32_t chunk = 1;  // of these that a thread moves at a time: 8, 4, 2 or 1
 };
 
 struct AppendKVParams {
-  AppendKVSide sides[2];           // K, V
-  const int64_t* slots = nullptr;  // [num_tokens], read by the kernel; negative: skip
+  AppendKVSide sides[2];  // K, V
+  arch::GlobalPtr<const int64_t> slots =
+      nullptr;  // [num_tokens], read by the kernel; negative: skip
   int64_t num_tokens = 0;
   int64_t page_size = 1;
   int64_t num_blocks = 0;  // of tokens and one head each; the grid may be smaller

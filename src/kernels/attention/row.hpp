@@ -36,7 +36,7 @@ PAGODA_DEVICE Row<Rule> packed_row(const AttentionParams& params, const Work& wo
   row.q_head = work.first_head + index % work.num_heads;
   row.is_written = of_block < tokens && token < work.num_tokens;
   row.is_valid = of_block < tokens && token < work.valid_tokens;
-  if (row.is_valid) row.keys = mask::visible_keys(params.mask.interval, work.rows, row.token);
+  if (row.is_valid) row.keys = params.mask.interval.visible(work.rows, row.token);
   return row;
 }
 

@@ -55,11 +55,12 @@ PAGODA_DEVICE void store_statistics(const AttentionParams& params, const Work& w
 
 // Two neighbouring elements of a row; `column` is even, both are there or none.
 template <class T>
-PAGODA_DEVICE void store_pair(T* row, int32_t column, uint32_t pair, bool is_aligned) {
+PAGODA_DEVICE void store_pair(arch::GlobalPtr<T> row, int32_t column, uint32_t pair,
+                              bool is_aligned) {
   if (is_aligned) {
-    arch::store(reinterpret_cast<uint32_t*>(row + column), pair);
+    arch::store((row + column).template as<uint32_t>(), pair);
   } else {
-    auto* const elements = reinterpret_cast<uint16_t*>(row + column);
+    const auto elements = (row + column).template as<uint16_t>();
     arch::store(elements, static_cast<uint16_t>(pair));
     arch::store(elements + 1, static_cast<uint16_t>(pair >> 16U));
   }
@@ -73,16 +74,17 @@ PAGODA_DEVICE uint32_t scaled_pair(float low, float high, float factor) {
 
 // Where `row` of O begins.
 template <class T, class Row>
-PAGODA_DEVICE T* out_row(const AttentionParams& params, const Work& work, const Row& row) {
-  return static_cast<T*>(params.out_data) +
+PAGODA_DEVICE arch::GlobalPtr<T> out_row(const AttentionParams& params, const Work& work,
+                                         const Row& row) {
+  return params.out_data.as<T>() +
          params.out_rows.offset(work.sequence, work.memory_row + row.token, row.q_head);
 }
 
 // Four neighbouring columns of a row, those of them that are the head's.
 template <class T>
-PAGODA_DEVICE void store_quad(T* row, int32_t dim, int32_t column, const float (&o)[4],
-                              float factor) {
-  const bool is_aligned = reinterpret_cast<uintptr_t>(row) % 4 == 0;
+PAGODA_DEVICE void store_quad(arch::GlobalPtr<T> row, int32_t dim, int32_t column,
+                              const float (&o)[4], float factor) {
+  const bool is_aligned = row.address() % 4 == 0;
   PAGODA_UNROLL
   for (int e = 0; e < 4; e += 2) {
     if (column + e >= dim) continue;

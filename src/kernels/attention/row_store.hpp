@@ -8,14 +8,14 @@
 
 namespace pagoda::kernel {
 
-// Eight elements of T. 0 where nothing is to be read from O: it may hold anything then.
-template <class T>
-PAGODA_DEVICE arch::Words<4> scaled_words(const uint32_t* o, float factor) {
+// Columns first .. first + 7 as elements of T. A factor of 0 gives zeros without reading O, which may hold NaN then.
+template <class T, int count>
+PAGODA_DEVICE arch::Words<4> scaled_words(const uint32_t (&o)[count], int first, float factor) {
   arch::Words<4> words;
   PAGODA_UNROLL
   for (int i = 0; i < 4; ++i) {
-    words.word[i] =
-        scaled_pair<T>(core::bits_to_float(o[2 * i]), core::bits_to_float(o[2 * i + 1]), factor);
+    words.word[i] = scaled_pair<T>(core::bits_to_float(o[first + 2 * i]),
+                                   core::bits_to_float(o[first + 2 * i + 1]), factor);
   }
   return words;
 }
@@ -32,21 +32,21 @@ PAGODA_DEVICE void stage_columns(arch::SharedPtr<T> staging, int rows, int row, 
         (((column + i) / chunk * rows + row) * chunk + (column + i) % chunk) * sizeof(T));
     const uint32_t place = swizzle_address(staging.address() + dense, swizzle) - staging.address();
     arch::store((staging + static_cast<int32_t>(place / sizeof(T))).template as<arch::Words<4>>(),
-                scaled_words<T>(o + i, factor));
+                scaled_words<T>(o, i, factor));
   }
 }
 
 // To the row itself, those that are the head's `dim`.
 template <class T, int count>
-PAGODA_DEVICE void store_columns(T* row, int32_t dim, int32_t column, const uint32_t (&o)[count],
-                                 float factor) {
-  const auto alignment = reinterpret_cast<uintptr_t>(row);
+PAGODA_DEVICE void store_columns(arch::GlobalPtr<T> row, int32_t dim, int32_t column,
+                                 const uint32_t (&o)[count], float factor) {
+  const uint64_t alignment = row.address();
   PAGODA_UNROLL
   for (int i = 0; i < count; i += 8) {
     if (column + i >= dim) break;
-    const arch::Words<4> words = scaled_words<T>(o + i, factor);
+    const arch::Words<4> words = scaled_words<T>(o, i, factor);
     if (alignment % 16 == 0 && column + i + 8 <= dim) {
-      arch::store(reinterpret_cast<arch::Words<4>*>(row + column + i), words);
+      arch::store((row + (column + i)).template as<arch::Words<4>>(), words);
       continue;
     }
     PAGODA_UNROLL

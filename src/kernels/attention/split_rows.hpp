@@ -32,21 +32,21 @@ class SplitRows {
   PAGODA_DEVICE SplitRows(const AttentionParams& params, int block)
       : params_(params), block_(block) {}
 
-  [[nodiscard]] PAGODA_DEVICE float* out_row(int32_t slot, int row) const {
+  [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<float> out_row(int32_t slot, int row) const {
     return params_.partial_out + (place(slot) * block_rows + row) * depth;
   }
-  [[nodiscard]] PAGODA_DEVICE float* stats_row(int32_t slot, int row) const {
+  [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<float> stats_row(int32_t slot, int row) const {
     return params_.partial_stats + (place(slot) * block_rows + row) * kStats;
   }
-  static PAGODA_DEVICE void store_pair(float* to, float a, float b) {
-    arch::store(reinterpret_cast<FloatPair*>(to), FloatPair{a, b});
+  static PAGODA_DEVICE void store_pair(arch::GlobalPtr<float> to, float a, float b) {
+    arch::store(to.as<FloatPair>(), FloatPair{a, b});
   }
   // Four columns.
   PAGODA_DEVICE void leave_quad(int32_t slot, int row, int column, const FloatQuad& o) const {
-    arch::store(reinterpret_cast<FloatQuad*>(out_row(slot, row) + column), o);
+    arch::store((out_row(slot, row) + column).template as<FloatQuad>(), o);
   }
   PAGODA_DEVICE void leave_stats(int32_t slot, int row, softmax::Sums sums, float max) const {
-    float* const stats = stats_row(slot, row);
+    const arch::GlobalPtr<float> stats = stats_row(slot, row);
     store_pair(stats, sums.pivot, sums.sum);
     store_pair(stats + 2, max, 0);
   }
@@ -60,7 +60,7 @@ class SplitRows {
                                   const Sync& sync) {
     sync(arch::Where::current());
     if (is_first) {
-      uint32_t* const counter = params_.counters + place(work.first_slot);
+      const arch::GlobalPtr<uint32_t> counter = params_.counters + place(work.first_slot);
       const uint32_t earlier =
           arch::atomic_add<arch::Order::kAcqRel, arch::Scope::kGpu>(counter, 1U);
       const bool is_last = earlier + 1 == static_cast<uint32_t>(work.num_pieces);
@@ -83,7 +83,7 @@ class SplitRows {
       softmax::Sums mine;
       if (round + lane < num_pieces) {
         const auto stats =
-            arch::load(reinterpret_cast<const FloatQuad*>(stats_row(work.slot(round + lane), row)));
+            arch::load(stats_row(work.slot(round + lane), row).template as<const FloatQuad>());
         mine = softmax::Sums{stats.value[0], stats.value[1]};
         max = stats.value[2] > max ? stats.value[2] : max;
       }
@@ -127,13 +127,13 @@ class SplitRows {
     for (int k = 0; k < kInFlight; ++k) {
       factors[k] = arch::shuffle(weight, (first + k) % 32);
       if (first + k >= count) factors[k] = 0;
-      const float* const from = out_row(work.slot(round + first + k), row);
+      const arch::GlobalPtr<const float> from = out_row(work.slot(round + first + k), row);
       PAGODA_UNROLL
       for (int i = 0; i < kQuads; ++i) {
         const int column = 128 * i + 4 * arch::lane_idx();
         values[k][i] = FloatQuad{};
         if (factors[k] != 0 && column < (has_all_columns ? depth : params_.dim_vo)) {
-          values[k][i] = arch::load(reinterpret_cast<const FloatQuad*>(from + column));
+          values[k][i] = arch::load((from + column).template as<const FloatQuad>());
         }
       }
     }
@@ -154,7 +154,7 @@ class SplitRows {
         end_row(params_, work.kv_head, where.q_head, where.is_valid, sums, max);
     const int lane = arch::lane_idx();
     if (lane == 0) store_statistics(params_, work, where.token, where.q_head, result);
-    T* const to = kernel::out_row<T>(params_, work, where);
+    const arch::GlobalPtr<T> to = kernel::out_row<T>(params_, work, where);
     PAGODA_UNROLL
     for (int i = 0; i < kQuads; ++i) {
       store_quad(to, params_.dim_vo, 128 * i + 4 * lane, o[i].value, result.end.o_factor);

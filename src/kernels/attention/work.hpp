@@ -53,7 +53,7 @@ struct Work {
 // Draws entries of the grid that every CTA shares. Every CTA draws once past the end; whoever draws
 // last leaves the counter at zero for the next launch.
 struct GridCounter {
-  uint32_t* counter;
+  arch::GlobalPtr<uint32_t> counter;
   int32_t
       draws;  // of all CTAs together: entries beyond the first of each, and one past the end each
 

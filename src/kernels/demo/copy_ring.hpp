@@ -19,8 +19,8 @@ namespace pagoda::demo {
 // out = 3 in + 1, a row of 128 words at a time; a CTA takes every grid-th row.
 struct CopyRing {
   struct Params {
-    const uint32_t* in;  // [rows, 128]
-    uint32_t* out;       // [rows, 128]
+    arch::GlobalPtr<const uint32_t> in;  // [rows, 128]
+    arch::GlobalPtr<uint32_t> out;       // [rows, 128]
     int rows;
   };
   static constexpr int kStages = 3;

@@ -13,10 +13,10 @@ namespace pagoda::demo {
 
 struct LastBlockSum {
   struct Params {
-    const uint32_t* in;  // [blocks, 64]
-    uint32_t* partial;   // [blocks]
-    uint32_t* ticket;    // [1], zero
-    uint32_t* out;       // [1]
+    arch::GlobalPtr<const uint32_t> in;  // [blocks, 64]
+    arch::GlobalPtr<uint32_t> partial;   // [blocks]
+    arch::GlobalPtr<uint32_t> ticket;    // [1], zero
+    arch::GlobalPtr<uint32_t> out;       // [1]
     int blocks;
   };
   struct Storage {

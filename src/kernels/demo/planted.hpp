@@ -25,8 +25,8 @@ struct Planted {
     kProtocol,       // the last store of the copy engine is not waited for
   };
   struct Params {
-    const uint32_t* in;  // [rows, 32]
-    uint32_t* out;       // [rows, 32]
+    arch::GlobalPtr<const uint32_t> in;  // [rows, 32]
+    arch::GlobalPtr<uint32_t> out;       // [rows, 32]
     int rows;
     Bug bug;
   };

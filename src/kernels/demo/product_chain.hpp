@@ -27,10 +27,10 @@ struct ProductChain {
 
   // Matrices lie in chunks of 8 columns (16 bytes), each of all rows: no swizzle.
   struct Params {
-    const uint16_t* q;  // [2 chunks, 128 rows, 8], bf16
-    const uint16_t* k;  // [tiles, 2 chunks, 32 keys, 8]
-    const uint16_t* v;  // [tiles, 4 chunks, 32 keys, 8]
-    float* out;         // [128, 32]
+    arch::GlobalPtr<const uint16_t> q;  // [2 chunks, 128 rows, 8], bf16
+    arch::GlobalPtr<const uint16_t> k;  // [tiles, 2 chunks, 32 keys, 8]
+    arch::GlobalPtr<const uint16_t> v;  // [tiles, 4 chunks, 32 keys, 8]
+    arch::GlobalPtr<float> out;         // [128, 32]
     int tiles;
   };
   struct Storage {
@@ -71,7 +71,8 @@ struct ProductChain {
   }
 
  private:
-  static PAGODA_DEVICE void copy(arch::SharedPtr<uint16_t> to, const uint16_t* from, int count) {
+  static PAGODA_DEVICE void copy(arch::SharedPtr<uint16_t> to, arch::GlobalPtr<const uint16_t> from,
+                                 int count) {
     for (int i = arch::thread_idx(); i < count; i += kThreads) {
       arch::store(to + i, arch::load(from + i));
     }
@@ -136,9 +137,9 @@ struct ProductChain {
     arch::tcgen05_fence_after_thread_sync();
     arch::tmem_load<TmemShape::k32x32b, kColumns>(words, s.columns(kKeys));
     arch::tmem_wait_load();
-    float* const row = params.out + arch::thread_idx() * kColumns;
+    const arch::GlobalPtr<float> row = params.out + arch::thread_idx() * kColumns;
     for (int i = 0; i < kColumns; ++i) {
-      arch::store(reinterpret_cast<uint32_t*>(row + i), words[i]);
+      arch::store((row + i).as<uint32_t>(), words[i]);
     }
   }
 };

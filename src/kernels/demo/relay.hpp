@@ -15,8 +15,8 @@ namespace pagoda::demo {
 // Adds to each word of a row of 32 the sum of the row.
 struct Relay {
   struct Params {
-    const uint32_t* in;  // [items, 32]
-    uint32_t* out;       // [items, 32]
+    arch::GlobalPtr<const uint32_t> in;  // [items, 32]
+    arch::GlobalPtr<uint32_t> out;       // [items, 32]
     int items;
   };
   static constexpr int kStages = 4;

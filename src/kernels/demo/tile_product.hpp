@@ -29,7 +29,7 @@ struct TileProduct {
 
   struct Params {
     arch::TensorMap a, b;  // [kSize, num_tiles * kSize], boxes [kSize, kSize], 128-byte swizzle
-    float* out;            // [kSize, kSize]
+    arch::GlobalPtr<float> out;  // [kSize, kSize]
     int32_t num_tiles;
   };
   using Pipeline = StagedPipeline<kStages>;

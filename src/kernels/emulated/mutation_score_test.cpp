@@ -47,7 +47,7 @@ TEST(EmulatedKernels, each_is_right_or_shows_its_planted_bug_in_every_mode) {
 // One thread writes, the other warp reads; one of the two barriers between them is not needed.
 struct SpareBarrier {
   struct Params {
-    uint32_t* out;
+    arch::GlobalPtr<uint32_t> out;
   };
   struct Storage {
     arch::SharedArray<uint32_t, 4> word;

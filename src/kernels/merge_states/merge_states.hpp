@@ -50,8 +50,8 @@ struct MergeStatesKernel {
 
   // The parts of one token and head.
   struct Parts {
-    const uint8_t* out;  // part 0
-    const uint8_t* lse;
+    arch::GlobalPtr<const uint8_t> out;  // part 0
+    arch::GlobalPtr<const uint8_t> lse;
     int64_t out_stride, lse_stride;
     int64_t count;
   };
@@ -63,28 +63,28 @@ struct MergeStatesKernel {
   };
 
   static PAGODA_DEVICE void merge_row(const Params& params, int64_t token, int64_t head) {
-    const Parts parts{.out = static_cast<const uint8_t*>(params.partial_out) +
+    const Parts parts{.out = params.partial_out.as<const uint8_t>() +
                              token * params.out_token_stride + head * params.out_head_stride,
-                      .lse = static_cast<const uint8_t*>(params.partial_lse) +
+                      .lse = params.partial_lse.as<const uint8_t>() +
                              token * params.lse_token_stride + head * params.lse_head_stride,
                       .out_stride = params.out_part_stride,
                       .lse_stride = params.lse_part_stride,
                       .count = params.num_parts};
     const float largest = largest_lse(parts);
     const double sum = sum_of_weights(parts, largest);
-    uint8_t* const to = static_cast<uint8_t*>(params.merged_out) +
-                        token * params.merged_out_token_stride +
-                        head * params.merged_out_head_stride;
+    const arch::GlobalPtr<uint8_t> to = params.merged_out.as<uint8_t>() +
+                                        token * params.merged_out_token_stride +
+                                        head * params.merged_out_head_stride;
     if (params.chunk == 4) {
       merge_columns<4>(params, parts, largest, sum, to);
     } else {
       merge_columns<1>(params, parts, largest, sum, to);
     }
     if (params.merged_lse != nullptr && arch::lane_idx() == 0) {
-      uint8_t* const lse = static_cast<uint8_t*>(params.merged_lse) +
-                           token * params.merged_lse_token_stride +
-                           head * params.merged_lse_head_stride;
-      arch::store(reinterpret_cast<float*>(lse),
+      const arch::GlobalPtr<uint8_t> lse = params.merged_lse.as<uint8_t>() +
+                                           token * params.merged_lse_token_stride +
+                                           head * params.merged_lse_head_stride;
+      arch::store(lse.as<float>(),
                   static_cast<float>(static_cast<double>(largest) + ::log(sum)));  // log(0): -inf
     }
   }
@@ -92,8 +92,7 @@ struct MergeStatesKernel {
   // --- weights ---
 
   static PAGODA_DEVICE float lse_of(const Parts& parts, int64_t part) {
-    return arch::load_read_only(
-        reinterpret_cast<const float*>(parts.lse + part * parts.lse_stride));
+    return arch::load_read_only((parts.lse + part * parts.lse_stride).as<const float>());
   }
 
   static PAGODA_DEVICE float largest_lse(const Parts& parts) {
@@ -140,7 +139,7 @@ struct MergeStatesKernel {
 
   template <int N>
   static PAGODA_DEVICE void merge_columns(const Params& params, const Parts& parts, float largest,
-                                          double sum, uint8_t* to) {
+                                          double sum, arch::GlobalPtr<uint8_t> to) {
     for (int32_t begin = 0; begin < params.dim; begin += 32 * N) {
       const int32_t column = begin + arch::lane_idx() * N;
       const bool is_mine = column < params.dim;  // the other lanes help with the weights
@@ -158,7 +157,8 @@ struct MergeStatesKernel {
   static PAGODA_DEVICE void add_parts(const Parts& parts, float largest, double sum, int32_t column,
                                       bool is_mine, double (&sums)[N]) {
     constexpr int kBytes = N * kSizeBytes<kDType>;
-    const uint8_t* const columns = parts.out + static_cast<int64_t>(column) * kSizeBytes<kDType>;
+    const arch::GlobalPtr<const uint8_t> columns =
+        parts.out + static_cast<int64_t>(column) * kSizeBytes<kDType>;
     for (int64_t first = 0; first < parts.count; first += 32) {
       const LaneWeight mine = lane_weight(parts, first, largest);
       const double weight = mine.weight / sum;
@@ -184,7 +184,7 @@ struct MergeStatesKernel {
   }
 
   template <int N>
-  static PAGODA_DEVICE void store_chunk(DType dtype, uint8_t* to, int32_t column,
+  static PAGODA_DEVICE void store_chunk(DType dtype, arch::GlobalPtr<uint8_t> to, int32_t column,
                                         const double (&sums)[N]) {
     float values[N];
     PAGODA_UNROLL

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "arch/global_ptr.hpp"
 #include "arch/types.hpp"
 #include "core/int_math.hpp"
 #include "kernels/access_width.hpp"
@@ -13,18 +14,18 @@ namespace pagoda::kernel {
 
 // Strides in bytes. Shapes are those of the call.
 struct MergeStatesParams {
-  const void* partial_out = nullptr;  // [num_parts, total_q, num_heads, dim]
+  arch::GlobalPtr<const void> partial_out = nullptr;  // [num_parts, total_q, num_heads, dim]
   int64_t out_part_stride = 0;
   int64_t out_token_stride = 0;
   int64_t out_head_stride = 0;
-  const void* partial_lse = nullptr;  // fp32 [num_parts, total_q, num_heads]
+  arch::GlobalPtr<const void> partial_lse = nullptr;  // fp32 [num_parts, total_q, num_heads]
   int64_t lse_part_stride = 0;
   int64_t lse_token_stride = 0;
   int64_t lse_head_stride = 0;
-  void* merged_out = nullptr;  // [total_q, num_heads, dim]
+  arch::GlobalPtr<void> merged_out = nullptr;  // [total_q, num_heads, dim]
   int64_t merged_out_token_stride = 0;
   int64_t merged_out_head_stride = 0;
-  void* merged_lse = nullptr;  // fp32 [total_q, num_heads]; nullptr: not wanted
+  arch::GlobalPtr<void> merged_lse = nullptr;  // fp32 [total_q, num_heads]; nullptr: not wanted
   int64_t merged_lse_token_stride = 0;
   int64_t merged_lse_head_stride = 0;
   int64_t num_rows = 0;  // total_q * num_heads

@@ -225,7 +225,7 @@ class Correction {
 
   PAGODA_DEVICE void store_from_registers(const Work& work, int half, const Row& row, float factor,
                                           bool is_computed) {
-    Out* const to = kernel::out_row<Out>(params_, work, row);
+    const arch::GlobalPtr<Out> to = kernel::out_row<Out>(params_, work, row);
     const auto store = [&](int column, const uint32_t(&o)[32]) {
       if (row.is_written) kernel::store_columns(to, params_.dim_vo, column, o, factor);
     };
@@ -244,12 +244,12 @@ class Correction {
     Split rows(params_, half);
     const int32_t slot = work.slot(work.piece);
     if (is_computed) {
-      float* const to = rows.out_row(slot, thread_);
+      const arch::GlobalPtr<float> to = rows.out_row(slot, thread_);
       read_output(half, [&](int column, const uint32_t(&o)[32]) {
         if (!row.is_valid) return;
         PAGODA_UNROLL
         for (int i = 0; i < 32; i += 4) {
-          arch::store(reinterpret_cast<arch::Words<4>*>(to + column + i),
+          arch::store((to + (column + i)).template as<arch::Words<4>>(),
                       arch::Words<4>{{o[i], o[i + 1], o[i + 2], o[i + 3]}});
         }
       });

@@ -56,10 +56,11 @@ class Gather {
  private:
   // The half of a tile that is this warp's.
   template <class Ring>
-  PAGODA_DEVICE void bring(Ring& ring, const void* data, const kernel::RowsView& view, int32_t dim,
-                           const SequenceRows& keys, const Work& work, int32_t column) {
-    const char* const head =
-        static_cast<const char*>(data) + work.kv_head * view.head_stride * element_bytes;
+  PAGODA_DEVICE void bring(Ring& ring, arch::GlobalPtr<const void> data,
+                           const kernel::RowsView& view, int32_t dim, const SequenceRows& keys,
+                           const Work& work, int32_t column) {
+    const arch::GlobalPtr<const char> head =
+        data.as<const char>() + work.kv_head * view.head_stride * element_bytes;
     const int32_t first = warp_ * warp_rows;
     const int32_t rows_left = work.rows.seqlen_kv - column - first;
     uint64_t rows[blocks];  // addresses; of rows that do not exist, any
@@ -68,9 +69,8 @@ class Gather {
       const int32_t row = block * r + arch::lane_idx();
       KeyPlace place{};
       if (row < rows_left) place = keys.at(static_cast<uint32_t>(column + first + row));
-      rows[r] = reinterpret_cast<uint64_t>(
-          head +
-          (place.outer * view.sequence_stride + place.row * view.row_stride) * element_bytes);
+      const int64_t at = place.outer * view.sequence_stride + place.row * view.row_stride;
+      rows[r] = (head + at * element_bytes).address();
     }
     ring.acquire();  // the products that read it are complete
     const auto to = ring.get_smem();
@@ -123,13 +123,14 @@ class Gather {
     const int32_t count = exists ? dim - column : 0;  // elements that there are
     const uint64_t from = row + static_cast<uint64_t>(column) * element_bytes;
     if (count >= elements && from % 16 == 0) {
-      return arch::load_read_only(reinterpret_cast<const Words*>(from));
+      return arch::load_read_only(arch::GlobalPtr<const Words>::at_address(from));
     }
     using Bits = std::conditional_t<element_bytes == 1, uint8_t, uint16_t>;
     PAGODA_UNROLL
     for (int i = 0; i < elements; ++i) {
       if (i < count) {
-        const uint32_t bits = arch::load_read_only(reinterpret_cast<const Bits*>(from) + i);
+        const uint32_t bits =
+            arch::load_read_only(arch::GlobalPtr<const Bits>::at_address(from) + i);
         value.word[i * element_bytes / 4] |= bits << (8U * (i * element_bytes % 4));
       }
     }

@@ -194,7 +194,7 @@ class Correction {
 
   PAGODA_DEVICE void store_from_registers(const Work& work, const Row& row, float factor,
                                           bool is_computed) {
-    Out* const to = kernel::out_row<Out>(params_, work, row);
+    const arch::GlobalPtr<Out> to = kernel::out_row<Out>(params_, work, row);
     const auto store = [&](int32_t column, const uint32_t(&o)[batch]) {
       if (row.is_written) kernel::store_columns(to, params_.dim_vo, column, o, factor);
     };

@@ -159,8 +159,8 @@ class AttendWarp {
       const bool is_valid = index < work.valid_tokens * work.num_heads;
       const int64_t token = work.memory_row + work.first_token + index / work.num_heads;
       const int32_t head = work.first_head + index % work.num_heads;
-      const T* const from =
-          static_cast<const T*>(params_.q_data) + params_.q_rows.offset(work.sequence, token, head);
+      const arch::GlobalPtr<const T> from =
+          params_.q_data.template as<const T>() + params_.q_rows.offset(work.sequence, token, head);
       PAGODA_UNROLL
       for (int i = 0; i < 2 * Keys::key_words; ++i) {
         const int column = Keys::key_column(i / 2) + i % 2 * 8;

@@ -71,16 +71,16 @@ struct GatherShape {
 
 // K or V of a cache.
 struct GatherSource {
-  const char* data = nullptr;
+  arch::GlobalPtr<const char> data = nullptr;
   int64_t outer_bytes = 0, row_bytes = 0, head_bytes = 0;
 
-  static PAGODA_DEVICE GatherSource of(const void* data, const kernel::RowsView& rows,
-                                       int element_bytes) {
-    return {static_cast<const char*>(data), rows.sequence_stride * element_bytes,
+  static PAGODA_DEVICE GatherSource of(arch::GlobalPtr<const void> data,
+                                       const kernel::RowsView& rows, int element_bytes) {
+    return {data.as<const char>(), rows.sequence_stride * element_bytes,
             rows.row_stride * element_bytes, rows.head_stride * element_bytes};
   }
   [[nodiscard]] PAGODA_DEVICE bool is_aligned() const {
-    return ((reinterpret_cast<uintptr_t>(data) | static_cast<uintptr_t>(outer_bytes) |
+    return ((data.address() | static_cast<uintptr_t>(outer_bytes) |
              static_cast<uintptr_t>(row_bytes) | static_cast<uintptr_t>(head_bytes)) &
             15U) == 0;
   }
@@ -91,13 +91,13 @@ struct GatherSource {
 
 // `bytes` of 16, the rest zeros, from any address of whole elements.
 template <int element_bytes>
-PAGODA_DEVICE arch::Words<4> load_elements(const char* from, int32_t bytes) {
+PAGODA_DEVICE arch::Words<4> load_elements(arch::GlobalPtr<const char> from, int32_t bytes) {
   using Bits = std::conditional_t<element_bytes == 1, uint8_t, uint16_t>;
   arch::Words<4> value{{0, 0, 0, 0}};
   PAGODA_UNROLL
   for (int i = 0; i < 16; i += element_bytes) {
     if (i < bytes) {
-      const uint32_t element = arch::load_read_only(reinterpret_cast<const Bits*>(from + i));
+      const uint32_t element = arch::load_read_only((from + i).template as<const Bits>());
       value.word[i / 4] |= element << static_cast<uint32_t>(8 * (i % 4));
     }
   }
@@ -175,7 +175,7 @@ class Gather {
   // Sends for a tile, and finishes the one `lag` before. Raw tiles: in the other order, for the new one
   // takes the place of the old.
   PAGODA_DEVICE void next_tile() {
-    const char* const row = head_ + source().row_offset(place_);
+    const arch::GlobalPtr<const char> row = head_ + source().row_offset(place_);
     const int32_t rows_left = end_ - walk_.key + arch::lane_idx();  // of the warp's
     walk_.step_back(tile.BN);
     if (--tiles_ > 0) look_up();
@@ -220,7 +220,7 @@ class Gather {
   PAGODA_DEVICE void look_up() { place_ = walk_.key < end_ ? walk_.place() : KeyPlace{}; }
 
   // `row`: where the row of this lane begins.
-  PAGODA_DEVICE void fetch(const char* row, int32_t rows_left) {
+  PAGODA_DEVICE void fetch(arch::GlobalPtr<const char> row, int32_t rows_left) {
     uint32_t place = 0;
     if constexpr (!is_raw) place = place_of_first(fetch_.state.index, 0);
     if (is_aligned_) {
@@ -241,21 +241,24 @@ class Gather {
 
   struct Copy {
     arch::SharedPtr<Words> to;
-    const char* from;
+    arch::GlobalPtr<const char> from;
     int32_t bytes;  // of 16, the rest zeros
   };
   // Of piece n; every lane of the warp calls.
-  PAGODA_DEVICE Copy copy_of(int n, const char* row, int32_t rows_left, uint32_t place) const {
+  PAGODA_DEVICE Copy copy_of(int n, arch::GlobalPtr<const char> row, int32_t rows_left,
+                             uint32_t place) const {
     const int from_row = Shape::row() + Shape::rows_to(n);
     const int column = Shape::column() + Shape::columns_to(n);
-    const auto address = reinterpret_cast<uint64_t>(row);
+    const uint64_t address = row.address();
     const uint32_t low = arch::shuffle(static_cast<uint32_t>(address), from_row);
     const uint32_t high = arch::shuffle(static_cast<uint32_t>(address >> 32U), from_row);
     const int32_t rest = ((is_k ? params_.dim_qk : params_.dim_vo) - column) * element_bytes;
     const int32_t bytes = rest < 0 ? 0 : (rest < 16 ? rest : 16);
     arch::SharedPtr<Words> to = raw_place(n);
     if constexpr (!is_raw) to = in_stages(Shape::place_of(place, n));
-    return {to, reinterpret_cast<const char*>(uint64_t{high} << 32U | low) + column * element_bytes,
+    return {to,
+            arch::GlobalPtr<const char>::at_address(uint64_t{high} << 32U | low) +
+                column * element_bytes,
             from_row < rows_left ? bytes : 0};
   }
 
@@ -328,7 +331,7 @@ class Gather {
   int32_t under_way_ = 0;  // at most `lag`
 
   // Of the work at hand.
-  const char* head_ = nullptr;
+  arch::GlobalPtr<const char> head_ = nullptr;
   PageWalk walk_;      // at this lane's row of the tile after next
   KeyPlace place_;     // of that of the next tile
   int32_t tiles_ = 0;  // left

@@ -37,18 +37,18 @@ PAGODA_DEVICE void load_tokens(const AttentionParams& params, Storage<Config>& s
 // Whether 8 elements of any row of Q can be loaded at once.
 PAGODA_DEVICE bool has_aligned_rows(const AttentionParams& params) {
   const kernel::RowsView& rows = params.q_rows;
-  return reinterpret_cast<uintptr_t>(params.q_data) % 16 == 0 &&
+  return params.q_data.address() % 16 == 0 &&
          ((rows.sequence_stride | rows.row_stride | rows.head_stride) & 7) == 0;
 }
 
 // 8 elements. (Whoever loads several asks for their alignment once, before: a branch at each load would
 // have the thread wait for one after the other.)
 template <bool is_aligned, class T>
-PAGODA_DEVICE arch::Words<4> load_words(const T* from) {
+PAGODA_DEVICE arch::Words<4> load_words(arch::GlobalPtr<const T> from) {
   if constexpr (is_aligned) {
-    return arch::load_read_only(reinterpret_cast<const arch::Words<4>*>(from));
+    return arch::load_read_only(from.template as<const arch::Words<4>>());
   } else {
-    const auto* const elements = reinterpret_cast<const uint16_t*>(from);
+    const auto elements = from.template as<const uint16_t>();
     arch::Words<4> value;
     PAGODA_UNROLL
     for (int i = 0; i < 4; ++i) {
@@ -109,7 +109,7 @@ class PackedLoad {
     if (i >= end || column >= params.dim_qk) return {{0, 0, 0, 0}};
     const int64_t token = work.memory_row + work.first_token + row / work.num_heads;
     const int32_t head = work.first_head + row % work.num_heads;
-    return load_words<is_aligned>(static_cast<const T*>(params.q_data) +
+    return load_words<is_aligned>(params.q_data.template as<const T>() +
                                   params.q_rows.offset(work.sequence, token, head) + column);
   }
   static PAGODA_DEVICE void store(Storage<Config>& storage, int i, const arch::Words<4>& value) {

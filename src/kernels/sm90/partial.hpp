@@ -57,7 +57,7 @@ class Partial {
     for (int r = 0; r < 2; ++r) {
       if (!rows[r].is_valid) continue;
       const int row = first + 8 * r;
-      float* const to = rows_.out_row(slot, row) + 2 * (lane % 4);
+      const arch::GlobalPtr<float> to = rows_.out_row(slot, row) + 2 * (lane % 4);
       PAGODA_UNROLL
       for (int j = 0; j < tile.depth_vo / 8; ++j) {
         Rows::store_pair(to + 8 * j, o[4 * j + 2 * r], o[4 * j + 2 * r + 1]);

@@ -35,7 +35,7 @@ PAGODA_DEVICE Row make_row(const AttentionParams& params, const Work& work, int3
   row.q_head = work.first_head + head;
   row.is_written = token < work.num_tokens;
   row.is_valid = token < work.valid_tokens;
-  if (row.is_valid) row.keys = mask::visible_keys(params.mask.interval, work.rows, row.token);
+  if (row.is_valid) row.keys = params.mask.interval.visible(work.rows, row.token);
   return row;
 }
 

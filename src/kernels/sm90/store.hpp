@@ -64,10 +64,10 @@ class Store {
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
       if (!rows[r].is_written) continue;
-      T* const row =
-          static_cast<T*>(params_.out_data) +
+      const arch::GlobalPtr<T> row =
+          params_.out_data.template as<T>() +
           params_.out_rows.offset(work.sequence, work.memory_row + rows[r].token, rows[r].q_head);
-      const bool is_aligned = reinterpret_cast<uintptr_t>(row) % 4 == 0;
+      const bool is_aligned = row.address() % 4 == 0;
       PAGODA_UNROLL
       for (int j = 0; j < tile.depth_vo / 8; ++j) {
         if (8 * j + first < params_.dim_vo) {

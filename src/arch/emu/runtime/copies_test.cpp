@@ -196,8 +196,8 @@ TEST(Copies, a_store_over_the_end_of_a_line_writes_whole_pieces_of_16_bytes) {
 // cp.async by all threads, with a group in flight while the other is read.
 struct Gather {
   struct Params {
-    const uint32_t* in;
-    uint32_t* out;
+    arch::GlobalPtr<const uint32_t> in;
+    arch::GlobalPtr<uint32_t> out;
     int tiles;
   };
   struct Storage {
@@ -250,8 +250,8 @@ AddOneRun run_gather(Options options) {
 // Groups without copies keep the count even at the end of a loop; nobody need wait for them.
 struct EmptyGroups {
   struct Params {
-    const uint32_t* in;
-    uint32_t* out;
+    arch::GlobalPtr<const uint32_t> in;
+    arch::GlobalPtr<uint32_t> out;
   };
   struct Storage {
     SharedArray<uint32_t, 4> words;
@@ -320,8 +320,8 @@ struct InAndOut {
     kInvalidateInFlight
   };
   struct Params {
-    const uint32_t* in;
-    uint32_t* out;
+    arch::GlobalPtr<const uint32_t> in;
+    arch::GlobalPtr<uint32_t> out;
     Bug bug = Bug::kNone;
   };
   struct Storage {
@@ -400,8 +400,8 @@ TEST(Copies, each_rule_of_barriers_and_proxies_is_kept) {
 // Reading many flags that are all set is no endless loop.
 struct ManyFlags {
   struct Params {
-    const uint32_t* flags;
-    uint32_t* out;
+    arch::GlobalPtr<const uint32_t> flags;
+    arch::GlobalPtr<uint32_t> out;
   };
   struct Storage {};
   static constexpr int kThreads = 32, kFlags = 500;

@@ -33,12 +33,13 @@ struct Storage {
   SharedArray<uint32_t, 64, 128> words;  // last: what follows is outside
 };
 
-// Buffers of the launch.
+// Buffers of the launch, as host and kernel see them.
 struct Data {
-  alignas(16) uint32_t in[64] = {};
-  alignas(16) uint32_t out[64] = {};
-  uint32_t nobodys[4] = {};  // no buffer of the launch
-  alignas(16) uint32_t flag[4] = {};
+  alignas(16) uint32_t in_words[64] = {};
+  alignas(16) uint32_t out_words[64] = {};
+  uint32_t gap[4] = {};  // no buffer of the launch
+  alignas(16) uint32_t flag_words[4] = {};
+  GlobalPtr<uint32_t> in{in_words}, out{out_words}, flag{flag_words};
 };
 
 using Body = std::function<void(Storage&, Data&)>;
@@ -67,8 +68,8 @@ Result run(const Shape& shape, const Body& body, const Options& options) {
   launch_shape.cluster_size = shape.cluster_size;
   return emulator::launch<BodyKernel>(
       launch_shape, {&body, &data},
-      {emulator::input("in", data.in, 64), emulator::output("out", data.out, 64),
-       emulator::inout("flag", data.flag, 4)},
+      {emulator::input("in", data.in_words, 64), emulator::output("out", data.out_words, 64),
+       emulator::inout("flag", data.flag_words, 4)},
       options);
 }
 
@@ -160,7 +161,7 @@ TEST(Bounds, global_access_past_the_end_names_the_buffer) {
     return [index](Storage&, Data& data) {
       if (thread_idx() != 0) return;
       bug_line = __LINE__ + 1;
-      store(reinterpret_cast<Words<2>*>(data.out) + index, Words<2>{});
+      store(data.out.as<Words<2>>() + index, Words<2>{});
     };
   };
   expect_always(ReportKind::kBounds, "8 bytes after the end of buffer out", {}, body(33));
@@ -172,7 +173,7 @@ TEST(Bounds, misaligned_global_access) {
     return [index](Storage&, Data& data) {
       if (thread_idx() != 0) return;
       bug_line = __LINE__ + 1;
-      load(reinterpret_cast<const Words<2>*>(data.in + index));
+      load((data.in + index).as<Words<2>>());
     };
   };
   expect_always(ReportKind::kBounds, "not aligned to 8 bytes", {}, body(1));

@@ -35,8 +35,8 @@ struct Relay {
     kUnwritten
   };
   struct Params {
-    const uint32_t* in;
-    uint32_t* out;
+    arch::GlobalPtr<const uint32_t> in;
+    arch::GlobalPtr<uint32_t> out;
     Bug bug = Bug::kNone;
   };
   struct Storage {

@@ -48,7 +48,7 @@ struct RoundTrip {
   static constexpr int kRegisterCount = tmem_registers(kShape, kRepeat);
   static constexpr int kSplit = kShape == TmemShape::k16x32bx2 ? kRepeat : 0;
   struct Params {
-    uint32_t* out;  // [128 threads, registers]
+    arch::GlobalPtr<uint32_t> out;  // [128 threads, registers]
   };
   struct Storage {
     SharedArray<uint32_t, 1> address;
@@ -108,7 +108,7 @@ TEST(TensorMemory, what_a_warp_stores_comes_back_in_every_shape_and_count) {
 // Stored as 32 lanes x 32 columns, each word its own place, and seen through the other shapes.
 struct Views {
   struct Params {
-    uint32_t* out;  // [4 warps, 4 shapes, 2 halves, 32 lanes, 8 registers]
+    arch::GlobalPtr<uint32_t> out;  // [4 warps, 4 shapes, 2 halves, 32 lanes, 8 registers]
   };
   struct Storage {
     SharedArray<uint32_t, 1> address;
@@ -206,7 +206,7 @@ struct TensorRelay {
     kNoteInSharedMemory,  // of relaxed arrivals
   };
   struct Params {
-    uint32_t* out;  // [items, 32 lanes, 4 columns]
+    arch::GlobalPtr<uint32_t> out;  // [items, 32 lanes, 4 columns]
     Bug bug = Bug::kNone;
     bool is_relaxed = false;
   };
@@ -440,7 +440,7 @@ TEST(TensorMemory, leaving_out_any_synchronisation_of_the_relay_is_noticed) {
 struct PairAllocation {
   enum class Bug { kNone, kOneAsks, kUnequal, kMixed };
   struct Params {
-    uint32_t* out;  // [2 CTAs, 2 allocations]
+    arch::GlobalPtr<uint32_t> out;  // [2 CTAs, 2 allocations]
     Bug bug = Bug::kNone;
   };
   struct Storage {

@@ -54,10 +54,11 @@ constexpr int kLineBytes = 32 * kSteps;   // of K in all
 constexpr int kColumnsOfA = 8 * kSteps;   // in tensor memory
 
 struct ProductParams {
-  const uint8_t* images;     // [CTAs, A and B, kOperandImage]
-  const uint32_t* a_tensor;  // [CTAs, 128 lanes, kColumnsOfA], or nullptr: A is in shared memory
-  uint32_t* d;               // [CTAs, 128 lanes, 256 columns]
-  SmemDescriptor a[kSteps];  // of each step, for shared memory that begins at address 0
+  arch::GlobalPtr<const uint8_t> images;  // [CTAs, A and B, kOperandImage]
+  arch::GlobalPtr<const uint32_t>
+      a_tensor;                 // [CTAs, 128 lanes, kColumnsOfA], or nullptr: A is in shared memory
+  arch::GlobalPtr<uint32_t> d;  // [CTAs, 128 lanes, 256 columns]
+  SmemDescriptor a[kSteps];     // of each step, for shared memory that begins at address 0
   SmemDescriptor b[kSteps];
   InstructionDescriptor instruction;
   int m, columns;  // of D in each CTA
@@ -77,10 +78,10 @@ struct OneProduct {
   static constexpr bool kHasTensorMemory = true;
 
   static PAGODA_DEVICE void copy_operands(const Params& params, Storage& storage, TmemPtr a) {
-    const uint8_t* const from = params.images + cluster_rank() * 2 * kOperandImage;
+    const GlobalPtr<const uint8_t> from = params.images + cluster_rank() * 2 * kOperandImage;
     for (int i = thread_idx() * 16; i < 2 * kOperandImage; i += kThreads * 16) {
       store(storage.images.at(i).template as<void>().template as<Words<4>>(),
-            load(reinterpret_cast<const Words<4>*>(from + i)));
+            load((from + i).template as<const Words<4>>()));
     }
     fence_proxy_async_shared();
     if (params.a_tensor == nullptr) return;
@@ -116,7 +117,7 @@ struct OneProduct {
 
   static PAGODA_DEVICE void read_result(const Params& params, TmemPtr d) {
     const int first_lane = 32 * warp_idx();
-    uint32_t* const out = params.d + cluster_rank() * 128 * 256;
+    const GlobalPtr<uint32_t> out = params.d + cluster_rank() * 128 * 256;
     for (int column = 0; column < params.columns; column += 8) {
       if (kCtaGroup == 1 && params.m == 64) {  // half of the lanes hold something
         uint32_t words[4];
@@ -424,9 +425,9 @@ struct CopyRows {
   static constexpr int kColumns = tmem_copy_columns(kShape);
   static constexpr int kBytes = 128 * 32;
   struct Params {
-    const uint32_t* rows;  // [CTAs, rows, columns], as it lies in shared memory
+    arch::GlobalPtr<const uint32_t> rows;  // [CTAs, rows, columns], as it lies in shared memory
     SmemDescriptor from;
-    uint32_t* out;  // [CTAs, 128 lanes, columns]
+    arch::GlobalPtr<uint32_t> out;  // [CTAs, 128 lanes, columns]
   };
   struct Storage {
     SharedArray<uint32_t, kBytes / 4, 1024> image;
@@ -446,7 +447,7 @@ struct CopyRows {
     }
     cluster_sync();
     const TmemPtr at{load(storage.address.data())};
-    const uint32_t* const from = params.rows + cluster_rank() * kBytes / 4;
+    const GlobalPtr<const uint32_t> from = params.rows + cluster_rank() * kBytes / 4;
     for (int i = thread_idx(); i < kBytes / 4; i += kThreads) {
       store(storage.image.at(i), load(from + i));
     }
@@ -565,10 +566,10 @@ struct TinyAttention {
     kNoInitFence,
   };
   struct Params {
-    const uint16_t* q;  // images: [2 chunks of 16 bytes, 128 rows]
-    const uint16_t* k;  // [tiles, 2 chunks, 32 keys]
-    const uint16_t* v;  // [tiles, 4 chunks of 8 columns, 32 keys]
-    float* out;         // [128, 32]
+    arch::GlobalPtr<const uint16_t> q;  // images: [2 chunks of 16 bytes, 128 rows]
+    arch::GlobalPtr<const uint16_t> k;  // [tiles, 2 chunks, 32 keys]
+    arch::GlobalPtr<const uint16_t> v;  // [tiles, 4 chunks of 8 columns, 32 keys]
+    arch::GlobalPtr<float> out;         // [128, 32]
     Bug bug = Bug::kNone;
   };
   static constexpr int kTiles = 3, kKeys = 32, kDepth = 16, kColumns = 32;
@@ -599,7 +600,7 @@ struct TinyAttention {
   }
 
   static PAGODA_DEVICE void fill(const Params& params, Storage& storage) {
-    const auto copy = [](SharedPtr<uint16_t> to, const uint16_t* from, int count) {
+    const auto copy = [](SharedPtr<uint16_t> to, GlobalPtr<const uint16_t> from, int count) {
       for (int i = thread_idx(); i < count; i += kThreads) store(to + i, load(from + i));
     };
     copy(storage.q.data(), params.q, storage.q.size());

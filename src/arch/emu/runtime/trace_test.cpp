@@ -126,7 +126,7 @@ TEST(Trace, names_are_escaped) {
 // CTA 0 sends a word to CTA 1, which waits for it.
 struct Send {
   struct Params {
-    uint32_t* out;
+    arch::GlobalPtr<uint32_t> out;
   };
   struct Storage {
     SharedArray<uint64_t, 1> slot;
