@@ -1,4 +1,5 @@
-// `pagoda emulate`: runs GPU kernels on the emulator and prints what it finds.
+// `pagoda emulate`: runs GPU kernels on the emulator and prints what it finds. A build without the
+// emulator (PAGODA_BUILD_EMULATOR is OFF) has without_emulator.cpp in place of both definitions.
 #pragma once
 
 namespace CLI {
@@ -6,6 +7,12 @@ class App;
 }
 
 namespace pagoda::cli {
+
+// Is the emulator part of this build?
+bool has_emulator();
+
+// Registers emu:sm90 and emu:sm100, which the library leaves out: they need more than it does.
+void add_emulated_backends();
 
 void add_emulate_command(CLI::App& app);
 

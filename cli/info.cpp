@@ -10,6 +10,7 @@
 
 #include "bench/ceilings/ceilings.hpp"
 #include "bench/machine.hpp"
+#include "cli/emulate.hpp"
 #include "cli/json_io.hpp"
 #include "cli/terminal.hpp"
 #include "mirror/host_space.hpp"
@@ -72,6 +73,11 @@ void print_backends() {
     for (const std::string& kernel : kernels(backend.name))
       fmt::print("  {:<11}   {}\n", "", kernel);
   }
+  if (!has_emulator()) {
+    fmt::print(
+        "  {:<11} {}  GPU kernels on the emulator; configure with PAGODA_BUILD_EMULATOR=ON\n",
+        "emu:*", paint("not in this build", Style::kYellow));
+  }
 }
 
 void print_ceilings(const bench::Ceilings& ceilings) {
@@ -111,6 +117,7 @@ void run_info(const InfoOptions& options) {
     json["isa_levels"] = cpu_isa_levels();
     json["isa_in_use"] = cpu_isa_level();
     json["backends"] = backends_to_json();
+    json["has_emulator"] = has_emulator();
     if (!options.skips_ceilings) json["ceilings"] = to_json(bench::measure_ceilings(threads));
     fmt::print("{}\n", json.dump(2));
     return;

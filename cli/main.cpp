@@ -13,25 +13,24 @@
 #include "cli/replay/replay_command.hpp"
 #include "cli/run.hpp"
 #include "cli/terminal.hpp"
-#include "engine/registry.hpp"
-#include "kernels/emulated/sm100_backend.hpp"
-#include "kernels/emulated/sm90_backend.hpp"
 
 namespace {
 
-// The back ends that the library leaves out, for they need more than it does.
-void add_backends() {
-  for (const auto* backend :
-       {&pagoda::emulated::sm90_backend(), &pagoda::emulated::sm100_backend()}) {
-    const pagoda::Status status = pagoda::engine::register_backend(*backend);
-    if (!status) pagoda::cli::warn(status.message());
-  }
+// Help lists the command in every build.
+void add_missing_emulate_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("emulate", "Not in this build: it has no emulator");
+  command->allow_extras();
+  command->callback([] {
+    pagoda::cli::fail(
+        "this build has no emulator; configure it with -DPAGODA_BUILD_EMULATOR=ON, or call it by "
+        "`./dev pagoda emulate`");
+  });
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  add_backends();
+  pagoda::cli::add_emulated_backends();
   CLI::App app{"Pagoda: paged flash attention for LLM inference", "pagoda"};
   app.require_subcommand(1);
   app.set_version_flag("--version", PAGODA_VERSION);
@@ -43,7 +42,11 @@ int main(int argc, char** argv) {
   pagoda::cli::add_run_command(app);
   pagoda::cli::add_explain_command(app);
   pagoda::cli::add_replay_command(app);
-  pagoda::cli::add_emulate_command(app);
+  if (pagoda::cli::has_emulator()) {
+    pagoda::cli::add_emulate_command(app);
+  } else {
+    add_missing_emulate_command(app);
+  }
   pagoda::cli::add_bench_command(app);
   try {
     const auto is_named = [&](CLI::App* command) { return command->check_name(argv[1]); };
