@@ -1,15 +1,20 @@
 """Every header compiles alone, twice in a row, without a warning.
 
+A header that is the first #include of a file that the build compiles is known to stand alone; all of those are
+compiled together, twice, for warnings. The others are compiled one by one.
+
 Exempt are the parts of ISA translation units: headers in src/cpu/isa whose opening comment says
 that they stand "over the including unit's" definitions. Each must be part of some unit. Exempt is
 src/arch/ptx and those of instances, which are for nvcc.
 
-usage: headers_test.py ROOT COMPILER [FLAG...]
+usage: headers_test.py ROOT COMPILER COMPILE_COMMANDS [FLAG...]
 """
 
 import concurrent.futures
+import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -21,16 +26,35 @@ ISA_FLAGS += ["-Wno-unused-function", "-Wno-unused-variable"]
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wno-sign-conversion", "-Werror"]
 
 
-def compile_alone(compiler, flags, root, header):
-    # As they are spelled in #include: from include/ or src/, and bench/ and cli/ with their folder.
-    name = header.relative_to(header.parts[0] if header.parts[0] in ("include", "src") else "")
+def spelled(header):
+    """As in #include: from include/ or src/, and bench/ and cli/ with their folder."""
+    return header.relative_to(header.parts[0] if header.parts[0] in ("include", "src") else "").as_posix()
+
+
+def compile_twice(compiler, flags, root, headers):
     command = [compiler, "-std=c++20", "-fsyntax-only", *WARNINGS, *flags, f"-I{root / 'include'}",
                f"-I{root / 'src'}", f"-I{root}"]
-    if header.as_posix().startswith("src/cpu/isa/"):
+    if is_of_isa(headers[0]):
         command += ISA_FLAGS
-    text = f'#include "{name}"\n#include "{name}"\n'
+    text = "".join(f'#include "{spelled(header)}"\n' for header in headers + headers)
     done = subprocess.run([*command, "-x", "c++", "-"], input=text, capture_output=True, text=True)
-    return header, done.returncode, done.stderr
+    return headers, done.returncode, done.stderr
+
+
+def is_of_isa(header):
+    return header.as_posix().startswith("src/cpu/isa/")
+
+
+def first_includes(compile_commands):
+    """The headers that a compiled file includes before anything else, as they are spelled there."""
+    names = set()
+    for entry in json.loads(pathlib.Path(compile_commands).read_text()):
+        if not entry["file"].endswith(".cpp"):
+            continue
+        first = re.search(r"^#\s*(\S.*)$", pathlib.Path(entry["file"]).read_text(), re.MULTILINE)
+        if first and (match := re.match(r'include "([^"]+)"', first[1])):
+            names.add(match[1])
+    return names
 
 
 def is_part(root, header):
@@ -49,7 +73,7 @@ def is_included(root, header):
 
 
 def main():
-    root, compiler, flags = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    root, compiler, flags = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[4:]
     headers = [p.relative_to(root) for top in ("include", "src", "cli", "bench")
                for p in sorted((root / top).rglob("*.hpp"))]
     if len(headers) < 10:
@@ -69,14 +93,18 @@ def main():
         if not is_included(root, part):
             failures += 1
             print(f"{part} is part of no unit")
+    stand_alone = first_includes(sys.argv[3])
+    together = [h for h in headers if spelled(h) in stand_alone and not is_of_isa(h)]
+    alone = [h for h in headers if h not in together]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for header, code, errors in pool.map(
-                lambda h: compile_alone(compiler, flags, root, h), headers):
+        for group, code, errors in pool.map(lambda group: compile_twice(compiler, flags, root, group),
+                                            [together] * bool(together) + [[h] for h in alone]):
             if code != 0:
                 failures += 1
-                print(f"{header} does not compile alone:\n{errors}")
-    print(f"{len(headers)} headers compiled alone, {len(parts)} parts of ISA units, "
-          f"{failures} failures")
+                what = f"{group[0]} does not compile alone" if len(group) == 1 else "a header that the build compiles first, beside the others of its kind"
+                print(f"{what}:\n{errors}")
+    print(f"{len(headers)} headers: {len(together)} that the build has compiled first, {len(alone)} compiled alone; "
+          f"{len(parts)} parts of ISA units; {failures} failures")
     return 1 if failures else 0
 
 
