@@ -103,7 +103,7 @@ nlohmann::ordered_json to_json(const BenchResult& result) {
           {"workspace_bytes", result.workspace_bytes},
           {"split_rows", result.split_rows},
           {"max_relative_error", result.error.max_relative},
-          {"tolerance", result.error.tolerance},
+          {"error_over_limit", result.error.over_limit},
           {"passed", result.error.passes()},
           {"rows", rows}};
 }

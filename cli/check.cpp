@@ -45,7 +45,7 @@ struct CheckOptions {
 // What one target did with the table.
 struct Tally {
   int32_t passed = 0, failed = 0, skipped = 0;
-  double worst = 0;  // error as a share of the tolerance
+  double worst = 0;  // error as a share of its limit
   std::string worst_case;
 };
 
@@ -122,7 +122,7 @@ void count(Tally& tally, const CaseReport& report) {
     return;
   }
   ++(outcome.verdict == Verdict::kPassed ? tally.passed : tally.failed);
-  const double share = outcome.tolerance > 0 ? outcome.max_relative_error / outcome.tolerance : 0;
+  const double share = outcome.shares.worst();
   if (tally.worst_case.empty() || share > tally.worst) {
     tally.worst = share;
     tally.worst_case = report.test_case->name;
@@ -140,13 +140,18 @@ void print_report(const CaseReport& report) {
   std::fflush(stdout);  // who watches a pipe must know which case hangs
 }
 
+nlohmann::ordered_json to_json(const oracle::Shares& shares) {
+  return {{"element", shares.element}, {"row_rms", shares.row_rms},   {"lse", shares.lse},
+          {"row_max", shares.row_max}, {"case_rms", shares.case_rms}, {"gain", shares.gain}};
+}
+
 nlohmann::ordered_json to_json(const CaseReport& report) {
   return {{"case", report.test_case->name},
           {"target", report.target},
           {"verdict", name_of(report.outcome.verdict)},
           {"kernel", report.outcome.kernel},
           {"max_relative_error", report.outcome.max_relative_error},
-          {"tolerance", report.outcome.tolerance},
+          {"error_over_limit", to_json(report.outcome.shares)},
           {"message", report.outcome.message},
           {"seconds", report.seconds}};
 }
@@ -157,7 +162,7 @@ void print_tallies(const std::vector<Target>& targets, std::map<std::string, Tal
                {"passed", Align::kRight},
                {"failed", Align::kRight},
                {"skipped", Align::kRight},
-               {"worst error / tolerance", Align::kRight},
+               {"worst error / limit", Align::kRight},
                {"in case"}});
   for (const Target& target : targets) {
     const Tally& t = tallies[target.label];

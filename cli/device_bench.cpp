@@ -106,7 +106,7 @@ nlohmann::ordered_json to_json(const DeviceResult& r, double copy) {
                {"gigabytes_per_second", r.work.bytes / time * 1e-9},
                {"copy_share", r.work.bytes / time / copy},
                {"max_relative_error", r.error.max_relative},
-               {"tolerance", r.error.tolerance},
+               {"error_over_limit", r.error.over_limit},
                {"passed", r.error.passes()}});
   return json;
 }

@@ -3,21 +3,21 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <fmt/format.h>
-#include <limits>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "cli/terminal.hpp"
 #include "core/element.hpp"
 #include "core/problem.hpp"
-#include "cpu/reference.hpp"
 #include "engine/cost.hpp"
 #include "engine/registry.hpp"
 #include "engine/validate.hpp"
 #include "mirror/arrays.hpp"
 #include "mirror/host_space.hpp"
+#include "testing/oracle/comparison.hpp"
+#include "testing/oracle/problem_row.hpp"
 
 namespace pagoda::cli {
 namespace {
@@ -32,18 +32,6 @@ Plan make_plan(const Attention& attention, const Options& options) {
   Result<Plan> planned = pagoda::plan(attention, options);
   if (!planned) fail(planned.status().message());
   return *std::move(planned);
-}
-
-// Products of 16-bit values are exact in fp32; what is lost is the rounding of the probabilities
-// and of the output (2^-9 for bf16, 2^-12 for fp16), a few of them in the worst element of a row.
-double tolerance_of(const ProblemSpec& spec) {
-  switch (spec.dtype) {
-    case DType::kF32: return 5e-5;
-    case DType::kF16: return 4e-3;
-    case DType::kBF16:
-    case DType::kF8E4M3: return 2e-2;
-  }
-  return 0;
 }
 
 std::optional<mirror::Mirror> mirror_of(core::MemorySpace& space, const ProblemBuffers& buffers) {
@@ -96,41 +84,23 @@ std::vector<SampledRow> sample_rows(const core::Problem& problem, int64_t count,
   return rows;
 }
 
-// NaN and infinity, which no finite tolerance admits, become infinity.
-double finite_or_infinity(double value) {
-  return std::isfinite(value) ? value : std::numeric_limits<double>::infinity();
-}
+// The outputs of one row and head, as the call left them.
+struct RowResult {
+  std::vector<float> out;
+  float lse = 0;
+};
 
-double error_of_row(const core::Problem& p, const SampledRow& at,
-                    const std::vector<double>& expected) {
-  double worst = 0;
-  const auto dim = static_cast<size_t>(p.head_dim_vo);
-  for (int32_t h = 0; h < p.num_q_heads; ++h) {
-    const int64_t offset = p.row_offset(p.out, at.sequence, at.row, h);
-    const double* row = expected.data() + static_cast<size_t>(h) * dim;
-    double scale = 1e-30, difference = 0;
-    for (size_t i = 0; i < dim; ++i) {
-      scale = std::max(scale, std::abs(row[i]));
-      const double got =
-          core::load_element(p.out.data, p.out.dtype, offset + static_cast<int64_t>(i));
-      difference = std::max(difference, finite_or_infinity(std::abs(got - row[i])));
-    }
-    worst = std::max(worst, difference / scale);
+RowResult result_of(const core::Problem& p, const SampledRow& at, int32_t head) {
+  RowResult result;
+  const int64_t offset = p.row_offset(p.out, at.sequence, at.row, head);
+  for (int32_t d = 0; d < p.head_dim_vo; ++d) {
+    result.out.push_back(core::load_element(p.out.data, p.out.dtype, offset + d));
   }
-  return worst;
-}
-
-double error_of_lse(const core::Problem& p, const SampledRow& at,
-                    const std::vector<double>& expected) {
-  double worst = 0;
-  for (int32_t h = 0; h < p.num_q_heads; ++h) {
-    const double got =
-        core::load_element(p.lse.data, DType::kF32, p.row_offset(p.lse, at.sequence, at.row, h));
-    const double wanted = expected[static_cast<size_t>(h)];
-    if (std::isinf(wanted) && got == wanted) continue;
-    worst = std::max(worst, finite_or_infinity(std::abs(got - wanted)));
+  if (p.lse.data != nullptr) {
+    result.lse =
+        core::load_element(p.lse.data, DType::kF32, p.row_offset(p.lse, at.sequence, at.row, head));
   }
-  return worst;
+  return result;
 }
 
 }  // namespace
@@ -238,18 +208,27 @@ std::vector<double> PlannedProblem::time_plans(int64_t iterations) {
 
 ErrorReport compare_with_reference(const ProblemSpec& spec, const ProblemBuffers& buffers,
                                    int64_t rows) {
-  ErrorReport report{.tolerance = tolerance_of(spec)};
+  ErrorReport report;
   const core::Problem problem = valid_on_host(buffers);
-  const auto heads = static_cast<size_t>(problem.num_q_heads);
-  std::vector<double> out(heads * static_cast<size_t>(problem.head_dim_vo)), lse(heads);
+  const oracle::Precision precision{problem.q.dtype, problem.out.dtype};
+  oracle::Comparison comparison;
+  std::set<std::pair<int32_t, int64_t>> compared;  // a row drawn twice says nothing new
   for (const SampledRow& at : sample_rows(problem, rows, spec.seed)) {
-    cpu::reference_row(problem, at.sequence, at.row, out.data(), lse.data(), nullptr);
-    report.max_relative = std::max(report.max_relative, error_of_row(problem, at, out));
-    if (problem.lse.data != nullptr) {
-      report.max_lse = std::max(report.max_lse, error_of_lse(problem, at, lse));
-    }
     ++report.rows;
+    if (!compared.emplace(at.sequence, at.row).second) continue;
+    int32_t head = 0;
+    for (const oracle::ExpectedRow& expected :
+         oracle::expect_rows(problem, precision, at.sequence, at.row)) {
+      const RowResult got = result_of(problem, at, head);
+      comparison.add(expected, {at.sequence, at.row, head}, got.out,
+                     problem.lse.data != nullptr ? &got.lse : nullptr);
+      ++head;
+    }
   }
+  comparison.finish();
+  report.max_relative = comparison.max_relative_error();
+  report.over_limit = comparison.shares().worst();
+  report.message = comparison.message();
   return report;
 }
 

@@ -41,7 +41,7 @@ TEST(Measure, every_layout_agrees_with_the_reference) {
           problem.run_once();
           const ErrorReport report =
               compare_with_reference(problem.spec(), problem.buffers(), kAllRows);
-          EXPECT_TRUE(report.passes()) << json << " " << report.max_relative;
+          EXPECT_TRUE(report.passes()) << json << " " << report.message;
           EXPECT_EQ(report.rows, kAllRows);
         }
       }
@@ -68,6 +68,24 @@ TEST(Measure, one_wrong_element_or_lse_does_not_pass) {
     EXPECT_TRUE(compare_with_reference(problem.spec(), problem.buffers(), 1).passes());
     core::store_element(attention.lse.data, DType::kF32, 3, wrong);
     EXPECT_FALSE(compare_with_reference(problem.spec(), problem.buffers(), 1).passes());
+  }
+}
+
+TEST(Measure, an_output_multiplied_by_1_02_does_not_pass) {
+  for (const char* dtype : {"fp32", "fp16", "bf16"}) {
+    nlohmann::json json = small_problem();
+    json["dtype"] = dtype;
+    PlannedProblem problem(parse_problem_json(json), Options{});
+    problem.run_once();
+    ASSERT_TRUE(compare_with_reference(problem.spec(), problem.buffers(), kAllRows).passes());
+    const Tensor& out = problem.buffers().attention().out;
+    int64_t elements = 1;
+    for (int32_t d = 0; d < out.rank; ++d) elements *= out.shape[static_cast<size_t>(d)];
+    for (int64_t i = 0; i < elements; ++i) {
+      core::store_element(out.data, out.dtype, i,
+                          1.02F * core::load_element(out.data, out.dtype, i));
+    }
+    EXPECT_FALSE(compare_with_reference(problem.spec(), problem.buffers(), kAllRows).passes());
   }
 }
 

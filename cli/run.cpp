@@ -62,8 +62,7 @@ nlohmann::ordered_json result_json(PlannedProblem& problem, const RunResult& res
           {"checksum", fmt::format("{:016x}", result.checksum)},
           {"rows_checked", result.error.rows},
           {"max_relative_error", result.error.max_relative},
-          {"max_lse_error", result.error.max_lse},
-          {"tolerance", result.error.tolerance},
+          {"error_over_limit", result.error.over_limit},
           {"passed", result.error.passes()}};
 }
 
@@ -96,10 +95,10 @@ void print_result(PlannedProblem& problem, const RunResult& result, int32_t thre
              work.bytes / time * 1e-9);
   fmt::print("  checksum   {:016x}\n", result.checksum);
   const bool passes = result.error.passes();
-  fmt::print("  error      {:.2e} in {} sampled rows (tolerance {:.0e}){}: {}\n",
-             result.error.max_relative, result.error.rows, result.error.tolerance,
-             problem.spec().has_lse ? fmt::format(", LSE {:.2e}", result.error.max_lse) : "",
+  fmt::print("  error      {:.2e} in {} sampled rows, {:.2f} of the limit: {}\n",
+             result.error.max_relative, result.error.rows, result.error.over_limit,
              paint(passes ? "ok" : "WRONG", passes ? Style::kGreen : Style::kRed));
+  if (!passes) fmt::print("             {}\n", result.error.message);
 }
 
 void check_flags(const RunOptions& options) {

@@ -73,10 +73,10 @@ TEST(RowCheck, agrees_with_the_oracle_for_every_known_model_and_kind_of_layer) {
         const Synthesis synthesis(model, DType::kBF16, DType::kBF16, kSeed);
         const RequestContent c = content(5);
         const CheckedRow row{.position = position, .layer = layer, .q_head = model.num_q_heads - 1};
-        const RowReference reference = reference_row(model, synthesis, c, row);
+        const auto reference = reference_row(model, synthesis, c, row, DType::kF32);
         const Row expected =
             oracle(model, synthesis, tokens_until(c, position), c.token_key(position), row);
-        EXPECT_EQ(compare(reference, expected.out, expected.lse, DType::kF32), "")
+        EXPECT_EQ(compare(reference, row, expected.out, expected.lse), "")
             << model.name << " layer " << layer << " position " << position;
       }
     }
@@ -94,12 +94,12 @@ TEST(RowCheck, one_wrong_page_is_noticed_even_among_many_keys) {
       const CheckedRow row{.position = n - 1, .layer = 1, .q_head = q_head};
       std::vector<uint64_t> keys = tokens_until(mine, n - 1);
       const uint64_t query = keys.back();
-      const RowReference reference = reference_row(model, synthesis, mine, row);
+      const auto reference = reference_row(model, synthesis, mine, row, DType::kBF16);
       const Row right = oracle(model, synthesis, keys, query, row);
-      ASSERT_EQ(compare(reference, right.out, right.lse, DType::kBF16), "");
+      ASSERT_EQ(compare(reference, row, right.out, right.lse), "");
       for (int64_t p = n / 2 - 32; p < n / 2 + 32; ++p) keys[size_t(p)] = other.token_key(p);
       const Row wrong = oracle(model, synthesis, keys, query, row);
-      EXPECT_NE(compare(reference, wrong.out, wrong.lse, DType::kBF16), "") << n;
+      EXPECT_NE(compare(reference, row, wrong.out, wrong.lse), "") << n;
     }
   }
 }
@@ -109,20 +109,22 @@ TEST(RowCheck, lost_keys_unwritten_rows_and_a_wrong_lse_are_noticed) {
   const Synthesis synthesis(model, DType::kBF16, DType::kBF16, kSeed);
   const RequestContent c = content(5);
   const CheckedRow row{.position = 2000, .layer = 0, .q_head = 3};
-  const RowReference reference = reference_row(model, synthesis, c, row);
+  const auto reference = reference_row(model, synthesis, c, row, DType::kBF16);
   std::vector<float> out(reference.out.begin(), reference.out.end());
   const auto lse = static_cast<float>(reference.lse);
-  EXPECT_EQ(compare(reference, out, lse, DType::kF32), "");
-  EXPECT_NE(compare(reference, out, lse + 0.01F, DType::kBF16), "");
-  EXPECT_NE(compare(reference, out, std::nanf(""), DType::kBF16), "");
+  EXPECT_EQ(compare(reference, row, out, lse), "");
+  EXPECT_NE(compare(reference, row, out, lse + 1e-4F), "");
+  EXPECT_NE(compare(reference, row, out, std::nanf("")), "");
+  for (float& x : out) x *= 1.02F;
+  EXPECT_NE(compare(reference, row, out, lse), "");
   out[5] = std::nanf("");
-  EXPECT_NE(compare(reference, out, lse, DType::kBF16), "");
+  EXPECT_NE(compare(reference, row, out, lse), "");
 
   std::vector<uint64_t> keys = tokens_until(c, 2000);
   const uint64_t query = keys.back();
   keys.erase(keys.begin() + 100, keys.begin() + 164);
   const Row lost = oracle(model, synthesis, keys, query, row);
-  EXPECT_NE(compare(reference, lost.out, lost.lse, DType::kBF16), "");
+  EXPECT_NE(compare(reference, row, lost.out, lost.lse), "");
 }
 
 TEST(RowCheck, an_fp8_cache_is_regenerated_with_its_rounding) {

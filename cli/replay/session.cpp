@@ -119,9 +119,10 @@ void Session::check_rows(int32_t layer, const LayerOutput& output,
     for (int64_t d = 0; d < model.head_dim; ++d) {
       out.push_back(core::load_element(row.out.data(), config_.stack.dtype, d));
     }
-    const RowReference reference = reference_row(
-        model, synthesis_, contents_[static_cast<size_t>(sampled.sequence)], sampled.row);
-    const std::string what = compare(reference, out, row.lse, config_.stack.dtype);
+    const oracle::ExpectedRow reference =
+        reference_row(model, synthesis_, contents_[static_cast<size_t>(sampled.sequence)],
+                      sampled.row, config_.stack.dtype);
+    const std::string what = compare(reference, sampled.row, out, row.lse);
     ++metrics_.checked_rows[static_cast<size_t>(sampled.phase)];
     if (what.empty()) continue;
     ++metrics_.mismatches;

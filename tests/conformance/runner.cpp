@@ -122,13 +122,13 @@ std::vector<Target> targets_of(const std::string& backend) {
 }
 
 Outcome CaseRunner::judge() const {
-  const Comparison comparison = compare(case_, data_, expected_);
+  const oracle::Comparison comparison = compare(case_, data_, expected_);
   Outcome outcome;
   outcome.verdict = Verdict::kPassed;
-  outcome.max_relative_error = comparison.max_relative_error;
-  outcome.tolerance = expected_.tolerance.relative;
+  outcome.max_relative_error = comparison.max_relative_error();
+  outcome.shares = comparison.shares();
   outcome.message = data_.damage();
-  if (outcome.message.empty()) outcome.message = comparison.message;
+  if (outcome.message.empty()) outcome.message = comparison.message();
   if (!outcome.message.empty()) outcome.verdict = Verdict::kFailed;
   return outcome;
 }

@@ -22,9 +22,9 @@ enum class Verdict : uint8_t { kPassed, kFailed, kSkipped };
 struct Outcome {
   Verdict verdict = Verdict::kFailed;
   double max_relative_error = 0;  // of O, relative to the largest value of its row and head
-  double tolerance = 0;
-  std::string kernel;   // that served the call
-  std::string message;  // why it failed or was skipped
+  oracle::Shares shares;          // errors as shares of their limits
+  std::string kernel;             // that served the call
+  std::string message;            // why it failed or was skipped
 };
 
 // How much is asked of a back end.
@@ -70,7 +70,7 @@ class CaseRunner {
 
   const Case& case_;
   ProblemData data_;
-  Expected expected_;
+  std::vector<ExpectedHead> expected_;
 };
 
 struct CaseReport {

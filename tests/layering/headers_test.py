@@ -74,7 +74,7 @@ def is_included(root, header):
 
 def main():
     root, compiler, flags = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[4:]
-    headers = [p.relative_to(root) for top in ("include", "src", "cli", "bench")
+    headers = [p.relative_to(root) for top in ("include", "src", "testing", "cli", "bench")
                for p in sorted((root / top).rglob("*.hpp"))]
     if len(headers) < 10:
         sys.exit(f"only {len(headers)} headers found below {root}: wrong folder?")

@@ -17,12 +17,14 @@ LAYERS = [
     ["src/cuda"],  # above kernels: it gathers their rows
     ["src/engine"],
     ["src/capi", "src/distributed", "src/mirror"],
+    ["testing/oracle"],  # test material: nothing of the installed library may include it
+    ["src/kernels/emulated"],  # checks its kernels with the oracle
     ["tests/conformance"],  # the table that `pagoda check` shares with the tests
     ["bench"],
     ["cli"],
 ]
 RANK = {folder: rank for rank, row in enumerate(LAYERS) for folder in row}
-ROOTS = ["include", "src", "cli", "bench"]
+ROOTS = ["include", "src", "testing", "cli", "bench"]
 
 # Libraries from outside, by the start of the include path, and the only places that may name them.
 THIRD_PARTY = {

@@ -1,5 +1,5 @@
 // Same-precision naive attention. Masks are the reference's business and are asked of it.
-#include "naive.hpp"
+#include "testing/oracle/naive.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "core/element.hpp"
 #include "cpu/reference.hpp"
 
-namespace pagoda::conformance {
+namespace pagoda::oracle {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -83,4 +83,4 @@ void naive_row(const core::Problem& p, Precision precision, int32_t b, int32_t r
   }
 }
 
-}  // namespace pagoda::conformance
+}  // namespace pagoda::oracle

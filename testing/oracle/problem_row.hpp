@@ -1,0 +1,17 @@
+// The expected rows of a core::Problem.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/problem.hpp"
+#include "testing/oracle/row.hpp"
+
+namespace pagoda::oracle {
+
+// What cpu::reference_row() gives for row `row` of sequence `b`, with limits; one a query head.
+// Rows past a sequence's end are zeros.
+[[nodiscard]] std::vector<ExpectedRow> expect_rows(const core::Problem& problem,
+                                                   Precision precision, int32_t b, int64_t row);
+
+}  // namespace pagoda::oracle

@@ -1,0 +1,153 @@
+// The expected row and its limits.
+#include "testing/oracle/row.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pagoda::oracle {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kFloatUnit = 0x1p-24;  // half a unit in the last place of fp32, relative
+
+// What a type keeps of a number.
+struct Rounding {
+  double relative;  // half a unit in the last place
+  double absolute;  // half the distance of its subnormal numbers
+};
+
+Rounding rounding_of_output(DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return {kFloatUnit, 1e-38};
+    case DType::kF16: return {0x1p-11, 0x1p-25};
+    case DType::kBF16: return {0x1p-8, 1e-38};
+    case DType::kF8E4M3: return {0x1p-4, 0x1p-10};
+  }
+  return {0, 0};
+}
+
+// Of a probability relative to that of the largest score. 8-bit ones are lifted by 64, so that
+// small ones do not all become subnormal.
+Rounding rounding_of_probability(DType dtype) {
+  Rounding rounding = rounding_of_output(dtype);
+  if (dtype == DType::kF8E4M3) rounding.absolute /= 64;
+  return rounding;
+}
+
+// The relative error of an exp: about a unit in the last place of fp32, but 3.1e-6 where P is
+// narrow and a polynomial is good enough (softmax/exp2.hpp); ex2.approx has 2 ulp.
+double exp_error(DType p) { return p == DType::kF32 ? 4 * kFloatUnit : 0x1p-18; }
+
+// Sums of products in fp32, in any order and with a truncating adder, and the maps from product to
+// exponent, lose a few roundings of the terms' magnitude.
+constexpr double kRoundingsOfScore = 8;
+
+// The mean square of a rounding error relative to its largest, for mantissas that are spread evenly
+// over the logarithm: 1/3 * 0.54.
+constexpr double kMeanSquare = 0.18;
+
+constexpr double kElementFactor = 1.3;
+constexpr double kSigmas = 3;
+constexpr double kRowFactor = 2.75;
+
+double square(double x) { return x * x; }
+
+struct Weights {
+  std::vector<double> p;        // normalised
+  std::vector<double> rounded;  // the largest error of p by its type
+  std::vector<double> fp32;     // the largest error of p by fp32 arithmetic
+};
+
+}  // namespace
+
+ExpectedRow expect_row(std::span<const VisibleKey> keys, int32_t dim, Precision precision,
+                       double v_scale, double sink) {
+  const auto n = static_cast<size_t>(dim);
+  ExpectedRow row;
+  row.out.assign(n, 0);
+  row.element.assign(n, 0);
+  double largest = -kInfinity;
+  double largest_magnitude = 0;  // of the keys that share the largest score
+  for (const VisibleKey& key : keys) {
+    if (key.score > largest) largest_magnitude = 0;
+    if (key.score >= largest) largest_magnitude = std::max(largest_magnitude, key.magnitude);
+    largest = std::max(largest, key.score);
+  }
+  row.row_max = std::max(largest, sink);
+  row.lse = row.row_max;
+  if (row.row_max == -kInfinity) return row;
+
+  double denominator = std::exp(sink - row.row_max), keys_only = 0, score_error = 0;
+  for (const VisibleKey& key : keys) keys_only += std::exp(key.score - largest);
+  if (!keys.empty()) denominator += keys_only * std::exp(largest - row.row_max);
+  row.lse += std::log(denominator);
+  const double ulp = 2 * kFloatUnit;
+  const double sink_magnitude = sink == -kInfinity ? 0 : std::abs(sink);
+  row.row_max_limit = kFloatUnit * kRoundingsOfScore * (largest_magnitude + sink_magnitude) +
+                      4 * ulp * (1 + std::abs(row.row_max));
+  row.lse_limit = row.row_max_limit;
+  if (keys.empty()) return row;  // O is zero, exactly
+  const double count = std::sqrt(static_cast<double>(keys.size()));
+  const double exp_loss = exp_error(precision.p);
+
+  const Rounding p_rounding = rounding_of_probability(precision.p);
+  const Rounding out_rounding = rounding_of_output(precision.out);
+  std::vector<double> random(n), linear(n), fp32(n);
+  std::vector<double> rounded(keys.size());
+  const double unit = std::exp(largest - row.row_max) / denominator;  // p of the largest score
+  for (size_t j = 0; j < keys.size(); ++j) {
+    const VisibleKey& key = keys[j];
+    const double p = std::exp(key.score - largest) * unit;
+    if (p == 0) continue;
+    rounded[j] = std::max(p_rounding.relative * p, p_rounding.absolute * unit) * v_scale;
+    const double loss =
+        exp_loss + kFloatUnit * (count + kRoundingsOfScore *
+                                             (key.magnitude + largest_magnitude + sink_magnitude));
+    score_error += p * loss;
+    const double weight = p * v_scale, lost = weight * loss, e = rounded[j];
+    for (size_t d = 0; d < n; ++d) {
+      const double v = key.value[d];
+      row.out[d] += weight * v;
+      random[d] += square(e * v);
+      linear[d] += e * std::abs(v);
+      fp32[d] += lost * std::abs(v);
+    }
+  }
+
+  // A rounded sum of denormals may be zero in fp32.
+  constexpr double kFloor = 1e-30;
+  double spread = 0, fp32_square = 0, norm = 0;
+  for (size_t d = 0; d < n; ++d) {
+    const double round =
+        std::max(out_rounding.relative * std::abs(row.out[d]), out_rounding.absolute);
+    row.element[d] =
+        kElementFactor * (round + std::min(linear[d], kSigmas * std::sqrt(random[d]))) + fp32[d] +
+        kFloor;
+    spread += kMeanSquare * (random[d] + square(round)) + square(fp32[d]);
+    fp32_square += square(fp32[d]);
+    norm += square(row.out[d]);
+  }
+  row.spread = std::sqrt(spread / static_cast<double>(n)) + kFloor;
+  row.rms = kRowFactor * row.spread;
+
+  if (norm > 0) {
+    double variance = 0;
+    for (size_t j = 0; j < keys.size(); ++j) {
+      if (rounded[j] == 0) continue;
+      double along = 0;
+      for (size_t d = 0; d < n; ++d) along += keys[j].value[d] * row.out[d];
+      variance += square(rounded[j] * along);
+    }
+    for (size_t d = 0; d < n; ++d) variance += square(out_rounding.relative * square(row.out[d]));
+    row.gain_sigma = std::sqrt(kMeanSquare * variance) / norm;
+    // Rounding is not unbiased: the larger half of a unit holds fewer of numbers that are spread evenly
+    // over the logarithm. To second order.
+    row.gain_floor = std::sqrt(fp32_square / norm) + square(p_rounding.relative) / 4;
+  }
+
+  // The sum of p loses what each loses, and a logarithm.
+  row.lse_limit = score_error + 4 * ulp * (1 + std::abs(row.lse));
+  return row;
+}
+
+}  // namespace pagoda::oracle
