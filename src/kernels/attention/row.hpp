@@ -40,6 +40,12 @@ PAGODA_DEVICE Row<Rule> packed_row(const AttentionParams& params, const Work& wo
   return row;
 }
 
+// What `factor` took from the row sum: added again by the mutant that does not rescale it.
+template <class Row>
+PAGODA_DEVICE float lost_sum(const Row& row, float factor) {
+  return row.online.sums().sum * (1 / factor - 1);
+}
+
 // ALiBi and biases of `count` scores in log2 units: at(i) is one of `row`, which is valid, and
 // column(i) its key.
 template <int count, class Row, class At, class Column>

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 
+#include "arch/debug.hpp"
 #include "arch/math.hpp"
 #include "arch/memory.hpp"
 #include "arch/types.hpp"
@@ -35,8 +36,12 @@ PAGODA_DEVICE RowResult end_row(const AttentionParams& params, int32_t kv_head, 
                                 bool is_valid, softmax::Sums sums, float max) {
   RowResult result;
   if (!is_valid) return result;  // rows past the sequence's valid ones: zeros, sink or not
-  if (params.sinks != nullptr) result.sink = arch::load_read_only(params.sinks + q_head);
-  result.end = softmax::finish(sums, result.sink, params.kv_scales.v_scale(kv_head));
+  if (params.sinks != nullptr) {
+    result.sink = arch::load_read_only(params.sinks + q_head);
+    result.sink = arch::mutable_value("sink added twice", result.sink, result.sink + softmax::kLn2);
+  }
+  result.end = softmax::finish(
+      sums, result.sink, arch::mutable_factor("V scale x 1.02", params.kv_scales.v_scale(kv_head)));
   result.max = max;
   return result;
 }
@@ -45,7 +50,8 @@ PAGODA_DEVICE void store_statistics(const AttentionParams& params, const Work& w
                                     int32_t q_head, const RowResult& result) {
   const int64_t row = work.memory_row + token;
   if (params.lse != nullptr) {
-    arch::store(params.lse + params.lse_rows.offset(work.sequence, row, q_head), result.end.lse());
+    arch::store(params.lse + params.lse_rows.offset(work.sequence, row, q_head),
+                arch::mutable_factor("LSE x 1.02", result.end.lse()));
   }
   if (params.row_max != nullptr) {
     arch::store(params.row_max + params.row_max_rows.offset(work.sequence, row, q_head),

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "arch/debug.hpp"
 #include "arch/memory.hpp"
 #include "arch/warp.hpp"
 #include "kernels/attention/row_end.hpp"
@@ -100,7 +101,9 @@ class SplitRows {
       const int32_t left = num_pieces - round;
       const int32_t count = left < 32 ? left : 32;
       for (int32_t first = 0; first < count; first += kInFlight) {
-        add_pieces(o, work, round, first, count, row, weight * merged.b);
+        add_pieces(o, work, round, first, count, row,
+                   arch::mutable_value("weight of the first part x 1.02", weight * merged.b,
+                                       (lane == 0 ? 1.02F : 1.0F) * weight * merged.b));
       }
     }
     finish(work, where, sums, max_of_warp(max), o);

@@ -1,6 +1,10 @@
 // A call of an attention kernel that the emulator runs by itself: causal, over pages of 16 keys, with
-// instances so small that few keys make several tiles and rings that wrap. Plain loops in double say
-// what it must leave.
+// instances so small that few keys make several tiles and rings that wrap. Plain loops in double make
+// the scores; testing/oracle says what must follow from them, and how near.
+//
+// Of three rows one is ordinary, random throughout; the scores of one grow from key tile to key tile,
+// and those of one fall, by 10 in log2 units: whichever way a kernel walks, every tile rescales, for its
+// row or for one of the same warp. Every head has a sink, K and V have scales.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +12,7 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "arch/emu/runtime/launch.hpp"
@@ -17,6 +22,9 @@
 #include "kernels/emulated/kernel.hpp"
 #include "operand/kv_tma_tile.hpp"
 #include "operand/paged_row_indices.hpp"
+#include "pagoda/dtype.hpp"
+#include "testing/oracle/comparison.hpp"
+#include "testing/oracle/row.hpp"
 
 namespace pagoda::emulated {
 
@@ -42,14 +50,14 @@ struct CaseElement<arch::BFloat16> {
   using Bits = uint16_t;
   static Bits make(float value) { return core::float_to_bf16(value); }
   static float value(Bits bits) { return core::bf16_to_float(bits); }
-  static constexpr double tolerance = 0.01;
+  static constexpr DType dtype = DType::kBF16;
 };
 template <>
 struct CaseElement<arch::Float8E4M3> {
   using Bits = uint8_t;
   static Bits make(float value) { return core::float_to_f8e4m3(value); }
   static float value(Bits bits) { return core::f8e4m3_to_float(bits); }
-  static constexpr double tolerance = 0.08;  // P is of 8 bits, too
+  static constexpr DType dtype = DType::kF8E4M3;
 };
 
 // Causal attention over pages of 16 keys. Ragged rows; the cache is NaN where no key lies. O is bf16.
@@ -60,6 +68,8 @@ class TypedAttentionCase {
   using Bits = typename Element::Bits;
   static constexpr int kDepth = 64, kPageSize = 16;
   static constexpr Bits kNan = static_cast<Bits>(0xffff);
+  // Kernels take a scale of K where it is of 8 bits.
+  static constexpr float kKScale = sizeof(T) == 1 ? 1.25F : 1, kVScale = 0.75F;
 
   TypedAttentionCase(const AttentionShape& shape, uint64_t seed)
       : shape_(shape), random_(static_cast<uint32_t>(seed)) {
@@ -71,11 +81,11 @@ class TypedAttentionCase {
     table_.resize(shape.sequences.size() * static_cast<size_t>(table_stride_));
     std::iota(table_.begin(), table_.end(), 0);
     std::shuffle(table_.begin(), table_.end(), random_);
+    for (size_t head = 0; head < heads(); ++head) sinks_.push_back(normal_(random_));
     q_.assign(rows() * heads() * kDepth, 0);
-    for (Bits& x : q_) x = draw();
+    for (size_t i = 0; i < q_.size(); ++i) q_[i] = i % kDepth == 0 ? trend(i / kDepth) : draw();
     k_.assign(cache_rows() * kv_heads() * kDepth, kNan);
     v_ = k_;
-    fill_cache();
     out_.assign(q_.size(), uint16_t{0xffff});
     lse_.assign(rows() * heads(), std::numeric_limits<float>::quiet_NaN());
   }
@@ -84,6 +94,7 @@ class TypedAttentionCase {
   template <class Traits>
   Outcome run(const emulator::Options& options) {
     using Kernel = typename Traits::Kernel;
+    fill_cache(Traits::Config::tile.BN);
     kernel::AttentionParams params = arguments<Traits>();
     const size_t slots = 2 * static_cast<size_t>(std::max(shape_.ctas, params.grid.size()));
     const size_t blocks = slots * Traits::blocks;
@@ -102,6 +113,7 @@ class TypedAttentionCase {
          emulator::input("cu_rows", cu_rows_.data(), cu_rows_.size()),
          emulator::input("lengths", lengths_.data(), lengths_.size()),
          emulator::input("table", table_.data(), table_.size()),
+         emulator::input("sinks", sinks_.data(), sinks_.size()),
          emulator::output("out", out_.data(), out_.size()),
          emulator::output("lse", lse_.data(), lse_.size()),
          emulator::output("partial_out", partial_out.data(), partial_out.size()),
@@ -128,14 +140,23 @@ class TypedAttentionCase {
   }
   Bits draw() { return Element::make(normal_(random_)); }
 
-  void fill_cache() {
+  // Column 0 of Q and K makes the scores of two rows in three grow or fall by 7 a tile of keys.
+  static Bits trend(size_t row) {
+    constexpr float kSigns[] = {0, 4, -4};
+    return Element::make(kSigns[row % 3]);
+  }
+  static Bits height(size_t tile) { return Element::make(14 / kKScale * static_cast<float>(tile)); }
+
+  void fill_cache(int block_keys) {
     for (size_t b = 0; b < lengths_.size(); ++b) {
       for (size_t key = 0; key < static_cast<size_t>(lengths_[b]); ++key) {
         for (size_t head = 0; head < kv_heads(); ++head) {
-          for (size_t i = cache_at(b, key, head), end = i + kDepth; i < end; ++i) {
+          const size_t begin = cache_at(b, key, head);
+          for (size_t i = begin; i < begin + kDepth; ++i) {
             k_[i] = draw();
             v_[i] = draw();
           }
+          k_[begin] = height(key / static_cast<size_t>(block_keys));
         }
       }
     }
@@ -164,6 +185,9 @@ class TypedAttentionCase {
     params.q_data = q_.data();
     params.out_data = out_.data();
     params.lse = lse_.data();
+    params.sinks = sinks_.data();
+    params.kv_scales.k = kKScale;
+    params.kv_scales.v = kVScale;
     params.q_rows = params.out_rows = {0, num_heads * kDepth, kDepth};
     params.lse_rows = {0, num_heads, 1};
     params.is_out_by_tma = true;
@@ -215,44 +239,51 @@ class TypedAttentionCase {
             .swizzle = swizzle};
   }
 
-  static float scale() { return 1 / std::sqrt(static_cast<float>(kDepth)); }
+  static_assert(kDepth == 64);
+  static float scale() { return 0.125F; }  // 1 / sqrt(kDepth)
 
   void check_rows(Outcome& outcome) const {
     const std::vector<float> q = widen<T>(q_), k = widen<T>(k_), v = widen<T>(v_);
     const std::vector<float> out = widen<arch::BFloat16>(out_);
+    oracle::Comparison comparison;
     for (size_t b = 0; b < lengths_.size(); ++b) {
       const auto [num_rows, num_keys] = shape_.sequences[b];
       for (int i = 0; i < num_rows; ++i) {
         const auto row = static_cast<size_t>(cu_rows_[b] + i);
         for (size_t head = 0; head < heads(); ++head) {
           const size_t at = row * heads() + head;
-          check_row(outcome, b, num_keys - num_rows + i + 1,
-                    head / static_cast<size_t>(shape_.group), at, q.data() + at * kDepth, k, v,
-                    out.data() + at * kDepth);
+          const size_t kv_head = head / static_cast<size_t>(shape_.group);
+          const oracle::ExpectedRow expected = oracle::expect_row(
+              visible_keys(b, num_keys - num_rows + i + 1, kv_head, q.data() + at * kDepth, k, v),
+              kDepth, {Element::dtype, DType::kBF16}, double{kVScale}, double{sinks_[head]});
+          comparison.add(expected, {static_cast<int32_t>(b), i, static_cast<int32_t>(head)},
+                         std::span(out).subspan(at * kDepth, kDepth), &lse_[at]);
         }
       }
     }
+    comparison.finish();
+    outcome.add(comparison.checked(), comparison.mismatches(), comparison.message());
+    outcome.error_share = comparison.shares().worst();
   }
 
-  // A row that sees the first `num_keys` keys.
-  void check_row(Outcome& outcome, size_t sequence, int num_keys, size_t kv_head, size_t at,
-                 const float* q, const std::vector<float>& k, const std::vector<float>& v,
-                 const float* out) const {
-    double sum = 0, expected[kDepth] = {};
+  // The first `num_keys` keys, as a row sees them.
+  [[nodiscard]] std::vector<oracle::VisibleKey> visible_keys(size_t sequence, int num_keys,
+                                                             size_t kv_head, const float* q,
+                                                             const std::vector<float>& k,
+                                                             const std::vector<float>& v) const {
+    std::vector<oracle::VisibleKey> keys;
+    const double factor = double{scale()} * double{kKScale};
     for (size_t key = 0; static_cast<int>(key) < num_keys; ++key) {
       const size_t from = cache_at(sequence, key, kv_head);
-      double product = 0;
-      for (size_t i = 0; i < kDepth; ++i) product += static_cast<double>(q[i]) * k[from + i];
-      const double p = std::exp(product * scale());  // scores are small: no maximum is needed
-      sum += p;
-      for (size_t i = 0; i < kDepth; ++i) expected[i] += p * v[from + i];
+      oracle::VisibleKey visible{.value = v.data() + from};
+      for (size_t i = 0; i < kDepth; ++i) {
+        const double term = factor * static_cast<double>(q[i]) * static_cast<double>(k[from + i]);
+        visible.score += term;
+        visible.magnitude += std::abs(term);
+      }
+      keys.push_back(visible);
     }
-    for (size_t i = 0; i < kDepth; ++i) {
-      const double value = sum == 0 ? 0 : expected[i] / sum;
-      outcome.check_near("out", at * kDepth + i, out[i], value,
-                         Element::tolerance * (1 + std::abs(value)));
-    }
-    outcome.check_near("lse", at, lse_[at], std::log(sum), 1e-3);
+    return keys;
   }
 
   template <class E>
@@ -269,7 +300,7 @@ class TypedAttentionCase {
   std::vector<int32_t> cu_rows_{0}, lengths_, table_;
   std::vector<Bits> q_, k_, v_;
   std::vector<uint16_t> out_;
-  std::vector<float> lse_;
+  std::vector<float> lse_, sinks_;
 };
 
 using AttentionCase = TypedAttentionCase<arch::BFloat16>;

@@ -1,7 +1,6 @@
 // A kernel that the emulator can run by itself: it makes its data, launches and checks the result.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <random>
@@ -17,6 +16,7 @@ struct Outcome {
   uint64_t checked = 0;     // elements of the output
   uint64_t mismatches = 0;  // of these
   std::string first_mismatch;
+  double error_share = 0;  // of rounded results: the worst error as a share of its limit
 
   // Compares one element with what a plain computation gives.
   template <class T>
@@ -27,10 +27,11 @@ struct Outcome {
     first_mismatch = std::string(what) + "[" + std::to_string(index) +
                      "] = " + std::to_string(got) + ", not " + std::to_string(expected);
   }
-  // The same, for results that are rounded. Infinities must agree.
-  void check_near(const char* what, size_t index, double got, double expected, double tolerance) {
-    const bool is_near = got == expected || std::abs(got - expected) <= tolerance;
-    check(what, index, got, is_near ? got : expected);
+  // What another comparison has found.
+  void add(uint64_t more_checked, uint64_t more_mismatches, const std::string& message) {
+    checked += more_checked;
+    if (mismatches == 0) first_mismatch = message;
+    mismatches += more_mismatches;
   }
   [[nodiscard]] bool is_right() const { return result.is_clean() && mismatches == 0; }
 };

@@ -73,7 +73,7 @@ class Correction {
   // --- between the products --------------------------------------------------------------------
 
   PAGODA_DEVICE void correct(int half) {
-    const float factor = receive(half).low;
+    const float factor = arch::mutable_value("O not rescaled", receive(half).low, 1.0F);
     const bool is_moved = arch::any(factor != 1);
     wait_output(half);
     if (is_moved) {

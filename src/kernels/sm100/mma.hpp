@@ -189,8 +189,10 @@ class Multiply {
     PAGODA_UNROLL
     for (int step = begin; step < end; ++step) {
       if (step >= needed) break;
-      Mma::ts(tmem_.o(half), tmem_.s(half).columns(8 * step),
-              arch::advance(v, tile_offset(v_tile, 0, k_step * step)), output_,
+      const int p_step = arch::mutable_value("P of the tile's first keys", step, 0);
+      const int v_step = arch::mutable_value("V of the tile's first keys", step, 0);
+      Mma::ts(tmem_.o(half), tmem_.s(half).columns(8 * p_step),
+              arch::advance(v, tile_offset(v_tile, 0, k_step * v_step)), output_,
               !is_first || step > begin);
     }
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "arch/debug.hpp"
 #include "arch/math.hpp"
 #include "kernels/attention/row.hpp"
 #include "kernels/attention/row_end.hpp"
@@ -39,6 +40,8 @@ PAGODA_DEVICE void change_scores(const kernel::AttentionParams& params,
     for (int i = 0; i < batch; ++i) s[i] = core::float_to_bits(scores[i]);
   }
   if constexpr (is_masked) {
+    keep = arch::mutable_value("one key dropped", keep, keep & keep >> 1U);
+    keep = arch::mutable_value("one hidden key kept", keep, keep | keep << 1U);
     constexpr uint32_t hidden = 0xff800000U;  // -infinity
     PAGODA_UNROLL
     for (int i = 0; i < batch; ++i) {

@@ -57,7 +57,7 @@ class Softmax {
   // All key tiles, or every other one.
   PAGODA_DEVICE void attend(const WorkReader& reader, const mask::TileWalk& walk, bool is_stream,
                             Row& row) {
-    const float scale = score_scale(reader);
+    const float scale = arch::mutable_factor("softmax scale x 1.02", score_scale(reader));
     const int32_t step = is_stream ? 2 : 1;
     int32_t i = walk.num_tiles - 1 - (is_stream ? half_ : 0);
     is_first_ = true;
@@ -112,11 +112,13 @@ class Softmax {
     const float tile_max = largest * scale;
     // Rows that hold no query have scores of whatever was in Q's place: they have no vote.
     const bool rescales = arch::any(!row.keys.empty() && row.online.wants_rescale(tile_max));
+    const float offset_before = row.online.offset();
     const float factor = row.online.begin_tile(tile_max, rescales);
     if (!is_first_) send(factor, 0);
     is_first_ = false;
 
-    const float offset = row.online.offset();
+    const float offset =
+        arch::mutable_value("pivot of the tile before", row.online.offset(), offset_before);
     float sums[4] = {0, 0, 0, 0};  // chains
     if constexpr (!holds_scores) load(s[0], 0);
     PAGODA_UNROLL
@@ -130,7 +132,9 @@ class Softmax {
     }
     tell_p(1);
     arch::trace_end();
-    row.online.add((sums[0] + sums[1]) + (sums[2] + sums[3]));
+    const float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    row.online.add(
+        arch::mutable_value("row sum not rescaled", sum, sum + kernel::lost_sum(row, factor)));
   }
 
   PAGODA_DEVICE void load(uint32_t (&s)[batch], int j) const {

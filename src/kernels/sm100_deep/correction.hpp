@@ -56,7 +56,7 @@ class Correction {
   // --- between the products --------------------------------------------------------------------
 
   PAGODA_DEVICE void correct() {
-    const float factor = receive().low;
+    const float factor = arch::mutable_value("O not rescaled", receive().low, 1.0F);
     const bool is_moved = arch::any(factor != 1);
     wait_output();
     if (is_moved) {

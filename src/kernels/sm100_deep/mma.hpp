@@ -125,7 +125,8 @@ class Multiply {
     for (int step = 0; step < BK1 / k_step; ++step) {
       const int key = part * BK1 + k_step * step;
       if (key >= keys) break;
-      Mma::ss(tmem_.o(section), arch::advance(p_, tile_offset(p_tile, 0, key)),
+      const int p_key = arch::mutable_value("P of the tile's first keys", key, 0);
+      Mma::ss(tmem_.o(section), arch::advance(p_, tile_offset(p_tile, 0, p_key)),
               arch::advance(v, tile_offset(v_tile, 0, k_step * step)), output_[section],
               !is_first || key > 0);
     }

@@ -57,7 +57,7 @@ class Softmax {
 
  private:
   PAGODA_DEVICE void attend(const WorkReader& reader, const mask::TileWalk& walk, Row& row) {
-    const float scale = score_scale(reader);
+    const float scale = arch::mutable_factor("softmax scale x 1.02", score_scale(reader));
     const int32_t first_column = lane_ / tile.block_rows * tile.score_columns();
     is_first_ = true;
     PAGODA_NO_UNROLL
@@ -103,12 +103,14 @@ class Softmax {
     const float tile_max = max_of_row(largest, turn) * scale;
     // Rows that hold no query have scores of whatever was in Q's place: they have no vote.
     const bool rescales = arch::any(!row.keys.empty() && row.online.wants_rescale(tile_max));
+    const float offset_before = row.online.offset();
     const float factor = row.online.begin_tile(tile_max, rescales);
     if (!is_first_) send(factor, 0);
     is_first_ = false;
 
     // P waits in registers for its place, which the product before reads.
-    const float offset = row.online.offset();
+    const float offset =
+        arch::mutable_value("pivot of the tile before", row.online.offset(), offset_before);
     float sums[4] = {0, 0, 0, 0};  // chains
     uint32_t p[batches][words];
     PAGODA_UNROLL
@@ -122,7 +124,9 @@ class Softmax {
     arch::syncwarp();
     if (arch::elect_one() != 0) storage_.p_full.arrive_remote(kLeader);
     arch::trace_end();
-    row.online.add((sums[0] + sums[1]) + (sums[2] + sums[3]));
+    const float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    row.online.add(
+        arch::mutable_value("row sum not rescaled", sum, sum + kernel::lost_sum(row, factor)));
   }
 
   PAGODA_DEVICE void load(uint32_t (&s)[batch], arch::TmemPtr from, int j) const {

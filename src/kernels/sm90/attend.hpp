@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "arch/debug.hpp"
 #include "arch/warp.hpp"
 #include "arch/wgmma.hpp"
 #include "kernels/sm90/load_q.hpp"
@@ -188,8 +189,9 @@ class Attend {
     arch::wgmma_fence();
     PAGODA_UNROLL
     for (int k = 0; k < BN / 16; ++k) {
+      const int from = arch::mutable_value("V of the tile's first keys", k, 0);
       arch::Wgmma<T, tile.depth_vo, arch::Major::kK, arch::Major::kMN>::rs(
-          o, p[k], arch::advance(values, tile_offset(v_tile, 0, 16 * k)), accumulates || k > 0);
+          o, p[k], arch::advance(values, tile_offset(v_tile, 0, 16 * from)), accumulates || k > 0);
     }
     arch::wgmma_commit_group();
   }

@@ -9,6 +9,7 @@
 #include <concepts>
 #include <cstdint>
 
+#include "arch/debug.hpp"
 #include "arch/math.hpp"
 #include "arch/thread.hpp"
 #include "arch/warp.hpp"
@@ -78,7 +79,10 @@ PAGODA_DEVICE void hide(const AttentionParams& params, const WorkReader& reader,
     const auto words = KeepWords<Config>::of(params, reader, rows[r], column);
     PAGODA_UNROLL
     for (int block = 0; block < BN; block += 32) {
-      const uint32_t keep = words.word(rows[r], column, block / 32) >> static_cast<uint32_t>(first);
+      uint32_t keep = words.word(rows[r], column, block / 32);
+      keep = arch::mutable_value("one key dropped", keep, keep & keep >> 1U);
+      keep = arch::mutable_value("one hidden key kept", keep, keep | keep << 1U);
+      keep >>= static_cast<uint32_t>(first);
       PAGODA_UNROLL
       for (int j = 0; j < 32 && block + j < BN; j += 8) {
         PAGODA_UNROLL
@@ -137,11 +141,14 @@ PAGODA_DEVICE float sum_of_quad(float value) {
   return value + arch::shuffle_xor(value, 2);
 }
 
+using kernel::lost_sum;
+
 // Scores become probabilities relative to the rows' pivots. `scale`: from score to log2 units, > 0.
 // Returns whether O must be multiplied with `factors`; the warp agrees.
 template <int BN>
 PAGODA_DEVICE bool soften(float (&s)[BN / 2], Row (&rows)[2], float scale, float (&factors)[2]) {
   float tile_max[2];
+  scale = arch::mutable_factor("softmax scale x 1.02", scale);
   PAGODA_UNROLL
   for (int r = 0; r < 2; ++r) {
     float largest = s[2 * r];
@@ -157,8 +164,10 @@ PAGODA_DEVICE bool soften(float (&s)[BN / 2], Row (&rows)[2], float scale, float
                 (!rows[1].keys.empty() && rows[1].online.wants_rescale(tile_max[1])));
   PAGODA_UNROLL
   for (int r = 0; r < 2; ++r) {
+    const float offset_before = rows[r].online.offset();
     factors[r] = rows[r].online.begin_tile(tile_max[r], rescales);
-    const float offset = rows[r].online.offset();
+    const float offset =
+        arch::mutable_value("pivot of the tile before", rows[r].online.offset(), offset_before);
     float sums[2] = {0, 0};  // two chains
     PAGODA_UNROLL
     for (int i = 0; i < BN / 2; i += 4) {
@@ -169,7 +178,10 @@ PAGODA_DEVICE bool soften(float (&s)[BN / 2], Row (&rows)[2], float scale, float
         sums[e] += p;
       }
     }
-    rows[r].online.add(sums[0] + sums[1]);
+    const float sum = sums[0] + sums[1];
+    rows[r].online.add(
+        arch::mutable_value("row sum not rescaled", sum, sum + lost_sum(rows[r], factors[r])));
+    factors[r] = arch::mutable_value("O not rescaled", factors[r], 1.0F);
   }
   return rescales;
 }
@@ -179,9 +191,10 @@ template <class T, int BN>
 PAGODA_DEVICE void pack(const float (&s)[BN / 2], uint32_t (&p)[BN / 16][4]) {
   PAGODA_UNROLL
   for (int k = 0; k < BN / 16; ++k) {
+    const int from = arch::mutable_value("P of the tile's first keys", k, 0);
     PAGODA_UNROLL
     for (int i = 0; i < 4; ++i) {
-      const float low = s[8 * k + 2 * i], high = s[8 * k + 2 * i + 1];
+      const float low = s[8 * from + 2 * i], high = s[8 * from + 2 * i + 1];
       if constexpr (std::same_as<T, arch::Half>) {
         p[k][i] = arch::pack_f16(low, high);
       } else {
