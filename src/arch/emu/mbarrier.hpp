@@ -48,14 +48,14 @@ struct MBarrier {
   }
   // May suspend for as long as it likes: here until the phase ends.
   bool try_wait(uint32_t parity, Where where = Where::current()) {
-    emulator::mbarrier_wait(&word_, parity, "mbarrier_try_wait", where);
+    emulator::mbarrier_wait(&word_, parity, Scope::kCta, "mbarrier_try_wait", where);
     return true;
   }
   void wait(uint32_t parity, Where where = Where::current()) {
-    emulator::mbarrier_wait(&word_, parity, "mbarrier_wait", where);
+    emulator::mbarrier_wait(&word_, parity, Scope::kCta, "mbarrier_wait", where);
   }
   void wait_cluster(uint32_t parity, Where where = Where::current()) {
-    emulator::mbarrier_wait(&word_, parity, "mbarrier_wait_cluster", where);
+    emulator::mbarrier_wait(&word_, parity, Scope::kCluster, "mbarrier_wait_cluster", where);
   }
   void wait_relaxed(uint32_t parity, Where where = Where::current()) {
     emulator::mbarrier_wait_relaxed(&word_, parity, "mbarrier_wait_relaxed", where);

@@ -157,39 +157,6 @@ void store(GlobalPtr<T> pointer, std::type_identity_t<T> value, Where where = Wh
 
 namespace detail {
 
-inline void thread_access(const void* address, bool is_shared, size_t bytes, bool is_write,
-                          const char* primitive, const Where& where) {
-  emulator::Machine& machine = emulator::Machine::current();
-  if (is_shared) {
-    machine.thread_shared(address, bytes, is_write, primitive, where, true);
-  } else {
-    machine.thread_global(address, bytes, is_write, primitive, where, true);
-  }
-}
-
-// What an atomic access teaches and publishes (PTX memory model: release and acquire patterns, and
-// the fence-based ones).
-inline void synchronise(const void* address, bool reads, bool writes, bool acquires,
-                        bool releases) {
-  emulator::Machine& machine = emulator::Machine::current();
-  emulator::Thread& thread = emulator::Machine::current_thread();
-  emulator::Clocks& released = machine.released_at(address);
-  if (reads) {
-    if (acquires) {
-      machine.acquire_from(thread, released);
-    } else {
-      thread.seen_relaxed.join(released);
-    }
-  }
-  if (writes) {
-    if (releases) {
-      machine.release_into(thread, released);
-    } else if (thread.fence_released) {
-      released.join(*thread.fence_released);
-    }
-  }
-}
-
 // Seeing another word, or another value in it, is progress; seeing the same again is none.
 template <class T>
 void note_polled(const void* address, const T& value) {
@@ -203,41 +170,68 @@ void note_polled(const void* address, const T& value) {
 }
 
 template <class T>
-T load_acquire(const T* from, bool is_shared, const Where& where) {
+T load_acquire(const T* from, bool is_shared, Scope scope, const Where& where) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "acquire loads move 4 or 8 bytes");
   emulator::Machine& machine = emulator::Machine::current();
-  const bool is_dropped = machine.is_dropped("load_acquire", where);
+  const auto mutation = machine.mutation_at("load_acquire", where,
+                                            emulator::Mutation::kDrop | machine.narrower(scope));
+  if (mutation == emulator::Mutation::kNarrow) scope = machine.narrowed(scope);
   // A loop over this load waits for another thread: let it come first.
   machine.poll({.what = is_shared ? "a word of shared memory to change"
                                   : "a word of global memory to change",
                 .primitive = "load_acquire",
                 .where = where});
-  thread_access(from, is_shared, sizeof(T), false, "load_acquire", where);
-  synchronise(from, true, false, !is_dropped, false);
+  machine.thread_atomic(from, is_shared, sizeof(T), false, scope, "load_acquire", where);
+  machine.synchronise(from,
+                      {.scope = scope,
+                       .reads = true,
+                       .writes = false,
+                       .acquires = mutation != emulator::Mutation::kDrop,
+                       .releases = false},
+                      "load_acquire", where);
   const T value = read(from);
   note_polled(from, value);
   return value;
 }
 
 template <class T>
-void store_release(T* to, T value, bool is_shared, const Where& where) {
+void store_release(T* to, T value, bool is_shared, Scope scope, const Where& where) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "release stores move 4 or 8 bytes");
   emulator::Machine& machine = emulator::Machine::current();
-  const bool is_dropped = machine.is_dropped("store_release", where);
-  thread_access(to, is_shared, sizeof(T), true, "store_release", where);
-  synchronise(to, false, true, false, !is_dropped);
+  const auto mutation = machine.mutation_at("store_release", where,
+                                            emulator::Mutation::kDrop | machine.narrower(scope));
+  if (mutation == emulator::Mutation::kNarrow) scope = machine.narrowed(scope);
+  machine.thread_atomic(to, is_shared, sizeof(T), true, scope, "store_release", where);
+  machine.synchronise(to,
+                      {.scope = scope,
+                       .reads = false,
+                       .writes = true,
+                       .acquires = false,
+                       .releases = mutation != emulator::Mutation::kDrop},
+                      "store_release", where);
   std::memcpy(to, &value, sizeof(T));
 }
 
 template <class T, class Change>
-T atomic(T* at, bool is_shared, Order order, const char* primitive, const Where& where,
+T atomic(T* at, bool is_shared, Order order, Scope scope, const char* primitive, const Where& where,
          Change change) {
   emulator::Machine& machine = emulator::Machine::current();
-  const bool is_dropped = order != Order::kRelaxed && machine.is_dropped(primitive, where);
-  if (is_dropped) order = Order::kRelaxed;  // the mutant keeps the sum, and loses the order
-  thread_access(at, is_shared, sizeof(T), true, primitive, where);
-  synchronise(at, true, true, order == Order::kAcquire || order == Order::kAcqRel,
-              order == Order::kRelease || order == Order::kAcqRel);
+  emulator::Mutations kinds = machine.narrower(scope);
+  if (order != Order::kRelaxed) kinds = kinds | emulator::Mutation::kDrop;
+  if (!kinds.is_empty()) {
+    const auto mutation = machine.mutation_at(primitive, where, kinds);
+    // The mutant keeps the sum, and loses the order.
+    if (mutation == emulator::Mutation::kDrop) order = Order::kRelaxed;
+    if (mutation == emulator::Mutation::kNarrow) scope = machine.narrowed(scope);
+  }
+  machine.thread_atomic(at, is_shared, sizeof(T), true, scope, primitive, where);
+  machine.synchronise(at,
+                      {.scope = scope,
+                       .reads = true,
+                       .writes = true,
+                       .acquires = order == Order::kAcquire || order == Order::kAcqRel,
+                       .releases = order == Order::kRelease || order == Order::kAcqRel},
+                      primitive, where);
   const T before = read(at);
   const T after = change(before);
   std::memcpy(at, &after, sizeof(T));
@@ -257,72 +251,72 @@ T atomic(T* at, bool is_shared, Order order, const char* primitive, const Where&
 
 template <Scope kScope = Scope::kGpu, class T>
 std::remove_const_t<T> load_acquire(GlobalPtr<T> from, Where where = Where::current()) {
-  return detail::load_acquire<std::remove_const_t<T>>(RawGlobal::of(from), false, where);
+  return detail::load_acquire<std::remove_const_t<T>>(RawGlobal::of(from), false, kScope, where);
 }
 template <Scope kScope = Scope::kCta, class T>
 T load_acquire(SharedPtr<T> from, Where where = Where::current()) {
-  return detail::load_acquire(from.host(), true, where);
+  return detail::load_acquire(from.host(), true, kScope, where);
 }
 template <Scope kScope = Scope::kGpu, class T>
 void store_release(GlobalPtr<T> to, std::type_identity_t<T> value, Where where = Where::current()) {
-  detail::store_release(RawGlobal::of(to), value, false, where);
+  detail::store_release(RawGlobal::of(to), value, false, kScope, where);
 }
 template <Scope kScope = Scope::kCta, class T>
 void store_release(SharedPtr<T> to, std::type_identity_t<T> value, Where where = Where::current()) {
-  detail::store_release(to.host(), value, true, where);
+  detail::store_release(to.host(), value, true, kScope, where);
 }
 
 template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kGpu, class T>
 T atomic_add(GlobalPtr<T> at, std::type_identity_t<T> value, Where where = Where::current()) {
-  return detail::atomic(RawGlobal::of(at), false, kOrder, "atomic_add", where,
+  return detail::atomic(RawGlobal::of(at), false, kOrder, kScope, "atomic_add", where,
                         [&](T old) { return old + value; });
 }
 template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kCta, class T>
 T atomic_add(SharedPtr<T> at, std::type_identity_t<T> value, Where where = Where::current()) {
-  return detail::atomic(at.host(), true, kOrder, "atomic_add", where,
+  return detail::atomic(at.host(), true, kOrder, kScope, "atomic_add", where,
                         [&](T old) { return old + value; });
 }
 template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kGpu, class T>
 T atomic_max(GlobalPtr<T> at, std::type_identity_t<T> value, Where where = Where::current()) {
-  return detail::atomic(RawGlobal::of(at), false, kOrder, "atomic_max", where,
+  return detail::atomic(RawGlobal::of(at), false, kOrder, kScope, "atomic_max", where,
                         [&](T old) { return old > value ? old : value; });
 }
 template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kCta, class T>
 T atomic_max(SharedPtr<T> at, std::type_identity_t<T> value, Where where = Where::current()) {
-  return detail::atomic(at.host(), true, kOrder, "atomic_max", where,
+  return detail::atomic(at.host(), true, kOrder, kScope, "atomic_max", where,
                         [&](T old) { return old > value ? old : value; });
 }
 template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kGpu, class T>
 T atomic_exchange(GlobalPtr<T> at, std::type_identity_t<T> value, Where where = Where::current()) {
-  return detail::atomic(RawGlobal::of(at), false, kOrder, "atomic_exchange", where,
+  return detail::atomic(RawGlobal::of(at), false, kOrder, kScope, "atomic_exchange", where,
                         [&](T) { return value; });
 }
 template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kCta, class T>
 T atomic_exchange(SharedPtr<T> at, std::type_identity_t<T> value, Where where = Where::current()) {
-  return detail::atomic(at.host(), true, kOrder, "atomic_exchange", where,
+  return detail::atomic(at.host(), true, kOrder, kScope, "atomic_exchange", where,
                         [&](T) { return value; });
 }
 template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kGpu, class T>
 T atomic_cas(GlobalPtr<T> at, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
              Where where = Where::current()) {
-  return detail::atomic(RawGlobal::of(at), false, kOrder, "atomic_cas", where,
+  return detail::atomic(RawGlobal::of(at), false, kOrder, kScope, "atomic_cas", where,
                         [&](T old) { return old == expected ? desired : old; });
 }
 template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kCta, class T>
 T atomic_cas(SharedPtr<T> at, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
              Where where = Where::current()) {
-  return detail::atomic(at.host(), true, kOrder, "atomic_cas", where,
+  return detail::atomic(at.host(), true, kOrder, kScope, "atomic_cas", where,
                         [&](T old) { return old == expected ? desired : old; });
 }
 
 template <Scope kScope = Scope::kGpu>
 void thread_fence(Where where = Where::current()) {
   emulator::Machine& machine = emulator::Machine::current();
-  if (machine.is_dropped("thread_fence", where)) return;
-  emulator::Thread& thread = emulator::Machine::current_thread();
-  machine.acquire_from(thread, thread.seen_relaxed);
-  thread.fence_released = std::make_shared<emulator::Clocks>(*thread.clocks);
-  machine.tick(thread);
+  const auto mutation = machine.mutation_at("thread_fence", where,
+                                            emulator::Mutation::kDrop | machine.narrower(kScope));
+  if (mutation == emulator::Mutation::kDrop) return;
+  machine.thread_fence(mutation == emulator::Mutation::kNarrow ? machine.narrowed(kScope) : kScope,
+                       where);
 }
 
 inline void prefetch_l2(GlobalPtr<const void> address, Where where = Where::current()) {

@@ -137,7 +137,10 @@ void cp_async_commit(const Where& where) {
 
 void cp_async_wait(size_t groups_in_flight, const Where& where) {
   Machine& machine = Machine::current();
-  if (machine.is_dropped("cp_async_wait", where)) return;
+  const Mutation mutation =
+      machine.mutation_at("cp_async_wait", where, Mutation::kDrop | Mutation::kMore);
+  if (mutation == Mutation::kDrop) return;
+  if (mutation == Mutation::kMore) ++groups_in_flight;
   CopyState& copies = state_of(Machine::current_thread());
   while (copies.cp_async_groups.size() > groups_in_flight) {
     wait_for(*copies.cp_async_groups.front(), false, "cp_async_wait", where);
@@ -147,7 +150,12 @@ void cp_async_wait(size_t groups_in_flight, const Where& where) {
 
 void cp_async_mbarrier_arrive(void* address, const Where& where) {
   Machine& machine = Machine::current();
-  if (machine.is_dropped("cp_async_mbarrier_arrive", where)) return;
+  void* const beside = barrier_beside(machine, address);
+  const Mutation mutation = machine.mutation_at(
+      "cp_async_mbarrier_arrive", where,
+      Mutation::kDrop | (beside != nullptr ? Mutation::kOtherBarrier : Mutation::kNone));
+  if (mutation == Mutation::kDrop) return;
+  if (mutation == Mutation::kOtherBarrier) address = beside;
   Thread& thread = Machine::current_thread();
   CopyState& copies = state_of(thread);
   MBarrierState& barrier = machine.mbarrier(address, "cp_async_mbarrier_arrive", where);
@@ -158,7 +166,9 @@ void cp_async_mbarrier_arrive(void* address, const Where& where) {
       [&machine, &barrier, &copies, where](AsyncOperation& self) {
         Clocks known = self.completion();
         known.join(copies.cp_async_done);
-        machine.mbarrier_arrive(barrier, 1, known, "cp_async_mbarrier_arrive", where);
+        machine.mbarrier_arrive(
+            barrier, 1,
+            {std::move(known), barrier.cta, Scope::kCta, "cp_async_mbarrier_arrive", where});
       });
   operation->is_detached = true;
   machine.submit(std::move(operation), &copies.cp_async_queue);
@@ -253,7 +263,10 @@ void bulk_commit_group(const Where& where) {
 
 void bulk_wait_group(size_t groups_in_flight, bool read_only, const char* primitive,
                      const Where& where) {
-  if (Machine::current().is_dropped(primitive, where)) return;
+  const Mutation mutation =
+      Machine::current().mutation_at(primitive, where, Mutation::kDrop | Mutation::kMore);
+  if (mutation == Mutation::kDrop) return;
+  if (mutation == Mutation::kMore) ++groups_in_flight;
   CopyState& copies = state_of(Machine::current_thread());
   if (read_only) {
     for (size_t i = 0; i + groups_in_flight < copies.bulk_groups.size(); ++i) {

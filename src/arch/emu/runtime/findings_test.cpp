@@ -59,11 +59,13 @@ struct BodyKernel {
 struct Shape {
   int threads = 64;
   int cluster_size = 1;
+  int clusters = 1;
 };
 
 Result run(const Shape& shape, const Body& body, const Options& options) {
   Data data;
-  emulator::LaunchShape launch_shape = emulator::shape_of<BodyKernel>("body", {shape.cluster_size});
+  emulator::LaunchShape launch_shape =
+      emulator::shape_of<BodyKernel>("body", {shape.clusters * shape.cluster_size});
   launch_shape.threads = shape.threads;
   launch_shape.cluster_size = shape.cluster_size;
   return emulator::launch<BodyKernel>(
@@ -483,6 +485,170 @@ TEST(Atomics, plain_accesses_race_with_atomics) {
   expect_always(ReportKind::kRace, "no chain of barriers", {}, [](Storage&, Data& data) {
     if (thread_idx() == 0) atomic_add(data.flag, 1U);
     if (thread_idx() == 32) load(data.flag);
+  });
+}
+
+// --- scopes ------------------------------------------------------------------------------------
+
+// Four CTAs in two clusters, a warp each.
+const Shape kTwoPairs{.threads = 32, .cluster_size = 2, .clusters = 2};
+
+// CTA 0 passes a word to CTA `to` through a flag: released at one scope, acquired at another.
+template <Scope release, Scope acquire>
+Body pass_between_ctas(int to) {
+  return [to](Storage&, Data& data) {
+    if (lane_idx() != 0) return;
+    if (block_idx().x == 0) {
+      store(data.out, 5U);
+      store_release<release>(data.flag, 1U);
+    } else if (block_idx().x == to) {
+      while (load_acquire<acquire>(data.flag) == 0) {
+      }
+      bug_line = __LINE__ + 1;
+      load(data.out);
+    }
+  };
+}
+
+TEST(Scopes, a_release_that_does_not_reach_the_acquire_orders_nothing) {
+  expect_always(ReportKind::kRace, "store_release of scope .cta at findings_test.cpp", kTwoPairs,
+                pass_between_ctas<Scope::kCta, Scope::kGpu>(1));
+  expect_always(ReportKind::kRace, "by CTA 1: .cluster is needed", kTwoPairs,
+                pass_between_ctas<Scope::kCta, Scope::kGpu>(1));
+  expect_always(ReportKind::kRace, "by CTA 2: .gpu is needed", kTwoPairs,
+                pass_between_ctas<Scope::kCluster, Scope::kGpu>(2));
+  expect_silent(kTwoPairs, pass_between_ctas<Scope::kCluster, Scope::kGpu>(1));
+  expect_silent(kTwoPairs, pass_between_ctas<Scope::kGpu, Scope::kGpu>(2));
+}
+
+TEST(Scopes, an_acquire_that_does_not_reach_the_release_orders_nothing) {
+  expect_always(ReportKind::kRace, "load_acquire of scope .cta at findings_test.cpp", kTwoPairs,
+                pass_between_ctas<Scope::kGpu, Scope::kCta>(1));
+  expect_always(ReportKind::kRace, "by CTA 2: .gpu is needed", kTwoPairs,
+                pass_between_ctas<Scope::kGpu, Scope::kCluster>(2));
+  expect_silent(kTwoPairs, pass_between_ctas<Scope::kGpu, Scope::kCluster>(1));
+  expect_silent(kTwoPairs, pass_between_ctas<Scope::kSystem, Scope::kSystem>(3));
+}
+
+TEST(Scopes, threads_of_one_cta_need_no_more_than_its_scope) {
+  expect_silent({}, [](Storage&, Data& data) {
+    if (thread_idx() == 0) {
+      store(data.out, 5U);
+      store_release<Scope::kCta>(data.flag, 1U);
+    } else if (thread_idx() == 32) {
+      while (load_acquire<Scope::kCta>(data.flag) == 0) {
+      }
+      load(data.out);
+    }
+  });
+}
+
+TEST(Scopes, two_atomics_race_where_one_does_not_include_the_other_thread) {
+  const auto body = [](bool is_correct) {
+    return [is_correct](Storage&, Data& data) {
+      if (lane_idx() != 0) return;
+      if (is_correct || block_idx().x < 2) {
+        atomic_add<Order::kRelaxed, Scope::kGpu>(data.flag, 1U);
+      } else {
+        atomic_add<Order::kRelaxed, Scope::kCluster>(data.flag, 1U);
+      }
+    };
+  };
+  expect_always(ReportKind::kRace, "two atomics race", kTwoPairs, body(false));
+  expect_always(ReportKind::kRace, "; .gpu is needed", kTwoPairs, body(false));
+  expect_silent(kTwoPairs, body(true));
+}
+
+// As pass_between_ctas, by fences around relaxed atomics.
+template <Scope before, Scope flag, Scope after>
+Body pass_by_fences(int to) {
+  return [to](Storage&, Data& data) {
+    if (lane_idx() != 0) return;
+    if (block_idx().x == 0) {
+      store(data.out, 5U);
+      thread_fence<before>();
+      atomic_exchange<Order::kRelaxed, flag>(data.flag, 1U);
+    } else if (block_idx().x == to) {
+      while (atomic_add<Order::kRelaxed, flag>(data.flag, 0U) == 0) {
+      }
+      thread_fence<after>();
+      bug_line = __LINE__ + 1;
+      load(data.out);
+    }
+  };
+}
+
+TEST(Scopes, a_fence_and_its_relaxed_atomic_reach_as_far_as_the_narrower_of_the_two) {
+  constexpr Scope kCta = Scope::kCta, kCluster = Scope::kCluster, kGpu = Scope::kGpu;
+  expect_always(ReportKind::kRace,
+                "the scopes are too narrow between atomic_exchange of scope .cta", kTwoPairs,
+                pass_by_fences<kCta, kGpu, kGpu>(1));
+  expect_always(ReportKind::kRace, "and thread_fence of scope .cluster", kTwoPairs,
+                pass_by_fences<kGpu, kGpu, kCluster>(2));
+  expect_always(ReportKind::kRace, "the scopes are too narrow", kTwoPairs,
+                pass_by_fences<kGpu, kCluster, kGpu>(2));
+  expect_silent(kTwoPairs, pass_by_fences<kCluster, kCluster, kGpu>(1));
+  expect_silent(kTwoPairs, pass_by_fences<kGpu, kGpu, kGpu>(2));
+}
+
+TEST(Scopes, a_wide_release_passes_on_what_a_narrow_one_taught) {
+  const Shape shape{.threads = 64, .cluster_size = 1, .clusters = 2};
+  expect_silent(shape, [](Storage& storage, Data& data) {
+    init_barriers(storage, 1);
+    if (block_idx().x == 0 && thread_idx() == 0) {
+      store(data.out, 5U);
+      storage.barrier[0].arrive();  // .cta
+    } else if (block_idx().x == 0 && thread_idx() == 32) {
+      storage.barrier[0].wait(0);
+      store_release(data.flag, 1U);
+    } else if (block_idx().x == 1 && thread_idx() == 0) {
+      while (load_acquire(data.flag) == 0) {
+      }
+      load(data.out);
+    }
+  });
+}
+
+TEST(Scopes, a_wait_of_the_ctas_own_scope_learns_nothing_of_a_remote_arrival) {
+  const auto body = [](bool is_correct) {
+    return [is_correct](Storage& storage, Data&) {
+      init_barriers(storage, 1);
+      cluster_sync();
+      if (lane_idx() == 0 && cluster_rank() == 0) {
+        store(map_shared(storage.words.at(0), 1), 5U);
+        storage.barrier[0].arrive_remote(1);
+      } else if (lane_idx() == 0) {
+        if (is_correct) {
+          storage.barrier[0].wait_cluster(0);
+        } else {
+          storage.barrier[0].wait(0);
+        }
+        bug_line = __LINE__ + 1;
+        load(storage.words.at(0));
+      }
+    };
+  };
+  expect_always(ReportKind::kRace, "between mbarrier_arrive_remote of scope .cluster", kPair,
+                body(false));
+  expect_always(ReportKind::kRace, "by CTA 1: .cluster is needed", kPair, body(false));
+  expect_silent(kPair, body(true));
+}
+
+TEST(Scopes, the_end_of_a_copy_is_learnt_where_its_barrier_is) {
+  expect_silent(kPair, [](Storage& storage, Data&) {
+    init_barriers(storage, 1);
+    store(storage.words.at(thread_idx()), 5U);
+    fence_proxy_async_shared();
+    cluster_sync();
+    if (lane_idx() == 0) {
+      const int other = 1 - cluster_rank();
+      storage.barrier[0].arrive_expect_tx(64);
+      bulk_copy_to_cta(1, map_shared(storage.words.at(32), other), storage.words.at(0), 64,
+                       storage.barrier[0], other);
+      storage.barrier[0].wait(0);
+      load(storage.words.at(33));
+    }
+    cluster_sync();
   });
 }
 

@@ -32,15 +32,22 @@ Clocks& Thread::own_clocks() {
   return *clocks;
 }
 
-Access Thread::access(const char* primitive, const Where& where, bool is_atomic) const {
+Access Thread::access(const char* primitive, const Where& where) const {
   return {.stamp = {.agent = agent,
                     .time = time,
                     .primitive = primitive,
                     .where = where,
-                    .proxy = Proxy::kGeneric,
-                    .is_atomic = is_atomic},
+                    .proxy = Proxy::kGeneric},
           .clocks = clocks.get(),
           .may_touch_global = may_touch_global};
+}
+
+Access Thread::atomic_access(const char* primitive, const Where& where, Scope scope) const {
+  Access made = access(primitive, where);
+  made.stamp.is_atomic = true;
+  made.stamp.scope = scope;
+  made.cluster_size = static_cast<uint32_t>(cta->cluster->ctas.size());
+  return made;
 }
 
 Access AsyncOperation::access(Proxy proxy) const {

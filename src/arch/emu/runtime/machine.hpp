@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "arch/emu/runtime/fiber.hpp"
+#include "arch/emu/runtime/mutation.hpp"
 #include "arch/emu/runtime/options.hpp"
 #include "arch/emu/runtime/report.hpp"
 #include "arch/emu/runtime/shadow_memory.hpp"
@@ -56,13 +57,35 @@ struct Arrivals {
   uint64_t count_in_phase = 0;  // of it
 };
 
+// What a thread of one CTA has released at one scope. An acquire learns it where each of the two scopes
+// includes the other's thread ("morally strong", PTX memory model).
+struct Released {
+  Clocks clocks;
+  uint32_t cta = 0;
+  Scope scope = Scope::kCta;
+  const char* primitive = "";  // of the last release that was joined
+  Where where;
+};
+
+// A release and an acquire that met, but of scopes too narrow to synchronise: for reports of races.
+struct NarrowLink {
+  Released released;
+  uint32_t cta = 0;  // of the acquire, as what follows
+  Scope scope = Scope::kCta;
+  const char* primitive = "";
+  Where where;
+};
+
 struct MBarrierState {
+  uint32_t cta = 0;       // in whose shared memory it lies
   uint32_t expected = 0;  // arrivals a phase
   int64_t pending = 0;    // arrivals that this phase still wants
   int64_t pending_bytes = 0;
   uint32_t phase = 0;  // completed phases
   Clocks gathering;    // what the arrivals of this phase know
   Clocks completed;    // what those of the last phase knew
+  // The same of arrivals by threads of other CTAs, which a wait must acquire at their scope.
+  std::vector<Released> gathering_from_others, completed_from_others;
   // What relaxed arrivals tell, and relaxed waits learn: fenced accesses to tensor memory.
   Clocks relaxed_gathering, relaxed_completed;
   std::vector<Thread*> waiters;
@@ -140,8 +163,9 @@ struct Thread {
   std::unique_ptr<Fiber> fiber;
 
   // Fence-based synchronisation through relaxed atomics.
-  std::shared_ptr<Clocks> fence_released;  // knowledge at the last thread_fence
-  Clocks seen_relaxed;                     // acquired by the next thread_fence
+  // Knowledge at the last thread_fence of .cta, .cluster and .gpu; a wider one replaces the narrower.
+  std::array<std::shared_ptr<const Clocks>, 3> fence_released;
+  std::vector<Released> seen_relaxed;  // acquired by the next thread_fence
 
   // The last word that it polled. Polling the same again is no progress.
   const void* polled = nullptr;
@@ -156,8 +180,8 @@ struct Thread {
   [[nodiscard]] int lane() const { return index % 32; }
   [[nodiscard]] int warp() const { return index / 32; }
   [[nodiscard]] int warpgroup() const { return index / 128; }
-  [[nodiscard]] Access access(const char* primitive, const Where& where,
-                              bool is_atomic = false) const;
+  [[nodiscard]] Access access(const char* primitive, const Where& where) const;
+  [[nodiscard]] Access atomic_access(const char* primitive, const Where& where, Scope scope) const;
   Clocks& own_clocks();  // for writing: not shared with an operation in flight
 };
 
@@ -289,22 +313,45 @@ class Machine {
   void access_global(const void* address, size_t bytes, bool is_write, const Access& access);
   // By the executing thread, with the check of alignment.
   void thread_shared(const void* address, size_t bytes, bool is_write, const char* primitive,
-                     const Where& where, bool is_atomic = false);
+                     const Where& where);
   void thread_global(const void* address, size_t bytes, bool is_write, const char* primitive,
-                     const Where& where, bool is_atomic = false);
+                     const Where& where);
+  // The same by an atomic operation.
+  void thread_atomic(const void* address, bool is_shared, size_t bytes, bool is_write, Scope scope,
+                     const char* primitive, const Where& where);
   [[nodiscard]] Cta* find_cta(const void* shared_address);  // that owns the address; nullptr: none
   [[nodiscard]] uint32_t shared_offset(const Cta& cta, const void* address) const;
   [[nodiscard]] GlobalBuffer* find_buffer(const void* address);
 
   // --- synchronisation ---
+  // What the mutation under test does to this call: one of `kinds`, or nothing. Call it once for
+  // each call of the primitive, before its effect.
+  Mutation mutation_at(const char* primitive, const Where& where, Mutations kinds);
   // True: the mutation under test leaves this call out.
-  bool is_dropped(const char* primitive, const Where& where);
+  bool is_dropped(const char* primitive, const Where& where) {
+    return mutation_at(primitive, where, Mutation::kDrop) == Mutation::kDrop;
+  }
+  // A fault of the kernel itself, which all places that name it share. Not a step of the schedule.
+  Mutation fault_at(const char* fault, const Where& where, Mutations kinds) {
+    if (options_.mutation == nullptr) return Mutation::kNone;
+    return options_.mutation->at_name(fault, where, kinds);
+  }
+  // The next scope that leaves out a thread of the launch that `scope` includes; itself: there is none.
+  [[nodiscard]] Scope narrowed(Scope scope) const;
+  [[nodiscard]] Mutations narrower(Scope scope) const {
+    return narrowed(scope) == scope ? Mutations() : Mutation::kNarrow;
+  }
   void tick(Thread& thread);  // the thread's clock advances: what follows is a new epoch
   void release_into(Thread& thread, Clocks& target);  // joins what the thread knows, then ticks
   void acquire_from(Thread& thread, const Clocks& source);
+  // Joins what `clocks` knows into what was released by its CTA at its scope.
+  static void release_to(std::vector<Released>& target, const Released& released);
+  // What a thread learns of `source` at `scope`. Links that are too narrow are kept for reports.
+  void acquire_at(Thread& thread, const std::vector<Released>& source, Scope scope,
+                  const char* primitive, const Where& where);
   MBarrierState& mbarrier(const void* address, const char* primitive, const Where& where);
-  void mbarrier_arrive(MBarrierState& barrier, uint32_t count, const Clocks& known,
-                       const char* primitive, const Where& where);
+  // `released.cta` is the arriving thread's; what an engine releases is at its barrier's CTA.
+  void mbarrier_arrive(MBarrierState& barrier, uint32_t count, const Released& released);
   void mbarrier_complete_bytes(MBarrierState& barrier, int64_t bytes, const Clocks& known);
 
   // All threads of a group execute one instruction: the last to arrive calls execute() for all.
@@ -370,8 +417,14 @@ class Machine {
   void trace_flow_end(const Thread& thread, uint64_t flow);
   void trace_async(const AsyncOperation& operation);
 
-  // Atomics: what was released at an address.
-  Clocks& released_at(const void* address) { return released_[address]; }
+  // Atomics: what an access of the executing thread teaches and publishes (PTX memory model: release
+  // and acquire patterns, and the fence-based ones).
+  struct AtomicUse {
+    Scope scope;
+    bool reads, writes, acquires, releases;
+  };
+  void synchronise(const void* address, AtomicUse use, const char* primitive, const Where& where);
+  void thread_fence(Scope scope, const Where& where);
 
  private:
   void start_clusters();
@@ -391,6 +444,8 @@ class Machine {
   void count_arrival(MBarrierState& barrier, uint64_t count, const char* primitive,
                      const Where& where, bool is_engine);
   [[nodiscard]] std::string nearest_end(const void* address) const;
+  [[nodiscard]] uint32_t cluster_size() const { return static_cast<uint32_t>(shape_.cluster_size); }
+  [[nodiscard]] std::string narrow_link(const Stamp& earlier) const;
   void end_time_slice(const char* primitive, const Where& where);
 
   LaunchShape shape_;
@@ -405,7 +460,8 @@ class Machine {
   std::deque<Thread*> polling_;
   std::vector<AsyncQueue*> async_ready_;
   std::unordered_map<AsyncQueue*, std::unique_ptr<AsyncQueue>> own_queues_;
-  std::unordered_map<const void*, Clocks> released_;
+  std::unordered_map<const void*, std::vector<Released>> released_;  // by atomics, by address
+  std::vector<NarrowLink> narrow_links_;                             // by the two lines
   Thread* running_ = nullptr;
   const Thread* acting_for_ = nullptr;
   AsyncOperation* completing_ = nullptr;

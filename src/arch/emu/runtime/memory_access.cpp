@@ -14,6 +14,21 @@ namespace {
 // that another thread ends.
 constexpr uint32_t kTimeSlice = 1U << 16;
 
+std::string scope_text(Scope scope) {
+  return scope == Scope::kCta       ? ".cta"
+         : scope == Scope::kCluster ? ".cluster"
+         : scope == Scope::kGpu     ? ".gpu"
+                                    : ".sys";
+}
+
+// The narrowest that includes threads of both CTAs.
+Scope needed_scope(uint32_t a, uint32_t b, uint32_t cluster_size) {
+  for (const Scope scope : {Scope::kCta, Scope::kCluster}) {
+    if (includes(scope, a, b, cluster_size)) return scope;
+  }
+  return Scope::kGpu;
+}
+
 std::string bytes_text(size_t bytes) { return std::to_string(bytes) + "-byte "; }
 
 bool is_inside(const void* address, size_t bytes, const std::byte* begin, size_t size) {
@@ -159,25 +174,60 @@ void Machine::access_global(const void* address, size_t bytes, bool is_write,
 }
 
 void Machine::thread_shared(const void* address, size_t bytes, bool is_write, const char* primitive,
-                            const Where& where, bool is_atomic) {
+                            const Where& where) {
   if (reinterpret_cast<uintptr_t>(address) % bytes != 0) {
     fail(ReportKind::kBounds, primitive, where,
          bytes_text(bytes) + "access that is not aligned to " + std::to_string(bytes) + " bytes");
   }
-  if (is_write && !is_atomic) progress();
+  if (is_write) progress();
   if (++accesses_since_switch_ == kTimeSlice) end_time_slice(primitive, where);
-  access_shared(address, bytes, is_write, running_->access(primitive, where, is_atomic));
+  access_shared(address, bytes, is_write, running_->access(primitive, where));
 }
 
 void Machine::thread_global(const void* address, size_t bytes, bool is_write, const char* primitive,
-                            const Where& where, bool is_atomic) {
+                            const Where& where) {
   if (reinterpret_cast<uintptr_t>(address) % bytes != 0) {
     fail(ReportKind::kBounds, primitive, where,
          bytes_text(bytes) + "access that is not aligned to " + std::to_string(bytes) + " bytes");
   }
-  if (is_write && !is_atomic) progress();
+  if (is_write) progress();
   if (++accesses_since_switch_ == kTimeSlice) end_time_slice(primitive, where);
-  access_global(address, bytes, is_write, running_->access(primitive, where, is_atomic));
+  access_global(address, bytes, is_write, running_->access(primitive, where));
+}
+
+void Machine::thread_atomic(const void* address, bool is_shared, size_t bytes, bool is_write,
+                            Scope scope, const char* primitive, const Where& where) {
+  if (reinterpret_cast<uintptr_t>(address) % bytes != 0) {
+    fail(ReportKind::kBounds, primitive, where,
+         bytes_text(bytes) + "access that is not aligned to " + std::to_string(bytes) + " bytes");
+  }
+  if (++accesses_since_switch_ == kTimeSlice) end_time_slice(primitive, where);
+  const Access access = running_->atomic_access(primitive, where, scope);
+  if (is_shared) {
+    access_shared(address, bytes, is_write, access);
+  } else {
+    access_global(address, bytes, is_write, access);
+  }
+}
+
+// The release and the acquire that would have ordered the earlier access, had their scopes been wide
+// enough; nothing: there are none.
+std::string Machine::narrow_link(const Stamp& earlier) const {
+  const auto line = [](const char* primitive, Scope scope, const Where& where, uint32_t cta) {
+    const std::string_view path = where.file_name();
+    return std::string(primitive) + " of scope " + scope_text(scope) + " at " +
+           std::string(path.substr(path.find_last_of('/') + 1)) + ":" +
+           std::to_string(where.line()) + " by CTA " + std::to_string(cta);
+  };
+  for (const NarrowLink& link : narrow_links_) {
+    const Released& released = link.released;
+    if (released.clocks.generic.get(earlier.agent) < earlier.time) continue;
+    return "\n  the scopes are too narrow between " +
+           line(released.primitive, released.scope, released.where, released.cta) + " and " +
+           line(link.primitive, link.scope, link.where, link.cta) + ": " +
+           scope_text(needed_scope(released.cta, link.cta, cluster_size())) + " is needed";
+  }
+  return {};
 }
 
 void Machine::end_time_slice(const char* primitive, const Where& where) {
@@ -216,7 +266,15 @@ void Machine::report_race(const Conflict& conflict, const Access& access, bool i
       earlier.primitive + " at " + file + ":" + std::to_string(earlier.where.line()) + ", " + who;
   const bool is_ordered_in_time = access.clocks->generic.get(earlier.agent) >= earlier.time;
   const bool is_complete = access.clocks->async.get(earlier.agent) >= earlier.time;
-  if (earlier.proxy == Proxy::kTensor && is_ordered_in_time) {
+  if (earlier.is_atomic && access.stamp.is_atomic) {
+    message += "\n  two atomics race where one's scope does not include the other's thread: " +
+               scope_text(earlier.scope) + " by CTA " + std::to_string(agent_cta(earlier.agent)) +
+               ", " + scope_text(access.stamp.scope) + " by CTA " +
+               std::to_string(agent_cta(access.stamp.agent)) + "; " +
+               scope_text(needed_scope(agent_cta(earlier.agent), agent_cta(access.stamp.agent),
+                                       cluster_size())) +
+               " is needed";
+  } else if (earlier.proxy == Proxy::kTensor && is_ordered_in_time) {
     message +=
         "\n  barriers order the two, but tcgen05_fence_after_thread_sync is missing after the wait";
   } else if (earlier.proxy == Proxy::kTensor && is_complete) {
@@ -227,6 +285,8 @@ void Machine::report_race(const Conflict& conflict, const Access& access, bool i
     message +=
         "\n  barriers order the two, but the second comes from the asynchronous proxy: "
         "fence_proxy_async is missing between them";
+  } else if (std::string link = narrow_link(earlier); !link.empty()) {
+    message += link;
   } else if (earlier.proxy != Proxy::kGeneric) {
     message += "\n  no wait for the completion of the earlier operation comes before";
   } else {

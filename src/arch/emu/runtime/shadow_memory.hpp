@@ -10,11 +10,19 @@
 #include <vector>
 
 #include "arch/emu/runtime/vector_clock.hpp"
+#include "arch/types.hpp"
 #include "arch/where.hpp"
 
 namespace pagoda::emulator {
 
+using arch::Scope;
 using arch::Where;
+
+// Does `scope` around a thread of CTA `a` reach the threads of CTA `b`?
+[[nodiscard]] constexpr bool includes(Scope scope, uint32_t a, uint32_t b, uint32_t cluster_size) {
+  return a == b || scope >= Scope::kGpu ||
+         (scope == Scope::kCluster && a / cluster_size == b / cluster_size);
+}
 
 // The path by which an access reaches memory. Order between two paths needs a fence.
 enum class Proxy : uint8_t { kGeneric, kAsync, kTensor };
@@ -27,6 +35,7 @@ struct Stamp {
   Where where;
   Proxy proxy = Proxy::kGeneric;
   bool is_atomic = false;
+  Scope scope = Scope::kGpu;  // of an atomic
 };
 
 // One access, as it is made: the stamp that it leaves and what its agent knows.
@@ -34,12 +43,20 @@ struct Access {
   Stamp stamp;
   const Clocks* clocks;
   bool may_touch_global = true;  // false: an earlier launch may still be writing
+  uint32_t cluster_size = 1;     // of the launch; set where the access is atomic
 
   // Did the access that left `earlier` happen before this one, on a path that this one sees?
   [[nodiscard]] bool is_after(const Stamp& earlier, bool earlier_is_write) const {
     if (earlier.agent == kNobody || earlier.agent == stamp.agent) return true;
-    if (earlier.is_atomic && stamp.is_atomic) return true;
+    if (earlier.is_atomic && stamp.is_atomic && is_strong_with(earlier)) return true;
     return earlier.time <= knowledge(earlier.proxy, earlier_is_write).get(earlier.agent);
+  }
+  // Two atomics of which each has the other's thread in its scope: these never race.
+  [[nodiscard]] bool is_strong_with(const Stamp& earlier) const {
+    const uint32_t cta = agent_cta(stamp.agent);
+    const uint32_t other = agent_cta(earlier.agent);
+    return includes(stamp.scope, cta, other, cluster_size) &&
+           includes(earlier.scope, other, cta, cluster_size);
   }
 
  private:

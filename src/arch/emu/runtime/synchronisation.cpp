@@ -13,15 +13,23 @@
 
 namespace pagoda::emulator {
 
-bool Machine::is_dropped(const char* primitive, const Where& where) {
+Mutation Machine::mutation_at(const char* primitive, const Where& where, Mutations kinds) {
   maybe_yield();
   if (next_step() > options_.max_steps) {
     fail(ReportKind::kDeadlock, primitive, where,
          "the kernel has not ended after " + std::to_string(options_.max_steps) +
              " synchronising calls (Options::max_steps)");
   }
-  return options_.mutation != nullptr &&
-         options_.mutation->is_dropped(primitive, where, running_->role);
+  if (options_.mutation == nullptr) return Mutation::kNone;
+  return options_.mutation->at(primitive, where, running_->role, kinds);
+}
+
+Scope Machine::narrowed(Scope scope) const {
+  const auto ctas = static_cast<uint32_t>(shape_.grid.x * shape_.grid.y * shape_.grid.z);
+  if (scope >= Scope::kGpu && ctas > cluster_size()) {
+    return cluster_size() > 1 ? Scope::kCluster : Scope::kCta;
+  }
+  return scope != Scope::kCta && cluster_size() > 1 ? Scope::kCta : scope;
 }
 
 void Machine::tick(Thread& thread) { thread.own_clocks().generic.set(thread.agent, ++thread.time); }
@@ -33,6 +41,81 @@ void Machine::release_into(Thread& thread, Clocks& target) {
 
 void Machine::acquire_from(Thread& thread, const Clocks& source) {
   thread.own_clocks().join(source);
+}
+
+// --- scopes ------------------------------------------------------------------------------------
+
+void Machine::release_to(std::vector<Released>& target, const Released& released) {
+  for (Released& entry : target) {
+    if (entry.cta != released.cta || entry.scope != released.scope) continue;
+    entry.clocks.join(released.clocks);
+    entry.primitive = released.primitive;
+    entry.where = released.where;
+    return;
+  }
+  target.push_back(released);
+}
+
+void Machine::acquire_at(Thread& thread, const std::vector<Released>& source, Scope scope,
+                         const char* primitive, const Where& where) {
+  const uint32_t cta = thread.cta->index;
+  for (const Released& released : source) {
+    if (includes(released.scope, released.cta, cta, cluster_size()) &&
+        includes(scope, cta, released.cta, cluster_size())) {
+      acquire_from(thread, released.clocks);
+      continue;
+    }
+    const auto is_same = [&](const NarrowLink& link) {
+      return link.released.cta == released.cta && link.cta == cta &&
+             link.released.where.line() == released.where.line() &&
+             link.where.line() == where.line() &&
+             std::string_view(link.where.file_name()) == where.file_name();
+    };
+    const auto known = std::find_if(narrow_links_.begin(), narrow_links_.end(), is_same);
+    if (known != narrow_links_.end()) {
+      known->released.clocks.join(released.clocks);
+    } else {
+      narrow_links_.push_back({released, cta, scope, primitive, where});
+    }
+  }
+}
+
+void Machine::synchronise(const void* address, AtomicUse use, const char* primitive,
+                          const Where& where) {
+  Thread& thread = *running_;
+  std::vector<Released>& released = released_[address];
+  const uint32_t cta = thread.cta->index;
+  if (use.reads && use.acquires) {
+    acquire_at(thread, released, use.scope, primitive, where);
+  } else if (use.reads) {
+    for (const Released& entry : released) {
+      // What the read itself does not observe, no later fence acquires.
+      if (includes(use.scope, cta, entry.cta, cluster_size())) {
+        release_to(thread.seen_relaxed, entry);
+      } else {
+        acquire_at(thread, {entry}, use.scope, primitive, where);  // notes that it is too narrow
+      }
+    }
+  }
+  if (use.writes && use.releases) {
+    release_to(released, {*thread.clocks, cta, use.scope, primitive, where});
+    tick(thread);
+  } else if (use.writes) {
+    for (size_t fence = 0; fence < thread.fence_released.size(); ++fence) {
+      if (!thread.fence_released[fence]) continue;
+      release_to(released, {*thread.fence_released[fence], cta,
+                            std::min(static_cast<Scope>(fence), use.scope), primitive, where});
+    }
+  }
+}
+
+void Machine::thread_fence(Scope scope, const Where& where) {
+  Thread& thread = *running_;
+  acquire_at(thread, thread.seen_relaxed, scope, "thread_fence", where);
+  const auto fence = static_cast<size_t>(std::min(scope, Scope::kGpu));
+  for (size_t narrower = 0; narrower < fence; ++narrower) thread.fence_released[narrower].reset();
+  thread.fence_released[fence] = std::make_shared<const Clocks>(*thread.clocks);
+  tick(thread);
 }
 
 // --- mbarrier ----------------------------------------------------------------------------------
@@ -72,6 +155,7 @@ void end_phase_if_complete(Machine& machine, MBarrierState& barrier) {
   ++barrier.phase;
   barrier.pending = barrier.expected;
   barrier.completed = std::exchange(barrier.gathering, Clocks{});
+  barrier.completed_from_others = std::exchange(barrier.gathering_from_others, {});
   barrier.relaxed_completed = std::exchange(barrier.relaxed_gathering, Clocks{});
   barrier.last_flow = machine.trace_arrival(barrier.name);
   for (Thread* waiter : std::exchange(barrier.waiters, {})) machine.wake(*waiter);
@@ -79,8 +163,9 @@ void end_phase_if_complete(Machine& machine, MBarrierState& barrier) {
 
 }  // namespace
 
-void Machine::mbarrier_arrive(MBarrierState& barrier, uint32_t count, const Clocks& known,
-                              const char* primitive, const Where& where) {
+void Machine::mbarrier_arrive(MBarrierState& barrier, uint32_t count, const Released& released) {
+  const char* const primitive = released.primitive;
+  const Where& where = released.where;
   if (barrier.pending < static_cast<int64_t>(count)) {
     fail(ReportKind::kProtocol, primitive, where,
          "mbarrier " + barrier.name + " gets " + std::to_string(count) +
@@ -89,7 +174,11 @@ void Machine::mbarrier_arrive(MBarrierState& barrier, uint32_t count, const Cloc
   }
   progress();
   count_arrival(barrier, count, primitive, where, false);
-  barrier.gathering.join(known);
+  if (released.cta == barrier.cta) {
+    barrier.gathering.join(released.clocks);
+  } else {
+    release_to(barrier.gathering_from_others, released);
+  }
   barrier.pending -= count;
   end_phase_if_complete(*this, barrier);
 }
@@ -117,7 +206,12 @@ void Machine::mbarrier_complete_bytes(MBarrierState& barrier, int64_t bytes, con
 void mbarrier_init(void* address, uint32_t arrivals, const Where& where) {
   Machine& machine = Machine::current();
   Thread& thread = Machine::current_thread();
-  if (machine.is_dropped("mbarrier_init", where)) return;
+  const Mutation mutation = machine.mutation_at(
+      "mbarrier_init", where,
+      Mutation::kDrop | Mutation::kMore | (arrivals > 1 ? Mutation::kFewer : Mutation::kNone));
+  if (mutation == Mutation::kDrop) return;
+  if (mutation == Mutation::kMore) ++arrivals;
+  if (mutation == Mutation::kFewer) --arrivals;
   machine.thread_shared(address, 8, true, "mbarrier_init", where);
   constexpr uint32_t kMaxArrivals = (1U << 20) - 1;  // PTX ISA, mbarrier.init
   if (arrivals == 0 || arrivals > kMaxArrivals) {
@@ -138,6 +232,7 @@ void mbarrier_init(void* address, uint32_t arrivals, const Where& where) {
   }
   std::string name = barrier.name.empty() ? "at +" + std::to_string(offset) : barrier.name;
   barrier = {};
+  barrier.cta = cta.index;
   barrier.is_live = true;
   cta.barriers_begin = std::min(cta.barriers_begin, offset);
   cta.barriers_end = std::max(cta.barriers_end, offset + 8);
@@ -163,6 +258,21 @@ void mbarrier_invalidate(void* address, const Where& where) {
   barrier.is_live = false;  // operations in flight may still refer to it
 }
 
+// Not the one after: two stages of a ring that swap their arrivals may be as good as before.
+void* barrier_beside(Machine& machine, void* address) {
+  const Cta* const cta =
+      machine.options().mutation != nullptr ? machine.find_cta(address) : nullptr;
+  if (cta == nullptr) return nullptr;
+  const uint32_t offset = machine.shared_offset(*cta, address);
+  const auto before = cta->mbarriers.find(offset - 8);
+  if (before != cta->mbarriers.end() && before->second.is_live) return cta->shared + offset - 8;
+  uint32_t last = offset;
+  for (const auto& [at, barrier] : cta->mbarriers) {
+    if (barrier.is_live) last = std::max(last, at);
+  }
+  return last != offset ? cta->shared + last : nullptr;
+}
+
 namespace {
 
 // At the barrier at the same place in CTA `cta_rank`, -1: this one.
@@ -170,13 +280,33 @@ void arrive(void* address, int cta_rank, uint32_t arrivals, uint32_t expected_by
             bool is_relaxed, const char* primitive, const Where& where) {
   Machine& machine = Machine::current();
   Thread& thread = Machine::current_thread();
-  // Two things that a mutant can leave out.
-  if (expected_bytes != 0 && machine.is_dropped("expect_tx", where)) expected_bytes = 0;
-  if (arrivals != 0 && machine.is_dropped(primitive, where)) arrivals = 0;
+  void* target = cta_rank < 0 ? address : map_shared(address, cta_rank, where);
+  Scope scope = cta_rank < 0 ? Scope::kCta : Scope::kCluster;  // arch/ptx/mbarrier.hpp
+  // Two things that a mutant can change.
+  if (expected_bytes != 0) {
+    constexpr uint32_t kUnit = 16;  // of the sizes of copies
+    const Mutation mutation =
+        machine.mutation_at("expect_tx", where,
+                            Mutation::kDrop | Mutation::kMore |
+                                (expected_bytes > kUnit ? Mutation::kFewer : Mutation::kNone));
+    if (mutation == Mutation::kDrop) expected_bytes = 0;
+    if (mutation == Mutation::kMore) expected_bytes += kUnit;
+    if (mutation == Mutation::kFewer) expected_bytes -= kUnit;
+  }
+  if (arrivals != 0) {
+    void* const beside = barrier_beside(machine, target);
+    const Mutation mutation =
+        machine.mutation_at(primitive, where,
+                            Mutation::kDrop | (is_relaxed ? Mutations() : machine.narrower(scope)) |
+                                (beside != nullptr ? Mutation::kOtherBarrier : Mutation::kNone));
+    if (mutation == Mutation::kDrop) arrivals = 0;
+    if (mutation == Mutation::kNarrow) scope = machine.narrowed(scope);
+    if (mutation == Mutation::kOtherBarrier) target = beside;
+  }
   if (arrivals == 0 && expected_bytes == 0) return;
-  void* const target = cta_rank < 0 ? address : map_shared(address, cta_rank, where);
   MBarrierState& barrier = machine.mbarrier(target, primitive, where);
   const Cta* const owner = machine.find_cta(target);
+  const uint32_t cta = thread.cta->index;
   const auto perform = [=, &machine, &barrier](const Clocks& known) {
     if (owner->running == 0) {
       machine.fail(ReportKind::kProtocol, primitive, where,
@@ -193,10 +323,10 @@ void arrive(void* address, int cta_rank, uint32_t arrivals, uint32_t expected_by
     }
     if (arrivals == 0) return;
     if (is_relaxed) barrier.relaxed_gathering.join(known);  // the arrival may end the phase
-    machine.mbarrier_arrive(barrier, arrivals, known, primitive, where);
+    machine.mbarrier_arrive(barrier, arrivals, {known, cta, scope, primitive, where});
   };
   const Clocks fenced = is_relaxed ? fenced_tensor_accesses(thread) : Clocks{};
-  if (target == address) {
+  if (owner == thread.cta) {
     perform(is_relaxed ? fenced : *thread.clocks);
     machine.tick(thread);
     return;
@@ -210,11 +340,12 @@ void arrive(void* address, int cta_rank, uint32_t arrivals, uint32_t expected_by
 }
 
 // Returns when the phase has ended; nullptr: the wait is left out.
-const MBarrierState* wait_for_phase(void* address, uint32_t parity, const char* primitive,
-                                    const Where& where) {
+const MBarrierState* wait_for_phase(void* address, uint32_t parity, Mutation mutation,
+                                    const char* primitive, const Where& where) {
   Machine& machine = Machine::current();
   Thread& thread = Machine::current_thread();
-  if (machine.is_dropped(primitive, where)) return nullptr;
+  if (mutation == Mutation::kDrop) return nullptr;
+  if (mutation == Mutation::kParity) parity ^= 1U;
   MBarrierState& barrier = machine.mbarrier(address, primitive, where);
   // The phase of parity p has ended when the current phase has the other parity.
   if ((barrier.phase & 1U) == parity) {
@@ -242,6 +373,15 @@ const MBarrierState* wait_for_phase(void* address, uint32_t parity, const char* 
   return &barrier;
 }
 
+// What a wait learns of the phase that has ended.
+void acquire_phase(const MBarrierState& barrier, Scope scope, const char* primitive,
+                   const Where& where) {
+  Machine& machine = Machine::current();
+  Thread& thread = Machine::current_thread();
+  machine.acquire_from(thread, barrier.completed);
+  machine.acquire_at(thread, barrier.completed_from_others, scope, primitive, where);
+}
+
 }  // namespace
 
 void mbarrier_arrive(void* address, int cta_rank, uint32_t arrivals, uint32_t expected_bytes,
@@ -256,7 +396,10 @@ void mbarrier_arrive_relaxed(void* address, int cta_rank, const char* primitive,
 
 bool mbarrier_test(void* address, uint32_t parity, const Where& where) {
   Machine& machine = Machine::current();
-  if (machine.is_dropped("mbarrier_test_wait", where)) return true;
+  const Mutation mutation =
+      machine.mutation_at("mbarrier_test_wait", where, Mutation::kDrop | Mutation::kParity);
+  if (mutation == Mutation::kDrop) return true;
+  if (mutation == Mutation::kParity) parity ^= 1U;
   MBarrierState& barrier = machine.mbarrier(address, "mbarrier_test_wait", where);
   if ((barrier.phase & 1U) == parity) {
     machine.poll({.what = {},
@@ -267,19 +410,26 @@ bool mbarrier_test(void* address, uint32_t parity, const Where& where) {
     if ((barrier.phase & 1U) == parity) return false;
   }
   machine.progress();
-  machine.acquire_from(Machine::current_thread(), barrier.completed);
+  acquire_phase(barrier, Scope::kCta, "mbarrier_test_wait", where);
   return true;
 }
 
-void mbarrier_wait(void* address, uint32_t parity, const char* primitive, const Where& where) {
-  const MBarrierState* const barrier = wait_for_phase(address, parity, primitive, where);
+void mbarrier_wait(void* address, uint32_t parity, Scope scope, const char* primitive,
+                   const Where& where) {
+  Machine& machine = Machine::current();
+  const Mutation mutation = machine.mutation_at(
+      primitive, where, Mutation::kDrop | Mutation::kParity | machine.narrower(scope));
+  const MBarrierState* const barrier = wait_for_phase(address, parity, mutation, primitive, where);
   if (barrier == nullptr) return;
-  Machine::current().acquire_from(Machine::current_thread(), barrier->completed);
+  if (mutation == Mutation::kNarrow) scope = machine.narrowed(scope);
+  acquire_phase(*barrier, scope, primitive, where);
 }
 
 void mbarrier_wait_relaxed(void* address, uint32_t parity, const char* primitive,
                            const Where& where) {
-  const MBarrierState* const barrier = wait_for_phase(address, parity, primitive, where);
+  const Mutation mutation =
+      Machine::current().mutation_at(primitive, where, Mutation::kDrop | Mutation::kParity);
+  const MBarrierState* const barrier = wait_for_phase(address, parity, mutation, primitive, where);
   if (barrier == nullptr) return;
   Machine::current().acquire_from(Machine::current_thread(), barrier->relaxed_completed);
 }
@@ -330,7 +480,17 @@ void fence_proxy_async(const char* primitive, const Where& where) {
 void named_barrier(int id, int threads, bool waits, const char* primitive, const Where& where) {
   Machine& machine = Machine::current();
   Thread& thread = Machine::current_thread();
-  if (machine.is_dropped(primitive, where)) return;
+  constexpr int kWarp = 32;
+  const bool has_count = std::string_view(primitive) != "syncthreads";
+  const Mutation mutation = machine.mutation_at(
+      primitive, where,
+      Mutation::kDrop |
+          (has_count && threads + kWarp <= machine.shape().threads ? Mutation::kMore
+                                                                   : Mutation::kNone) |
+          (has_count && threads >= 2 * kWarp ? Mutation::kFewer : Mutation::kNone));
+  if (mutation == Mutation::kDrop) return;
+  if (mutation == Mutation::kMore) threads += kWarp;
+  if (mutation == Mutation::kFewer) threads -= kWarp;
   if (id < 0 || id > 15) {
     machine.fail(ReportKind::kProtocol, primitive, where,
                  "barrier id " + std::to_string(id) + " is not in 0..15");

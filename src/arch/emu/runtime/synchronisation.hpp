@@ -13,12 +13,13 @@ void named_barrier(int id, int threads, bool waits, const char* primitive, const
 
 void mbarrier_init(void* barrier, uint32_t arrivals, const Where& where);
 void mbarrier_invalidate(void* barrier, const Where& where);
-// `arrivals` and `expected_bytes` may be 0. cta_rank -1: this CTA's barrier; else the barrier at
-// the same place in that CTA of the cluster, reached some time later.
+// `arrivals` and `expected_bytes` may be 0. cta_rank -1: this CTA's barrier, scope .cta; else the barrier
+// at the same place in that CTA of the cluster, reached some time later, scope .cluster.
 void mbarrier_arrive(void* barrier, int cta_rank, uint32_t arrivals, uint32_t expected_bytes,
                      const char* primitive, const Where& where);
 bool mbarrier_test(void* barrier, uint32_t parity, const Where& where);
-void mbarrier_wait(void* barrier, uint32_t parity, const char* primitive, const Where& where);
+void mbarrier_wait(void* barrier, uint32_t parity, Scope scope, const char* primitive,
+                   const Where& where);
 // Relaxed: of what the arriving thread has done, only accesses to tensor memory before a tcgen05 fence are
 // told, and such a wait learns of no others.
 void mbarrier_arrive_relaxed(void* barrier, int cta_rank, const char* primitive,
@@ -26,6 +27,8 @@ void mbarrier_arrive_relaxed(void* barrier, int cta_rank, const char* primitive,
 void mbarrier_wait_relaxed(void* barrier, uint32_t parity, const char* primitive,
                            const Where& where);
 void fence_mbarrier_init(const Where& where);
+// For mutants: the live mbarrier just before `address`, or the CTA's last; nullptr: there is no other.
+void* barrier_beside(Machine& machine, void* address);
 void name_mbarrier(void* barrier, std::string name);
 
 void cluster_arrive(bool releases, const Where& where);

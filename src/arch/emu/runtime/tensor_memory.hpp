@@ -73,7 +73,8 @@ class TensorMemory {
     AsyncQueue queue;
     const Thread* thread = nullptr;
     Agent agent = kNobody;
-    uint32_t time = 0;  // of the last operation
+    uint32_t time = 0;                    // of the last operation
+    std::shared_ptr<const Clocks> known;  // to that operation
     const char* primitive = "";
     Where where;
   };

@@ -66,6 +66,7 @@ void submit_in_order(const char* primitive, const Where& where,
   operation->agent = issuer.agent;
   operation->time = ++issuer.time;
   operation->known = thread.clocks;
+  issuer.known = thread.clocks;
   operation->run = std::move(run);
   machine.tick(thread);
   machine.submit(std::move(operation), &issuer.queue);
@@ -324,40 +325,59 @@ void tmem_copy(arch::TmemCopyShape shape, int cta_group, TmemPtr to, arch::SmemD
 
 // --- commits -----------------------------------------------------------------------------------
 
-void tcgen05_commit(int cta_group, void* barrier, uint16_t cta_mask, const char* primitive,
+void tcgen05_commit(int cta_group, void* address, uint16_t cta_mask, const char* primitive,
                     const Where& where) {
   Machine& machine = Machine::current();
   Thread& thread = Machine::current_thread();
-  if (machine.is_dropped(primitive, where)) return;
+  void* const beside = barrier_beside(machine, address);
+  const Mutation mutation = machine.mutation_at(
+      primitive, where,
+      Mutation::kDrop | (beside != nullptr ? Mutation::kOtherBarrier : Mutation::kNone));
+  if (mutation == Mutation::kDrop) return;
+  if (mutation == Mutation::kOtherBarrier) address = beside;
   TensorMemory& memory = TensorMemory::of(*thread.cta, cta_group, primitive, where);
   struct Target {
     MBarrierState* barrier;
     const Cta* owner;
   };
   std::vector<Target> barriers;
-  const auto add = [&](void* address) {
-    barriers.push_back({&barrier_for_copy(address, primitive, where), machine.find_cta(address)});
+  const auto add = [&](void* at) {
+    barriers.push_back({&barrier_for_copy(at, primitive, where), machine.find_cta(at)});
   };
-  if (cta_mask == 0) add(barrier);
+  if (cta_mask == 0) add(address);
   for (int rank = 0; rank < 16; ++rank) {
     if ((cta_mask >> rank & 1) == 0) continue;
-    add(map_shared(barrier, rank, where));
+    add(map_shared(address, rank, where));
   }
   TensorMemory::Issuer& issuer = memory.issuer(thread);
-  Clocks done = *thread.clocks;
-  publish_tensor_accesses(thread, done);
+  // The end of the products, and with it what came before them, is there where the barrier is; what the
+  // thread has learnt since comes from its CTA.
+  Clocks done;
+  if (issuer.known) done = *issuer.known;
   done.generic.set(issuer.agent, issuer.time);
   done.async.set(issuer.agent, issuer.time);
+  Clocks known = *thread.clocks;
+  publish_tensor_accesses(thread, known);
+  const uint32_t cta = thread.cta->index;
   auto operation = machine.make_operation(
       primitive, where, thread,
-      [&machine, barriers, done = std::move(done), primitive, where](AsyncOperation&) {
+      [&machine, barriers, done = std::move(done), known = std::move(known), cta, primitive,
+       where](AsyncOperation&) {
         for (const Target& target : barriers) {
           if (target.owner->running == 0) {
             machine.fail(ReportKind::kProtocol, primitive, where,
                          "arrival at mbarrier " + target.barrier->name + " of CTA " +
                              std::to_string(target.owner->index) + ", which has ended");
           }
-          machine.mbarrier_arrive(*target.barrier, 1, done, primitive, where);
+          MBarrierState& barrier = *target.barrier;
+          Released released{done, barrier.cta, Scope::kCluster, primitive, where};
+          if (cta == barrier.cta) {
+            released.clocks.join(known);
+          } else {
+            Machine::release_to(barrier.gathering_from_others,
+                                {known, cta, Scope::kCluster, primitive, where});
+          }
+          machine.mbarrier_arrive(barrier, 1, released);
         }
       });
   operation->is_detached = true;

@@ -389,7 +389,10 @@ void wgmma_commit_group(const Where& where) {
 }
 
 void wgmma_wait_group(int groups_in_flight, const Where& where) {
-  if (Machine::current().is_dropped("wgmma_wait_group", where)) return;
+  const Mutation mutation =
+      Machine::current().mutation_at("wgmma_wait_group", where, Mutation::kDrop | Mutation::kMore);
+  if (mutation == Mutation::kDrop) return;
+  if (mutation == Mutation::kMore) ++groups_in_flight;
   engine("wgmma_wait_group", where)
       .wait(Machine::current_thread(), static_cast<size_t>(groups_in_flight), where);
 }
