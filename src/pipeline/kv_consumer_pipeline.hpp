@@ -16,6 +16,7 @@
 
 #include <cstdint>
 
+#include "arch/fault.hpp"
 #include "arch/memory.hpp"
 #include "arch/smem_descriptor.hpp"
 #include "pipeline/kv_tiling.hpp"
@@ -67,7 +68,8 @@ struct KVConsumerPipeline {
   template <int mma_stage>
   PAGODA_DEVICE uint32_t wait(arch::Where where = arch::Where::current()) const {
     kv_pipeline.template consumer_wait<mma_stage>(where);
-    return kv_pipeline.state.index * full_kv_bytes + mma_stage * mma_kv_bytes;
+    return arch::mutable_stage("K stages share memory", kv_pipeline.state.index) * full_kv_bytes +
+           mma_stage * mma_kv_bytes;
   }
 
   // pre_increment: false for K0, and for the parts of a tile after its first.

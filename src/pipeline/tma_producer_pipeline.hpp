@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "arch/fault.hpp"
 #include "arch/memory.hpp"
 #include "pipeline/kv_tiling.hpp"
 #include "pipeline/staged_pipeline.hpp"
@@ -55,8 +56,9 @@ struct TMAProducerPipeline {
   template <int qk_stage = 0>
   PAGODA_DEVICE SMemType get_smem() const {
     static_assert(qk_stage >= 0 && qk_stage < num_qk_stages_effective, "no such part of a tile");
-    return smem +
-           (static_cast<int32_t>(pipeline.state.index) * elements_full + qk_stage * elements);
+    const uint32_t stage = arch::mutable_stage(
+        is_k ? "K stages share memory" : "V stages share memory", pipeline.state.index);
+    return smem + (static_cast<int32_t>(stage) * elements_full + qk_stage * elements);
   }
 
   template <int qk_stage = 0>

@@ -191,7 +191,7 @@ class Multiply {
       if (step >= needed) break;
       const int p_step = arch::mutable_value("P of the tile's first keys", step, 0);
       const int v_step = arch::mutable_value("V of the tile's first keys", step, 0);
-      Mma::ts(tmem_.o(half), tmem_.s(half).columns(8 * p_step),
+      Mma::ts(tmem_.o(half), tmem_.p(half).columns(8 * p_step),
               arch::advance(v, tile_offset(v_tile, 0, k_step * v_step)), output_,
               !is_first || step > begin);
     }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "arch/fault.hpp"
 #include "kernels/sm100/storage.hpp"
 #include "pipeline/kv_consumer_pipeline.hpp"
 
@@ -92,7 +93,8 @@ class SplitRings {
   PAGODA_DEVICE arch::SmemDescriptor wait_first_k() {
     k_.template consumer_wait<part>();
     constexpr uint32_t bytes = Ops::KProducer::tile_bytes;
-    return arch::advance(k_descriptor_, (k_.state.index * parts + part) * bytes);
+    const uint32_t stage = arch::mutable_stage("K stages share memory", k_.state.index);
+    return arch::advance(k_descriptor_, (stage * parts + part) * bytes);
   }
   template <int part>
   PAGODA_DEVICE arch::SmemDescriptor wait_k() {
@@ -102,7 +104,8 @@ class SplitRings {
   PAGODA_DEVICE void release_k() { release_parts(std::integral_constant<int, 0>{}); }
   PAGODA_DEVICE arch::SmemDescriptor wait_v() {
     v_.consumer_wait();
-    return arch::advance(v_descriptor_, v_.state.index * Ops::VProducer::tile_bytes);
+    const uint32_t stage = arch::mutable_stage("V stages share memory", v_.state.index);
+    return arch::advance(v_descriptor_, stage * Ops::VProducer::tile_bytes);
   }
   PAGODA_DEVICE void release_v() { v_.consumer_release_at(v_in_use_, 1); }
   PAGODA_DEVICE void release_last_v() {

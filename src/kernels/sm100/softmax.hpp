@@ -37,6 +37,7 @@ class Softmax {
         storage_(storage),
         half_(half),
         s_(tmem.s(half).lanes(arch::tmem_first_lane_of_warp(arch::warp_idx()))),
+        p_(tmem.p(half).lanes(arch::tmem_first_lane_of_warp(arch::warp_idx()))),
         factors_(FactorPipeline::producer(storage.factor_ring[half])) {}
 
   PAGODA_DEVICE void run() {
@@ -147,7 +148,7 @@ class Softmax {
     constexpr int words = batch * static_cast<int>(sizeof(T)) / 4;
     uint32_t p[words];
     soften_scores<T>(s, scale, offset, j > 0, sums, p);
-    arch::tmem_store<arch::TmemShape::k32x32b, words>(s_.columns(j * words), p);
+    arch::tmem_store<arch::TmemShape::k32x32b, words>(p_.columns(j * words), p);
   }
 
   // A part of P stands in tensor memory; with the last part S has been read. Loads, stores and waits
@@ -171,7 +172,7 @@ class Softmax {
   const AttentionParams& params_;
   Storage<Config>& storage_;
   int half_;
-  arch::TmemPtr s_;
+  arch::TmemPtr s_, p_;
   FactorPipeline factors_;
   uint32_t s_phase_ = 0;
   bool is_first_ = true;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "arch/fault.hpp"
 #include "arch/mbarrier.hpp"
 #include "arch/memory.hpp"
 #include "arch/tcgen05.hpp"
@@ -102,6 +103,10 @@ struct Tmem {
 
   [[nodiscard]] PAGODA_DEVICE arch::TmemPtr s(int half) const {
     return base.columns(half * Config::tile.BN);
+  }
+  // P overwrites S. The fault: that of the other half, which its softmax may not have read.
+  [[nodiscard]] PAGODA_DEVICE arch::TmemPtr p(int half) const {
+    return arch::mutable_place("P over the other half's S", s(half), s(1 - half));
   }
   [[nodiscard]] PAGODA_DEVICE arch::TmemPtr o(int half) const {
     return base.columns(kHalves * Config::tile.BN + half * Config::tile.depth);

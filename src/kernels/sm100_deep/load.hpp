@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "arch/debug.hpp"
+#include "arch/fault.hpp"
 #include "arch/fence.hpp"
 #include "arch/thread.hpp"
 #include "arch/tma.hpp"
@@ -151,7 +152,8 @@ class Load {
   }
   [[nodiscard]] PAGODA_DEVICE arch::MBarrier& full() const { return ring_.producer_mbar(); }
   [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<T> slot() const {
-    return storage_.kv.at(static_cast<int32_t>(ring_.state.index) * Ops::slot_elements);
+    const uint32_t stage = arch::mutable_stage("K and V stages share memory", ring_.state.index);
+    return storage_.kv.at(static_cast<int32_t>(stage) * Ops::slot_elements);
   }
 
   // Of the slot. A swizzle moves words inside a row only.

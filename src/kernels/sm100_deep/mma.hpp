@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "arch/debug.hpp"
+#include "arch/fault.hpp"
 #include "arch/instruction_descriptor.hpp"
 #include "kernels/sm100/mma.hpp"
 #include "kernels/sm100_deep/rows.hpp"
@@ -75,7 +76,8 @@ class Multiply {
   // The slot at which the ring stands, when the parts of both CTAs have landed.
   PAGODA_DEVICE uint32_t wait_slot() const {
     ring_.full(ring_.state.index, 0).wait_cluster(ring_.state.phase);
-    return ring_.state.index * static_cast<uint32_t>(tile.slot_bytes());
+    return arch::mutable_stage("K and V stages share memory", ring_.state.index) *
+           static_cast<uint32_t>(tile.slot_bytes());
   }
 
   // S = Q K', slot by slot along the head dim.

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "arch/cluster.hpp"
+#include "arch/fault.hpp"
 #include "arch/mbarrier.hpp"
 #include "arch/memory.hpp"
 #include "arch/tcgen05.hpp"
@@ -92,7 +93,8 @@ struct Tmem {
 
   [[nodiscard]] PAGODA_DEVICE arch::TmemPtr s(uint32_t buffer) const {
     constexpr TmemMap map = Config::tile.tmem();
-    return base.columns(buffer == 0 ? map.s[0] : map.s[1]);
+    return base.columns(
+        arch::mutable_stage("S buffers share tensor memory", buffer) == 0 ? map.s[0] : map.s[1]);
   }
   [[nodiscard]] PAGODA_DEVICE arch::TmemPtr o(int section) const {
     return base.columns(section * Config::tile.lane_columns());

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "arch/debug.hpp"
+#include "arch/fault.hpp"
 #include "arch/warp.hpp"
 #include "arch/wgmma.hpp"
 #include "kernels/sm90/load_q.hpp"
@@ -114,6 +115,12 @@ class Attend {
   [[nodiscard]] PAGODA_DEVICE typename Ops::QRing q_ring() const {
     return {storage_.q_ring[warpgroup_], q_};
   }
+  [[nodiscard]] PAGODA_DEVICE uint32_t k_stage() const {
+    return arch::mutable_stage("K stages share memory", k_.state.index);
+  }
+  [[nodiscard]] PAGODA_DEVICE uint32_t v_stage() const {
+    return arch::mutable_stage("V stages share memory", v_.state.index);
+  }
   [[nodiscard]] PAGODA_DEVICE uint32_t q_stage() const { return defers_q ? q_.index ^ 1U : 0; }
 
   // By every warp: it reads Q, or the O that took its place, no longer. The elected lane has waited
@@ -168,7 +175,7 @@ class Attend {
 
   PAGODA_DEVICE void issue_scores(float (&s)[BN / 2]) {
     const arch::SmemDescriptor keys =
-        arch::advance(k_descriptor_, k_.state.index * (Ops::k_elements * sizeof(T)));
+        arch::advance(k_descriptor_, k_stage() * (Ops::k_elements * sizeof(T)));
     constexpr arch::OperandTile q_tile = Ops::q_tile, k_tile = Ops::KProducer::tile_layout;
     arch::wgmma_fence();
     PAGODA_UNROLL
@@ -182,7 +189,7 @@ class Attend {
   PAGODA_DEVICE void issue_output(float (&o)[tile.depth_vo / 2], uint32_t (&p)[BN / 16][4],
                                   bool accumulates) {
     const arch::SmemDescriptor values =
-        arch::advance(v_descriptor_, v_.state.index * (Ops::v_elements * sizeof(T)));
+        arch::advance(v_descriptor_, v_stage() * (Ops::v_elements * sizeof(T)));
     constexpr arch::OperandTile v_tile = Ops::VProducer::tile_layout;
     PAGODA_UNROLL
     for (int k = 0; k < BN / 16; ++k) arch::wgmma_pin(p[k]);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "arch/fault.hpp"
 #include "arch/mma.hpp"
 #include "arch/warp.hpp"
 #include "kernels/sm90/fp8_fragments.hpp"
@@ -215,7 +216,9 @@ class AttendWarp {
   }
 
   PAGODA_DEVICE void multiply_keys(float (&s)[BN / 2]) const {
-    const auto keys = storage_.k.at(static_cast<int32_t>(k_.state.index) * Ops::k_elements);
+    const auto keys = storage_.k.at(
+        static_cast<int32_t>(arch::mutable_stage("K stages share memory", k_.state.index)) *
+        Ops::k_elements);
     float sums[BN / 8][4] = {};
     PAGODA_UNROLL
     for (int i = 0; i < Keys::key_words; ++i) {
@@ -243,7 +246,9 @@ class AttendWarp {
   // keys: of the slice that exist. What else is in the stage may be NaN, which no probability of 0 hides.
   PAGODA_DEVICE void multiply_values(const uint32_t (&p)[BN / 16][4], int32_t keys,
                                      float (&o)[tile.depth_vo / 2]) const {
-    const auto values = storage_.v.at(static_cast<int32_t>(v_.state.index) * Ops::v_elements);
+    const auto values = storage_.v.at(
+        static_cast<int32_t>(arch::mutable_stage("V stages share memory", v_.state.index)) *
+        Ops::v_elements);
     PAGODA_UNROLL
     for (int k = 0; k < BN / 16; ++k) {
       PAGODA_UNROLL

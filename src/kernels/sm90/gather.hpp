@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include "arch/cp_async.hpp"
+#include "arch/fault.hpp"
 #include "arch/fence.hpp"
 #include "arch/math.hpp"
 #include "arch/thread.hpp"
@@ -306,6 +307,7 @@ class Gather {
   static PAGODA_DEVICE uint32_t place_of_first(uint32_t index, int column) {
     constexpr uint32_t bytes = (is_k ? Ops::k_elements : Ops::v_elements) * sizeof(T);
     static_assert(bytes % swizzle_repeat_bytes(tile.swizzle) == 0, "stages begin with the pattern");
+    index = arch::mutable_stage(is_k ? "K stages share memory" : "V stages share memory", index);
     return index * bytes + Shape::place(first_row() + Shape::row(), Shape::column() + column);
   }
   PAGODA_DEVICE arch::SharedPtr<Words> in_stages(uint32_t bytes) const {

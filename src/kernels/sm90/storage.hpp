@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "arch/fault.hpp"
 #include "arch/mbarrier.hpp"
 #include "arch/memory.hpp"
 #include "kernels/sm90/config.hpp"
@@ -97,6 +98,7 @@ struct Storage {
   ShareStorage share;
 
   [[nodiscard]] PAGODA_DEVICE auto q_place(uint32_t stage, int consumer) {
+    stage = arch::mutable_stage("Q stages share memory", stage);
     return q.at((static_cast<int>(stage) * tile.num_consumers + consumer) * Ops::q_elements);
   }
 };
