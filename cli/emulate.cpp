@@ -40,6 +40,7 @@ struct EmulateOptions {
   int64_t seeds = 5;
   std::string trace;
   bool mutates = false;
+  bool is_sample = false;
   bool is_json = false;
 };
 
@@ -94,6 +95,7 @@ void check_options(const EmulateOptions& options) {
     if (!options.trace.empty()) fail("--trace: needs a kernel");
     if (options.mutates) fail("--mutate: needs a kernel, or 'all'");
   }
+  if (options.is_sample && !options.mutates) fail("--sample: only together with --mutate");
   if (options.mutates && !options.trace.empty()) fail("--trace: not together with --mutate");
 }
 
@@ -326,16 +328,18 @@ void write_trace(const std::vector<const EmulatedKernel*>& kernels, const Emulat
 
 void print_score(const EmulatedKernel& kernel, const MutationScore& score) {
   using Align = Table::Align;
-  Table table({{"left out"},
+  Table table({{"call"},
                {"at"},
                {"role"},
+               {"mutant"},
                {"executions", Align::kRight},
                {"shown by"},
                {"in mode"},
                {"runs", Align::kRight}});
   for (const Mutant& mutant : score.mutants) {
     table.add({mutant.site.primitive, fmt::format("{}:{}", mutant.site.file, mutant.site.line),
-               mutant.site.role, format_count(static_cast<long long>(mutant.site.executions)),
+               mutant.site.role, std::string(name(mutant.kind)),
+               format_count(static_cast<long long>(mutant.site.executions)),
                mutant.is_killed() ? mutant.killed_by : paint("SURVIVED", Style::kRed),
                mutant.is_killed() ? std::string(name(mutant.mode)) : "",
                fmt::format("{}", mutant.runs)});
@@ -357,12 +361,14 @@ Json to_json(const EmulatedKernel& kernel, const MutationScore& score) {
                        {"file", mutant.site.file},
                        {"line", mutant.site.line},
                        {"role", mutant.site.role},
+                       {"kind", name(mutant.kind)},
                        {"executions", mutant.site.executions},
                        {"is_killed", mutant.is_killed()},
                        {"killed_by", mutant.killed_by},
                        {"mode", name(mutant.mode)},
                        {"seed", mutant.seed},
-                       {"runs", mutant.runs}});
+                       {"runs", mutant.runs},
+                       {"seconds", mutant.seconds}});
   }
   return {{"name", kernel.name},
           {"killed", score.killed()},
@@ -381,7 +387,8 @@ void require_right(const EmulatedKernel& kernel) {
   }
 }
 
-void mutate_kernels(const std::vector<const EmulatedKernel*>& kernels, bool is_json) {
+void mutate_kernels(const std::vector<const EmulatedKernel*>& kernels,
+                    const emulated::MutationPlan& plan, bool is_json) {
   size_t killed = 0;
   size_t mutants = 0;
   Json list = Json::array();
@@ -394,7 +401,7 @@ void mutate_kernels(const std::vector<const EmulatedKernel*>& kernels, bool is_j
     require_right(*kernel);
     Progress progress(kernel->name, 0, is_json);
     const MutationScore score =
-        emulated::score_mutants(*kernel, 20, [&](size_t done, size_t total) {
+        emulated::score_mutants(*kernel, plan, [&](size_t done, size_t total) {
           progress.set_total(static_cast<int64_t>(total));
           progress.update(static_cast<int64_t>(done), "mutants");
         });
@@ -425,7 +432,9 @@ void run_emulate(EmulateOptions options) {
   options.modes = modes_of(options);
   if (options.names.empty()) return list_kernels(options.is_json);
   const std::vector<const EmulatedKernel*> kernels = kernels_of(options.names);
-  if (options.mutates) return mutate_kernels(kernels, options.is_json);
+  if (options.mutates) {
+    return mutate_kernels(kernels, {.is_sample = options.is_sample}, options.is_json);
+  }
   if (!options.trace.empty()) return write_trace(kernels, options);
   run_kernels(kernels, options);
 }
@@ -446,8 +455,12 @@ void add_emulate_command(CLI::App& app) {
   command->add_option("--seeds", options->seeds, "Seeds in each mode (default 5)");
   command->add_option("--trace", options->trace,
                       "Write one run as Chrome trace events, for Perfetto, to this file");
-  command->add_flag("--mutate", options->mutates,
-                    "Leave out each synchronisation in turn; up to 20 runs must show it");
+  command->add_flag(
+      "--mutate", options->mutates,
+      "Leave out each synchronisation in turn, and do it wrong in each way that it can "
+      "be; up to 20 runs must show it");
+  command->add_flag("--sample", options->is_sample,
+                    "With --mutate: one way for each call, as the tests do");
   command->add_flag("--json", options->is_json, "Print one JSON object");
   command->footer(
       "The exit code is 1 where a run has a finding or a wrong result, or a mutant survives. "

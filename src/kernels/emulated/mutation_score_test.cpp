@@ -6,7 +6,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "arch/emu/runtime/launch.hpp"
 #include "arch/memory.hpp"
@@ -86,27 +85,6 @@ TEST(MutationScore, a_redundant_barrier_survives_and_a_needed_one_does_not) {
     for (const Mutant& mutant : demo_score.mutants) {
       EXPECT_TRUE(mutant.is_killed()) << demo << ": " << mutant.site.primitive << " at "
                                       << mutant.site.file << ':' << mutant.site.line;
-    }
-  }
-}
-
-// Survivors that docs/emulator.md explains.
-TEST(MutationScore, attention_needs_all_of_its_synchronisation_but_what_is_explained) {
-  const std::set<std::pair<std::string, std::string>> explained = {
-      {"named_barrier_sync", "attend.hpp"},  // the turns of the consumers: speed
-      {"named_barrier_sync", "store.hpp"},  // products of the other warps, before O takes Q's place
-      {"mbarrier_wait", "request_order.hpp"},  // the first Q's loads before those of K and V: speed
-  };
-  for (const char* name : {"sm90/prefill", "sm90/prefill_split", "sm90/decode", "sm100/mha_2q",
-                           "sm100/mha_2q_split", "sm100/mha_2q_pair", "sm100/mha_deep"}) {
-    const MutationScore score = score_mutants(*find_kernel(name));
-    EXPECT_GE(score.mutants.size(), 50U) << name;
-    EXPECT_GE(100 * score.killed(), 95 * score.mutants.size()) << name;
-    for (const Mutant& mutant : score.mutants) {
-      EXPECT_TRUE(mutant.is_killed() ||
-                  explained.contains({mutant.site.primitive, mutant.site.file}))
-          << name << ": " << mutant.site.primitive << " at " << mutant.site.file << ':'
-          << mutant.site.line;
     }
   }
 }
