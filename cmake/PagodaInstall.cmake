@@ -1,4 +1,4 @@
-# Install rules: the library, its public headers, the command and the CMake package.
+# Install rules: the library, the emulator beside it, public headers, the command and the CMake package.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -9,11 +9,22 @@ install(TARGETS pagoda EXPORT pagodaTargets
 if(TARGET pagoda_cli)
   install(TARGETS pagoda_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/pagoda" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+set(pagoda_left_out "")
+if(TARGET pagoda_emulator)
+  install(TARGETS pagoda_emulator pagoda_emulated_machine EXPORT pagodaEmulatorTargets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+else()
+  set(pagoda_left_out PATTERN emulator.hpp EXCLUDE)
+endif()
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/pagoda" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} ${pagoda_left_out})
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(pagoda_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/pagoda)
 install(EXPORT pagodaTargets NAMESPACE pagoda:: DESTINATION ${pagoda_cmake_dir})
+if(TARGET pagoda_emulator)
+  install(EXPORT pagodaEmulatorTargets NAMESPACE pagoda:: DESTINATION ${pagoda_cmake_dir})
+endif()
 # A static libpagoda.a needs oneTBB, and with GPU code the CUDA runtime, at link time; a shared one
 # has already linked them.
 get_target_property(pagoda_type pagoda TYPE)

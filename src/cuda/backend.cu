@@ -23,7 +23,7 @@ core::Kernel guard(const core::Kernel& kernel) {
       .backend = "cuda",
       .refuses =
           [](const core::Kernel& self, const core::Problem& problem, const Options& options) {
-            const std::string reason = refuse_device(problem.device);
+            std::string reason = unsupported_reason(problem.device);
             if (!reason.empty()) return reason;
             const arch::DeviceGuard device(problem.device.index);
             return inner(self).refuses(inner(self), problem, options);

@@ -35,11 +35,11 @@ TEST(CudaErrors, become_exceptions_that_name_call_and_error) {
 TEST(CudaDevices, the_back_end_runs_or_says_why_not) {
   if (arch::devices().empty()) {
     EXPECT_FALSE(why_not().empty());
-    EXPECT_NE(refuse_device(kGpu).find("there is no cuda:0"), std::string::npos);
+    EXPECT_NE(unsupported_reason(kGpu).find("there is no cuda:0"), std::string::npos);
   } else {
     EXPECT_FALSE(description().empty());
     EXPECT_GT(arch::devices()[0].num_sms, 0);
-    EXPECT_FALSE(refuse_device({DeviceType::kCuda, 1000}).empty());
+    EXPECT_FALSE(unsupported_reason({DeviceType::kCuda, 1000}).empty());
   }
 }
 

@@ -136,7 +136,7 @@ core::MemorySpace& memory_space(Device device) {
     std::map<int32_t, std::unique_ptr<GpuMemory>> of_index;
   };
   static auto* spaces = new Spaces;
-  if (const std::string reason = refuse_device(device); !reason.empty()) {
+  if (const std::string reason = unsupported_reason(device); !reason.empty()) {
     throw std::runtime_error(reason);
   }
   const std::lock_guard lock(spaces->mutex);

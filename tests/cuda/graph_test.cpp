@@ -273,10 +273,19 @@ bool passes(const Test& test) {
   return message.empty();
 }
 
-// Why the CUDA back end can't run here; empty: it can.
+// Why the CUDA back end has no attention here; empty: it has.
 std::string why_not() {
   for (const BackendInfo& info : backends()) {
-    if (info.name == "cuda") return info.is_available ? "" : info.description;
+    if (info.name != "cuda") continue;
+    if (!info.is_available) return info.description;
+    const DeviceBatch device(kDecode);
+    const Result<std::vector<KernelInfo>> infos = explain(device.attention(), {.backend = "cuda"});
+    if (!infos) return {};  // the tests will fail, and say it
+    for (const KernelInfo& kernel : *infos) {
+      // A fault of a kernel that is for this device is for the tests to find.
+      if (kernel.can_run || kernel.reason.find("this build has") == std::string::npos) return {};
+    }
+    return "no attention kernel for this device: " + info.description;
   }
   return "no back end cuda in this build";
 }

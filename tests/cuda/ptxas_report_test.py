@@ -1,9 +1,10 @@
 """What ptxas reports of the Blackwell instances: no spill, registers that the launch can give, no shared memory beside
 the kernel's Storage (whose size a static_assert bounds). Reports: OBJECT.ptxas, by cmake/keep_ptxas_report.py.
 
-    ptxas_report_test.py OBJECT...
+    ptxas_report_test.py --architectures ARCHITECTURE... --objects OBJECT...
 """
 
+import argparse
 import pathlib
 import re
 import sys
@@ -11,7 +12,6 @@ import sys
 REGISTER_FILE = 65536
 # Kernels, and threads of a CTA, of which a multiprocessor has one.
 THREADS = {"SM100MHA2Q": 512, "SM100MHADeep": 384}
-ARCHITECTURES = {"sm_100a", "sm_103a"}
 
 ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\S+)'")
 SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -46,7 +46,7 @@ def complaints_about(name, text):
     return wrong
 
 
-def complaints_about_object(path):
+def complaints_about_object(path, architectures):
     report = pathlib.Path(path + ".ptxas")
     if not report.exists():
         return [f"{path}: no report beside it; build again"], []
@@ -54,13 +54,18 @@ def complaints_about_object(path):
     if not kernels:
         return [f"{report}: no kernel in it"], []
     wrong = [f"{path}: {name} for {arch}: {what}" for name, arch, text in kernels for what in complaints_about(name, text)]
-    if {arch for _, arch, _ in kernels} != ARCHITECTURES:
-        wrong.append(f"{path}: not for each of {', '.join(sorted(ARCHITECTURES))}")
+    if {arch for _, arch, _ in kernels} != architectures:
+        wrong.append(f"{path}: not for each of {', '.join(sorted(architectures))}")
     return wrong, kernels
 
 
-def main(objects):
-    results = [complaints_about_object(path) for path in objects]
+def main(arguments):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--architectures", nargs="+", required=True)  # 100a
+    parser.add_argument("--objects", nargs="+", required=True)
+    options = parser.parse_args(arguments)
+    objects, architectures = options.objects, {f"sm_{name}" for name in options.architectures}
+    results = [complaints_about_object(path, architectures) for path in objects]
     if wrong := [line for lines, _ in results for line in lines]:
         print("\n".join(wrong))
         return 1

@@ -19,6 +19,7 @@ LAYERS = [
     ["src/capi", "src/distributed", "src/mirror"],
     ["testing/oracle"],  # test material: nothing of the installed library may include it
     ["src/kernels/emulated"],  # checks its kernels with the oracle
+    ["src/emulator"],  # registers what is in there
     ["tests/conformance"],  # the table that `pagoda check` shares with the tests
     ["bench"],
     ["cli"],

@@ -5,17 +5,32 @@
 #include <string>
 #include <vector>
 
-#include "kernels/emulated/sm100/rows.hpp"
-#include "kernels/emulated/sm100_deep/rows.hpp"
+#include "kernels/emulated/emulated_machine.hpp"
+#include "kernels/emulated/sm100/on_emulator.hpp"
+#include "kernels/emulated/sm100_deep/on_emulator.hpp"
 #include "kernels/emulated/sm90_backend.hpp"
+#include "kernels/sm100/registry_rows.hpp"
+#include "kernels/sm100_deep/registry_rows.hpp"
 
 namespace pagoda::emulated {
 namespace {
 
+using namespace blackwell;
+
+struct Blackwell {
+  static constexpr const char* kBackend = "emu:sm100";
+};
+using Machine = EmulatedMachine<Blackwell>;
+
 std::span<const core::Kernel> kernels() {
+  static const kernel::RegistryRows<sm100::RowFunctions, Machine> kRows(
+      std::vector{d64_bf16(), d128_bf16(), d64_f16(), d128_f16(), d64_f8e4m3(), d128_f8e4m3(),
+                  pair_d128_bf16(), pair_d128_f16(), pair_d128_f8e4m3()});
+  static const kernel::RegistryRows<sm100_deep::RowFunctions, Machine> kDeepRows(
+      std::vector{d256_bf16(), d512_bf16(), d256_f16(), d512_f16(), d256_f8e4m3(), d512_f8e4m3()});
   static const std::vector<core::Kernel> kAll = [] {
     std::vector<core::Kernel> all;
-    for (const auto rows : {sm100_kernels(), sm100_deep_kernels()}) {
+    for (const auto rows : {kRows.kernels(), kDeepRows.kernels()}) {
       all.insert(all.end(), rows.begin(), rows.end());
     }
     return all;
@@ -28,7 +43,7 @@ std::span<const core::Kernel> kernels() {
 const core::Backend& sm100_backend() {
   static const core::Backend kBackend = [] {
     core::Backend backend = sm90_backend();
-    backend.name = "emu:sm100";
+    backend.name = Blackwell::kBackend;
     backend.kernels = kernels;
     backend.description = [] {
       return std::string("the GPU kernels for sm_100a on the emulator: slow");

@@ -6,14 +6,27 @@
 #include "arch/emu/runtime/launch.hpp"
 #include "kernels/append_kv/append_kv.hpp"
 #include "kernels/emulated/call_buffers.hpp"
-#include "kernels/emulated/sm90/rows.hpp"
+#include "kernels/emulated/emulated_machine.hpp"
+#include "kernels/emulated/sm90/on_emulator.hpp"
 #include "kernels/merge_states/merge_states.hpp"
+#include "kernels/sm90/registry_rows.hpp"
 
 namespace pagoda::emulated {
 namespace {
 
 using emulator::launch;
 using emulator::shape_of;
+
+struct Hopper {
+  static constexpr const char* kBackend = "emu:sm90";
+};
+
+std::span<const core::Kernel> kernels() {
+  static const kernel::RegistryRows<sm90::RowFunctions, EmulatedMachine<Hopper>> kRows(
+      std::vector{d64_bf16(), d96_bf16(), d128_bf16(), d192x128_bf16(), d256_bf16(), d64_f16(),
+                  d96_f16(), d128_f16(), d192x128_f16(), d256_f16()});
+  return kRows.kernels();
+}
 
 Status append_kv(const AppendKV& append, const core::RunContext& /*context*/) {
   const auto params = kernel::make_params(append);
@@ -57,8 +70,8 @@ void expect_clean(const emulator::Result& result) {
 
 const core::Backend& sm90_backend() {
   static constexpr core::Backend kBackend{
-      .name = "emu:sm90",
-      .kernels = sm90_kernels,
+      .name = Hopper::kBackend,
+      .kernels = kernels,
       .description = [] { return std::string("the GPU kernels for sm_90a on the emulator: slow"); },
       .append_kv = append_kv,
       .merge_states = merge_states};

@@ -29,6 +29,14 @@ inline constexpr Shape kShapes[] = {
     {"sm100.pair.d128.f8e4m3", DType::kF8E4M3, 128, 2},
 };
 
+// The shape of these types. Another one than those above does not compile.
+constexpr Shape shape_of(DType dtype, int depth, int ctas) {
+  for (const Shape& shape : kShapes) {
+    if (shape.dtype == dtype && shape.depth == depth && shape.ctas == ctas) return shape;
+  }
+  throw "kShapes has no such shape";
+}
+
 template <class T_, class Out_, int depth, ScoreClass scores, int ctas = 1>
 struct Instance {
   using T = T_;

@@ -1,6 +1,8 @@
-// Family: the launches of the instances of one shape, on one machine (a GPU, the emulator).
+// Family: a shape and the launches of its instances, on one machine (a GPU, the emulator). The shape follows
+// from the types of the instances.
 #pragma once
 
+#include "kernels/attention/element_type.hpp"
 #include "kernels/sm100_deep/kernel.hpp"
 #include "kernels/sm100_deep/launch_plan.hpp"
 
@@ -11,6 +13,7 @@ template <class Machine>
 struct Family {
   using Function = void (*)(int32_t ctas, const sm100::LaunchArguments& arguments,
                             typename Machine::Context& context);
+  Shape shape;
   Function functions[2];  // by ScoreClass
 
   [[nodiscard]] Function of(const LaunchPlan& plan) const {
@@ -20,7 +23,10 @@ struct Family {
 
 template <class Machine, class T, class Out, int depth>
 Family<Machine> make_family() {
-  return {{Machine::template launch<SM100MHADeep<Instance<T, Out, depth, ScoreClass::kPlain>>>,
+  using kernel::kDType;
+  static constexpr Shape kShape = shape_of(kDType<T>, depth);
+  return {kShape,
+          {Machine::template launch<SM100MHADeep<Instance<T, Out, depth, ScoreClass::kPlain>>>,
            Machine::template launch<SM100MHADeep<Instance<T, Out, depth, ScoreClass::kGeneral>>>}};
 }
 

@@ -1,6 +1,8 @@
-// Family: the launches of the instances of one shape, on one machine (a GPU, the emulator).
+// Family: a shape and the launches of its instances, on one machine (a GPU, the emulator). The shape follows
+// from the types of the instances.
 #pragma once
 
+#include "kernels/attention/element_type.hpp"
 #include "kernels/sm90/kernel.hpp"
 #include "kernels/sm90/launch_plan.hpp"
 
@@ -11,6 +13,7 @@ template <class Machine>
 struct Family {
   using Function = void (*)(int32_t ctas, const LaunchArguments& arguments,
                             typename Machine::Context& context);
+  Shape shape;
   Function tokens[2], packed[2], gathered[2], fp8[2];  // by ScoreClass
 
   [[nodiscard]] Function of(const Launch& launch) const {
@@ -23,9 +26,12 @@ struct Family {
 
 template <class Machine, class T, int depth_qk, int depth_vo>
 Family<Machine> make_family() {
+  using kernel::kDType;
+  static constexpr Shape kShape = shape_of(kDType<T>, depth_qk, depth_vo);
   constexpr auto kPlain = ScoreClass::kPlain, kGeneral = ScoreClass::kGeneral;
   constexpr auto kTokens = RowKind::kTokens, kPacked = RowKind::kPacked;
-  return {{Machine::template launch<Kernel<Instance<T, depth_qk, depth_vo, kTokens, kPlain>>>,
+  return {kShape,
+          {Machine::template launch<Kernel<Instance<T, depth_qk, depth_vo, kTokens, kPlain>>>,
            Machine::template launch<Kernel<Instance<T, depth_qk, depth_vo, kTokens, kGeneral>>>},
           {Machine::template launch<Kernel<Instance<T, depth_qk, depth_vo, kPacked, kPlain>>>,
            Machine::template launch<Kernel<Instance<T, depth_qk, depth_vo, kPacked, kGeneral>>>},

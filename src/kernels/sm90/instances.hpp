@@ -24,6 +24,16 @@ inline constexpr Shape kShapes[] = {
     {"sm90.d192x128.f16", DType::kF16, 192, 128}, {"sm90.d256.f16", DType::kF16, 256, 256},
 };
 
+// The shape of these types. Another one than those above does not compile.
+constexpr Shape shape_of(DType dtype, int depth_qk, int depth_vo) {
+  for (const Shape& shape : kShapes) {
+    if (shape.dtype == dtype && shape.depth_qk == depth_qk && shape.depth_vo == depth_vo) {
+      return shape;
+    }
+  }
+  throw "kShapes has no such shape";
+}
+
 PAGODA_HOST_DEVICE constexpr TileConfig tokens_tile(int depth_qk, int depth_vo) {
   TileConfig tile;
   tile.depth_qk = depth_qk;

@@ -1,30 +1,10 @@
 // The Hopper instances on the emulator: each shape is a translation unit of its own.
 #pragma once
 
-#include "arch/emu/runtime/launch.hpp"
-#include "kernels/emulated/call_buffers.hpp"
+#include "kernels/emulated/on_emulator.hpp"
 #include "kernels/sm90/family.hpp"
 
 namespace pagoda::emulated {
-
-struct EmulatedLaunch {
-  const char* name;
-  std::vector<emulator::GlobalBuffer> buffers;
-  emulator::Options options{};
-  emulator::Result result{};  // of the launch
-};
-
-struct OnEmulator {
-  using Context = EmulatedLaunch;
-
-  template <class K>
-  static void launch(int32_t ctas, const sm90::LaunchArguments& arguments, EmulatedLaunch& launch) {
-    const auto same = [](const arch::TensorMapSpec& spec) { return spec; };
-    launch.result =
-        emulator::launch<K>(emulator::shape_of<K>(launch.name, {ctas}),
-                            sm90::make_params(arguments, same), launch.buffers, launch.options);
-  }
-};
 
 sm90::Family<OnEmulator> d64_bf16();
 sm90::Family<OnEmulator> d96_bf16();

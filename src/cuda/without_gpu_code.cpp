@@ -1,4 +1,4 @@
-// The CUDA back end of a build that has no nvcc: a name, and why it can't run.
+// The CUDA back end of a build without GPU code: a name, and why it can't run.
 #include "cuda/backend.hpp"
 
 namespace pagoda::cuda {
@@ -9,7 +9,12 @@ const core::Backend& backend() {
       .memory = DeviceType::kCuda,
       .kernels = [] { return std::span<const core::Kernel>(); },
       .description = [] { return std::string(); },
-      .why_not = [] { return std::string("this library was built without nvcc"); }};
+      .why_not =
+          [] {
+            return std::string(
+                "this library was built without GPU code (CMake: PAGODA_CUDA, "
+                "PAGODA_CUDA_ARCHITECTURES)");
+          }};
   return kBackend;
 }
 

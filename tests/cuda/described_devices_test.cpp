@@ -1,0 +1,510 @@
+// What each described device gets: which kernel a call of the public API chooses there, and that what is launched fits
+// the device, has code for it in the library's fat binaries, and is of the row's own types. No GPU, no CUDA runtime.
+#include <cstring>
+#include <gtest/gtest.h>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fake_cudart.hpp"
+#include "pagoda/pagoda.hpp"
+
+namespace pagoda::cuda_tests {
+namespace {
+
+// Of CMake: "90a 100a 103a", those that attention kernels are compiled for in this build.
+bool is_compiled(int32_t arch) {
+  const std::string list = " " PAGODA_TEST_ARCHS " ";
+  return list.find(" " + std::to_string(arch) + "a ") != std::string::npos;
+}
+
+// Of a body that is not empty: launch.hpp leaves out what the architecture lacks, and ptxas fills up to 128 bytes.
+constexpr int64_t kLeastTextBytes = 1024;
+
+// Addresses on a device, which nothing reads.
+template <class T>
+T* address(int index) {
+  return reinterpret_cast<T*>((uintptr_t{1} << 44) + (static_cast<uintptr_t>(index) << 38));
+}
+
+// One call; `sm90` and `sm100` are the kernels that it gets, nullptr: none serves it.
+struct Call {
+  const char* name;
+  DType q = DType::kBF16, kv = DType::kBF16;
+  int32_t dim_qk = 128, dim_vo = 128;
+  int32_t batch = 4, rows = 512, keys = 512;  // of a sequence
+  int32_t q_heads = 32, kv_heads = 8;
+  int32_t page_size = 0;  // 0: padded, dense
+  bool has_bias = false;  // ALiBi: scores of the general class
+  const char* sm90 = nullptr;
+  const char* sm100 = nullptr;
+};
+
+const Call kCalls[] = {
+    {.name = "prefill", .sm90 = "sm90.d128.bf16", .sm100 = "sm100.d128.bf16"},
+    {.name = "prefill f16",
+     .q = DType::kF16,
+     .kv = DType::kF16,
+     .sm90 = "sm90.d128.f16",
+     .sm100 = "sm100.d128.f16"},
+    {.name = "prefill d64",
+     .dim_qk = 64,
+     .dim_vo = 64,
+     .sm90 = "sm90.d64.bf16",
+     .sm100 = "sm100.d64.bf16"},
+    {.name = "prefill d64 f16",
+     .q = DType::kF16,
+     .kv = DType::kF16,
+     .dim_qk = 64,
+     .dim_vo = 64,
+     .sm90 = "sm90.d64.f16",
+     .sm100 = "sm100.d64.f16"},
+    {.name = "prefill d96",
+     .dim_qk = 96,
+     .dim_vo = 96,
+     .sm90 = "sm90.d96.bf16",
+     .sm100 = "sm100.d128.bf16"},
+    {.name = "prefill d96 f16",
+     .q = DType::kF16,
+     .kv = DType::kF16,
+     .dim_qk = 96,
+     .dim_vo = 96,
+     .sm90 = "sm90.d96.f16",
+     .sm100 = "sm100.d128.f16"},
+    {.name = "prefill d192x128",
+     .dim_qk = 192,
+     .dim_vo = 128,
+     .sm90 = "sm90.d192x128.bf16",
+     .sm100 = "sm100.d256.bf16"},
+    {.name = "prefill d192x128 f16",
+     .q = DType::kF16,
+     .kv = DType::kF16,
+     .dim_qk = 192,
+     .dim_vo = 128,
+     .sm90 = "sm90.d192x128.f16",
+     .sm100 = "sm100.d256.f16"},
+    {.name = "prefill d256",
+     .dim_qk = 256,
+     .dim_vo = 256,
+     .sm90 = "sm90.d256.bf16",
+     .sm100 = "sm100.d256.bf16"},
+    {.name = "prefill d256 f16",
+     .q = DType::kF16,
+     .kv = DType::kF16,
+     .dim_qk = 256,
+     .dim_vo = 256,
+     .sm90 = "sm90.d256.f16",
+     .sm100 = "sm100.d256.f16"},
+    {.name = "prefill d512", .dim_qk = 512, .dim_vo = 512, .sm100 = "sm100.d512.bf16"},
+    {.name = "prefill d512 f16",
+     .q = DType::kF16,
+     .kv = DType::kF16,
+     .dim_qk = 512,
+     .dim_vo = 512,
+     .sm100 = "sm100.d512.f16"},
+    {.name = "prefill fp8",
+     .q = DType::kF8E4M3,
+     .kv = DType::kF8E4M3,
+     .sm100 = "sm100.d128.f8e4m3"},
+    {.name = "prefill fp8 d64",
+     .q = DType::kF8E4M3,
+     .kv = DType::kF8E4M3,
+     .dim_qk = 64,
+     .dim_vo = 64,
+     .sm100 = "sm100.d64.f8e4m3"},
+    {.name = "prefill fp8 d256",
+     .q = DType::kF8E4M3,
+     .kv = DType::kF8E4M3,
+     .dim_qk = 256,
+     .dim_vo = 256,
+     .sm100 = "sm100.d256.f8e4m3"},
+    {.name = "prefill fp8 d512",
+     .q = DType::kF8E4M3,
+     .kv = DType::kF8E4M3,
+     .dim_qk = 512,
+     .dim_vo = 512,
+     .sm100 = "sm100.d512.f8e4m3"},
+    {.name = "prefill with ALiBi",
+     .has_bias = true,
+     .sm90 = "sm90.d128.bf16",
+     .sm100 = "sm100.d128.bf16"},
+    {.name = "prefill of a chunk over a long cache",
+     .batch = 1,
+     .rows = 256,
+     .keys = 100'000,
+     .q_heads = 4,
+     .kv_heads = 1,
+     .page_size = 64,
+     .sm90 = "sm90.d128.bf16",
+     .sm100 = "sm100.d128.bf16"},
+    {.name = "decode",
+     .batch = 64,
+     .rows = 1,
+     .keys = 4096,
+     .page_size = 64,
+     .sm90 = "sm90.d128.bf16",
+     .sm100 = "sm100.d128.bf16"},
+    {.name = "decode, pages of one key",
+     .batch = 64,
+     .rows = 1,
+     .keys = 4096,
+     .page_size = 1,
+     .sm90 = "sm90.d128.bf16",
+     .sm100 = "sm100.d128.bf16"},
+    {.name = "decode d64 with ALiBi",
+     .dim_qk = 64,
+     .dim_vo = 64,
+     .batch = 64,
+     .rows = 1,
+     .keys = 4096,
+     .page_size = 64,
+     .has_bias = true,
+     .sm90 = "sm90.d64.bf16",
+     .sm100 = "sm100.d64.bf16"},
+    {.name = "decode d256",
+     .dim_qk = 256,
+     .dim_vo = 256,
+     .batch = 8,
+     .rows = 1,
+     .keys = 4096,
+     .page_size = 64,
+     .sm90 = "sm90.d256.bf16",
+     .sm100 = "sm100.d256.bf16"},
+    {.name = "decode over an fp8 cache",
+     .kv = DType::kF8E4M3,
+     .batch = 64,
+     .rows = 1,
+     .keys = 4096,
+     .page_size = 64,
+     .sm90 = "sm90.d128.bf16",
+     .sm100 = "sm100.d128.bf16"},
+    {.name = "decode fp32", .q = DType::kF32, .kv = DType::kF32, .rows = 1, .page_size = 16},
+};
+
+Attention attention_of(const Call& call, Device device) {
+  Attention a;
+  const auto rows_shape = [&](int64_t dim) {
+    return std::vector<int64_t>{call.batch, call.rows, call.q_heads, dim};
+  };
+  const auto tensor = [&](int index, DType dtype, const std::vector<int64_t>& shape) {
+    Tensor t{.data = address<std::byte>(index), .dtype = dtype, .device = device};
+    t.rank = static_cast<int32_t>(shape.size());
+    int64_t stride = 1;
+    for (size_t d = shape.size(); d-- > 0;) {
+      t.shape[d] = shape[d];
+      t.strides[d] = stride;
+      stride *= shape[d];
+    }
+    return t;
+  };
+  const DType out = call.q == DType::kF8E4M3 ? DType::kBF16 : call.q;
+  a.q = tensor(0, call.q, rows_shape(call.dim_qk));
+  a.out = tensor(1, out, rows_shape(call.dim_vo));
+  if (call.page_size == 0) {
+    a.kv = DenseKV{.k = tensor(2, call.kv, {call.batch, call.keys, call.kv_heads, call.dim_qk}),
+                   .v = tensor(3, call.kv, {call.batch, call.keys, call.kv_heads, call.dim_vo})};
+  } else {
+    const int64_t pages = (call.keys + call.page_size - 1) / call.page_size;
+    const int64_t all = pages * call.batch;
+    a.kv = PagedKV{
+        .k = tensor(2, call.kv, {all, call.page_size, call.kv_heads, call.dim_qk}),
+        .v = tensor(3, call.kv, {all, call.page_size, call.kv_heads, call.dim_vo}),
+        .table = BlockTable{.pages = address<int32_t>(4),
+                            .max_pages_per_seq = pages,
+                            .row_stride = pages,
+                            .seqlens_kv = {address<int32_t>(5), static_cast<size_t>(call.batch)}}};
+  }
+  if (call.has_bias) {
+    a.score_mod.alibi_slopes = {address<float>(6), static_cast<size_t>(call.q_heads)};
+  }
+  return a;
+}
+
+// The kernel that a row's name promises: "sm100.pair.d128.bf16" launches
+// "SM100MHA2Q<pagoda::sm100::Instance<pagoda::arch::BFloat16, pagoda::arch::BFloat16, 128, ..., 2> >".
+std::string promised_instance(const std::string& row) {
+  const auto has = [&](const char* part) { return row.find(part) != std::string::npos; };
+  const std::string type = has(".bf16")  ? "pagoda::arch::BFloat16"
+                           : has(".f16") ? "pagoda::arch::Half"
+                                         : "pagoda::arch::Float8E4M3";
+  const std::string out = has(".f8e4m3") ? "pagoda::arch::BFloat16" : type;
+  const size_t d = row.find(".d") + 2;
+  const std::string dims = row.substr(d, row.find('.', d) - d);
+  const size_t x = dims.find('x');
+  if (row.starts_with("sm90.")) {
+    return "pagoda::sm90::Kernel<pagoda::sm90::Instance<" + type + ", " +
+           (x == std::string::npos ? dims + ", " + dims
+                                   : dims.substr(0, x) + ", " + dims.substr(x + 1)) +
+           ", ";
+  }
+  const bool is_deep = std::stoi(dims) > 128;
+  const std::string folder = is_deep ? "sm100_deep" : "sm100";
+  return "pagoda::" + folder + (is_deep ? "::SM100MHADeep<" : "::SM100MHA2Q<") +
+         "pagoda::" + folder + "::Instance<" + type + ", " + out + ", " + dims + ", ";
+}
+
+// That a launch can start on the device, and do something there.
+void expect_fits(const RecordedLaunch& launch, const DescribedDevice& device) {
+  const uint64_t ctas = launch.grid[0] * launch.grid[1] * launch.grid[2];
+  const uint64_t threads = launch.block[0] * launch.block[1] * launch.block[2];
+  EXPECT_GE(ctas, 1U);
+  EXPECT_LE(launch.grid[0], uint64_t{INT32_MAX});
+  EXPECT_LE(launch.grid[1], 65535U);
+  EXPECT_LE(launch.grid[2], 65535U);
+  EXPECT_GE(threads, 1U);
+  EXPECT_LE(threads, 1024U);
+  EXPECT_GE(launch.cluster, 1U);
+  EXPECT_LE(launch.cluster, 8U);  // of any GPU that has clusters
+  EXPECT_EQ(launch.grid[0] % launch.cluster, 0U);
+  if (device.arch < 90) {
+    EXPECT_EQ(launch.cluster, 1U) << "clusters begin with sm_90";
+    EXPECT_FALSE(launch.is_dependent) << "programmatic launches begin with sm_90";
+  }
+  const CodeEntry* code = code_for(launch.code, device.arch);
+  ASSERT_NE(code, nullptr) << "no code of " << launch.kernel << " for sm_" << device.arch;
+  int64_t static_bytes = 0;
+  if (!code->is_ptx) {
+    const KernelSize size = kernel_size(*code, launch.symbol);
+    EXPECT_GE(size.text_bytes, kLeastTextBytes) << "its body is empty on sm_" << device.arch;
+    static_bytes = size.static_shared_bytes;
+  }
+  EXPECT_LE(launch.shared_memory_bytes, launch.allowed_shared_memory_bytes);
+  EXPECT_LE(launch.shared_memory_bytes + static_bytes, device.shared_memory_bytes);
+}
+
+// Runs `body(device, cuda:i)` on each described device.
+template <class Body>
+void on_each_device(const Body& body) {
+  ASSERT_FALSE(described_devices().empty());
+  for (size_t i = 0; i < described_devices().size(); ++i) {
+    const DescribedDevice& device = described_devices()[i];
+    SCOPED_TRACE(std::string(device.name) + ", sm_" + std::to_string(device.arch));
+    body(device, Device{DeviceType::kCuda, static_cast<int32_t>(i)});
+  }
+}
+
+const char* wanted_kernel(const Call& call, int32_t arch) {
+  if (!is_compiled(arch)) return nullptr;
+  return arch == 90 ? call.sm90 : call.sm100;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+const KernelInfo* selected(const std::vector<KernelInfo>& infos) {
+  for (const KernelInfo& info : infos) {
+    if (info.is_selected) return &info;
+  }
+  return nullptr;
+}
+
+TEST(DescribedDevices, each_call_gets_the_kernel_of_its_architecture) {
+  on_each_device([](const DescribedDevice& device, Device at) {
+    for (const Call& call : kCalls) {
+      SCOPED_TRACE(call.name);
+      const Attention a = attention_of(call, at);
+      const Options options{.backend = "cuda"};
+      const char* wanted = wanted_kernel(call, device.arch);
+      const Result<Plan> planned = plan(a, options);
+      const auto infos = explain(a, options);
+      ASSERT_TRUE(infos) << infos.status().message();
+      if (wanted == nullptr) {
+        EXPECT_FALSE(planned) << "got " << planned->kernel();
+        EXPECT_EQ(planned.status().code(), StatusCode::kUnsupported);
+        EXPECT_EQ(selected(*infos), nullptr);
+        continue;
+      }
+      EXPECT_TRUE(planned) << planned.status().message();
+      if (!planned) continue;
+      EXPECT_EQ(planned->kernel(), wanted);
+      ASSERT_NE(selected(*infos), nullptr);
+      EXPECT_EQ(selected(*infos)->name, wanted);
+    }
+  });
+}
+
+TEST(DescribedDevices, launches_fit_the_device_and_have_code_for_it) {
+  on_each_device([](const DescribedDevice& device, Device at) {
+    for (const Call& call : kCalls) {
+      SCOPED_TRACE(call.name);
+      const char* wanted = wanted_kernel(call, device.arch);
+      static_cast<void>(take_launches());
+      const int64_t maps_before = num_tensor_maps();
+      void* const stream = address<void>(20);
+      const Options options{.backend = "cuda", .stream = Stream{stream}};
+      const Status status = run(attention_of(call, at), options);
+      const std::vector<RecordedLaunch> launches = take_launches();
+      EXPECT_EQ(status.ok(), wanted != nullptr) << status.message() << tensor_map_fault();
+      EXPECT_EQ(launches.empty(), wanted == nullptr);
+      for (const RecordedLaunch& launch : launches) {
+        SCOPED_TRACE(launch.kernel);
+        EXPECT_EQ(launch.device, at.index);
+        EXPECT_EQ(launch.stream, stream);
+        expect_fits(launch, device);
+        EXPECT_TRUE(contains(launch.kernel, promised_instance(wanted)))
+            << wanted << " promises " << promised_instance(wanted);
+      }
+      if (wanted != nullptr && call.page_size == 0) {
+        EXPECT_GT(num_tensor_maps(), maps_before);
+      }
+    }
+  });
+}
+
+// Every row launches instances of its own shape: a table matched by position could mix them up.
+TEST(DescribedDevices, every_row_launches_instances_of_its_own_types) {
+  on_each_device([](const DescribedDevice& device, Device at) {
+    if (!is_compiled(device.arch)) return;
+    const std::string family = device.arch == 90 ? "sm90." : "sm100.";
+    int rows = 0;
+    for (const std::string& row : kernels("cuda")) {
+      if (!row.starts_with(family)) continue;
+      ++rows;
+      SCOPED_TRACE(row);
+      Call call{.name = "", .batch = 2, .rows = 256, .keys = 256};
+      call.q = call.kv = contains(row, ".bf16")  ? DType::kBF16
+                         : contains(row, ".f16") ? DType::kF16
+                                                 : DType::kF8E4M3;
+      call.dim_qk = call.dim_vo = 64;  // served by every shape
+      for (const bool has_bias : {false, true}) {
+        for (const int32_t length : {1, 256}) {
+          call.has_bias = has_bias;
+          call.rows = length;
+          static_cast<void>(take_launches());
+          const Status status =
+              run(attention_of(call, at), Options{.backend = "cuda", .kernel = row});
+          ASSERT_TRUE(status) << status.message() << tensor_map_fault();
+          const std::vector<RecordedLaunch> launches = take_launches();
+          ASSERT_FALSE(launches.empty());
+          for (const RecordedLaunch& launch : launches) {
+            expect_fits(launch, device);
+            EXPECT_TRUE(contains(launch.kernel, promised_instance(row))) << launch.kernel;
+          }
+        }
+      }
+    }
+    EXPECT_GE(rows, device.arch == 90 ? 10 : 15);
+  });
+}
+
+TEST(DescribedDevices, rows_that_cannot_run_name_the_device_and_the_code_of_this_build) {
+  on_each_device([](const DescribedDevice& device, Device at) {
+    const auto infos = explain(attention_of(kCalls[0], at), Options{.backend = "cuda"});
+    ASSERT_TRUE(infos) << infos.status().message();
+    EXPECT_EQ(infos->size(), 25U);
+    for (const KernelInfo& info : *infos) {
+      const bool is_sm90 = info.name.starts_with("sm90.");
+      const bool is_for_it = is_sm90 ? device.arch == 90 : device.arch == 100 || device.arch == 103;
+      if (is_for_it && is_compiled(device.arch)) continue;
+      SCOPED_TRACE(info.name + ": " + info.reason);
+      EXPECT_FALSE(info.can_run);
+      EXPECT_TRUE(contains(info.reason, "cuda:" + std::to_string(at.index)));
+      EXPECT_TRUE(contains(info.reason, device.name));
+      EXPECT_TRUE(contains(info.reason, "sm_" + std::to_string(device.arch)));
+      EXPECT_TRUE(contains(info.reason, "this build has"));
+      for (const int32_t arch : {90, 100, 103}) {
+        if ((arch == 90) != is_sm90 || is_compiled(arch)) continue;
+        if (is_for_it && arch != device.arch) continue;
+        EXPECT_TRUE(contains(info.reason, "no code for")) << arch;
+        EXPECT_TRUE(contains(info.reason, "sm_" + std::to_string(arch) + "a")) << arch;
+      }
+    }
+  });
+}
+
+TEST(DescribedDevices, append_kv_runs_on_every_device_since_sm_80) {
+  on_each_device([](const DescribedDevice& device, Device at) {
+    static_cast<void>(take_launches());
+    AppendKV append;
+    append.k_new = ConstTensor::contiguous(address<std::byte>(0), DType::kBF16, {64, 8, 128}, at);
+    append.v_new = ConstTensor::contiguous(address<std::byte>(1), DType::kBF16, {64, 8, 128}, at);
+    append.slot_mapping = {address<int64_t>(2), 64};
+    append.k_cache =
+        Tensor::contiguous(address<std::byte>(3), DType::kF8E4M3, {100, 16, 8, 128}, at);
+    append.v_cache =
+        Tensor::contiguous(address<std::byte>(4), DType::kF8E4M3, {100, 16, 8, 128}, at);
+    const Status status = append_kv(append, Options{.backend = "cuda"});
+    ASSERT_TRUE(status) << status.message();
+    const std::vector<RecordedLaunch> launches = take_launches();
+    ASSERT_EQ(launches.size(), 1U);
+    EXPECT_TRUE(contains(launches[0].kernel, "AppendKVKernel"));
+    expect_fits(launches[0], device);
+    EXPECT_FALSE(code_for(launches[0].code, device.arch)->is_ptx)
+        << "would be compiled at its first call";
+  });
+}
+
+TEST(DescribedDevices, merge_states_runs_on_every_device_since_sm_80) {
+  on_each_device([](const DescribedDevice& device, Device at) {
+    static_cast<void>(take_launches());
+    MergeStates merge;
+    merge.partial_out =
+        ConstTensor::contiguous(address<std::byte>(0), DType::kBF16, {3, 100, 8, 128}, at);
+    merge.partial_lse =
+        ConstTensor::contiguous(address<std::byte>(1), DType::kF32, {3, 100, 8}, at);
+    merge.out = Tensor::contiguous(address<std::byte>(2), DType::kBF16, {100, 8, 128}, at);
+    merge.lse = Tensor::contiguous(address<std::byte>(3), DType::kF32, {100, 8}, at);
+    const Status status = merge_states(merge, Options{.backend = "cuda"});
+    ASSERT_TRUE(status) << status.message();
+    const std::vector<RecordedLaunch> launches = take_launches();
+    ASSERT_EQ(launches.size(), 1U);
+    EXPECT_TRUE(contains(launches[0].kernel, "MergeStatesKernel"));
+    expect_fits(launches[0], device);
+    EXPECT_FALSE(code_for(launches[0].code, device.arch)->is_ptx)
+        << "would be compiled at its first call";
+  });
+}
+
+TEST(DescribedDevices, append_kv_and_merge_states_have_ptx_for_what_is_newer) {
+  int found = 0;
+  for (const RegisteredKernel& kernel : registered_kernels()) {
+    const bool is_state =
+        contains(kernel.symbol, "AppendKVKernel") || contains(kernel.symbol, "MergeStatesKernel");
+    if (!is_state) continue;
+    ++found;
+    const CodeEntry* code = code_for(kernel.code, 200);
+    ASSERT_NE(code, nullptr);
+    EXPECT_TRUE(code->is_ptx);
+    EXPECT_EQ(code_for(kernel.code, 75), nullptr);
+  }
+  EXPECT_EQ(found, 2);
+}
+
+// The library says what it holds by macros of CMake's; the fat binaries are what it holds.
+TEST(DescribedDevices, attention_kernels_hold_the_architectures_of_this_build_and_no_other) {
+  int sm90 = 0, sm100 = 0;
+  for (const RegisteredKernel& kernel : registered_kernels()) {
+    const bool is_sm90 = contains(kernel.symbol, "4sm90"),
+               is_sm100 =
+                   contains(kernel.symbol, "5sm100") || contains(kernel.symbol, "10sm100_deep");
+    if (!is_sm90 && !is_sm100) continue;
+    SCOPED_TRACE(kernel.symbol);
+    ++(is_sm90 ? sm90 : sm100);
+    std::vector<int32_t> archs;
+    for (const CodeEntry& entry : kernel.code) {
+      EXPECT_FALSE(entry.is_ptx);
+      EXPECT_TRUE(entry.is_arch_specific) << entry.arch;
+      archs.push_back(entry.arch);
+    }
+    std::vector<int32_t> wanted;
+    for (const int32_t arch : {90, 100, 103}) {
+      if ((arch == 90) == is_sm90 && is_compiled(arch)) wanted.push_back(arch);
+    }
+    EXPECT_EQ(archs, wanted);
+  }
+  EXPECT_EQ(sm90, is_compiled(90) ? 80 : 0);
+  EXPECT_EQ(sm100, is_compiled(100) || is_compiled(103) ? 30 : 0);
+}
+
+TEST(DescribedDevices, a_device_that_is_not_there_is_named) {
+  const auto beyond = static_cast<int32_t>(described_devices().size());
+  const Status status =
+      run(attention_of(kCalls[0], {DeviceType::kCuda, beyond}), Options{.backend = "cuda"});
+  EXPECT_FALSE(status);
+  EXPECT_TRUE(contains(status.message(), "there is no cuda:" + std::to_string(beyond)))
+      << status.message();
+}
+
+}  // namespace
+}  // namespace pagoda::cuda_tests

@@ -1,0 +1,67 @@
+// A CUDA runtime without a GPU: fake_cudart.cpp defines the functions of the runtime that the library calls, so that
+// a program links it instead of cudart. Devices are described, memory is addresses, launches are recorded, and the
+// fat binaries that nvcc put into the library are read.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace pagoda::cuda_tests {
+
+struct DescribedDevice {
+  const char* name;
+  int32_t arch;  // 90: compute capability 9.0
+  int32_t num_sms;
+  int64_t shared_memory_bytes;  // of a CTA that asks for it
+};
+
+// Those of the environment variable PAGODA_DESCRIBED_DEVICES ("80,100"), by default all.
+[[nodiscard]] std::span<const DescribedDevice> described_devices();
+
+// A cubin or PTX of a fat binary.
+struct CodeEntry {
+  bool is_ptx = false;
+  int32_t arch = 0;
+  bool is_arch_specific = false;     // sm_100a: runs on nothing but sm_100
+  std::span<const std::byte> image;  // of a cubin: the ELF file
+};
+
+struct RecordedLaunch {
+  std::string kernel;   // demangled
+  std::string symbol;   // mangled
+  int32_t device = -1;  // the current one
+  uint64_t grid[3] = {}, block[3] = {};
+  uint64_t cluster = 1;
+  int64_t shared_memory_bytes = 0;          // dynamic
+  int64_t allowed_shared_memory_bytes = 0;  // by cudaFuncSetAttribute on this device; 48 KB without
+  bool is_dependent = false;                // programmatic stream serialization
+  void* stream = nullptr;
+  std::vector<CodeEntry> code;  // of the fat binary that holds the kernel
+};
+
+// Since the last call.
+[[nodiscard]] std::vector<RecordedLaunch> take_launches();
+// How often cuTensorMapEncodeTiled was called, and what was wrong with the arguments; empty: nothing.
+[[nodiscard]] int64_t num_tensor_maps();
+[[nodiscard]] std::string tensor_map_fault();
+
+struct RegisteredKernel {
+  std::string symbol;
+  std::vector<CodeEntry> code;
+};
+[[nodiscard]] std::vector<RegisteredKernel> registered_kernels();
+
+// The entry that the driver takes for a device, nullptr where it finds none: a cubin of the device's own
+// architecture, or of the same major version and no later minor one; else PTX of no later version.
+[[nodiscard]] const CodeEntry* code_for(std::span<const CodeEntry> code, int32_t arch);
+
+// Bytes of the kernel's instructions in a cubin, and of the shared memory that it declares; -1: not in there.
+struct KernelSize {
+  int64_t text_bytes = -1;
+  int64_t static_shared_bytes = 0;
+};
+[[nodiscard]] KernelSize kernel_size(const CodeEntry& cubin, const std::string& symbol);
+
+}  // namespace pagoda::cuda_tests
