@@ -171,6 +171,21 @@ class Command(unittest.TestCase):
             explained = json.loads(pagoda("explain", *problem, "--json").stdout)
             self.assertEqual(explained["plan"]["kernel"], run["kernel"])
 
+    def test_emulated_back_ends_have_the_multiprocessors_that_are_asked_for(self):
+        decode = ["--dtype", "bf16", "--seqlen-q", "1", "--seqlen-kv", "20000"]
+        for kernels in ["sm90", "sm100"]:
+            for num_sms in [4, 132, 148]:
+                result = pagoda("explain", "--backend", f"emu:{kernels}", *decode, "--num-sms", str(num_sms), "--json")
+                ctas = json.loads(result.stdout)["plan"]["work_items"]  # sm90: two a multiprocessor
+                self.assertEqual(ctas, 2 * num_sms if kernels == "sm90" else num_sms)
+        self.assert_fails(["explain", "--num-sms", "4"], "back end 'cpu' is not emulated")
+        self.assert_fails(["check", "--backend", "emu:sm90", "--num-sms", "-1"], "must be from 0 to 1024")
+
+    def test_check_fails_where_nothing_could_run(self):
+        result = pagoda("check", "--backend", "emu:sm90", "--filter", "*_fp32_*", "--every", "400")
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertRegex(result.stdout.splitlines()[-1], r"^0 passed, 0 failed, \d+ skipped$")
+
     def test_explain_gives_the_blackwell_kernels_reasons_without_a_gpu(self):
         def reasons(*arguments):
             result = pagoda("explain", "--backend", "emu:sm100", "--json", *arguments)

@@ -2,6 +2,11 @@
 // emulator (PAGODA_BUILD_EMULATOR is OFF) has without_emulator.cpp in place of both definitions.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+
+#include "pagoda/status.hpp"
+
 namespace CLI {
 class App;
 }
@@ -13,6 +18,10 @@ bool has_emulator();
 
 // Registers emu:sm90 and emu:sm100, which the library leaves out: they need more than it does.
 void add_emulated_backends();
+
+// Gives them so many multiprocessors (pagoda/emulator.hpp): for the process, or for what `body` plans.
+[[nodiscard]] Status set_emulated_num_sms(int32_t num_sms);
+void with_emulated_num_sms(int32_t num_sms, const std::function<void()>& body);
 
 void add_emulate_command(CLI::App& app);
 

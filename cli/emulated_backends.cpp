@@ -11,4 +11,11 @@ void add_emulated_backends() {
   if (const Status status = register_emulator(); !status) warn(status.message());
 }
 
+Status set_emulated_num_sms(int32_t num_sms) { return register_emulator({.num_sms = num_sms}); }
+
+void with_emulated_num_sms(int32_t num_sms, const std::function<void()>& body) {
+  const EmulatorScope scope({.num_sms = num_sms});
+  body();
+}
+
 }  // namespace pagoda::cli

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/pinned_pool.hpp"
+#include "cli/emulate.hpp"
 #include "cli/terminal.hpp"
 #include "pagoda/backend.hpp"
 
@@ -32,6 +33,8 @@ void add_engine_options(CLI::App& command, EngineFlags& flags) {
   add("--isa", flags.isa, "Use at most this ISA level: scalar, avx2, avx512, avx512_bf16, amx");
   add("--threads", flags.threads,
       "Worker threads, each pinned to one CPU (default: the library's own executor, unpinned)");
+  add("--num-sms", flags.num_sms,
+      "Multiprocessors of an emulated back end (default: 3 or 4; an H200 has 132, a B200 148)");
   command
       .add_flag("--batch-invariant", flags.is_batch_invariant,
                 "Make each sequence's result independent of the rest of the batch")
@@ -73,6 +76,15 @@ void use_isa_level(const std::string& flag, const std::string& level) {
   if (!status) fail(fmt::format("{}: {}", flag, status.message()));
 }
 
+void use_num_sms(const std::string& flag, const std::string& backend, int32_t num_sms) {
+  if (num_sms == 0) return;
+  if (!backend.starts_with("emu:")) {
+    fail(fmt::format("{}: back end '{}' is not emulated", flag, backend));
+  }
+  const Status status = set_emulated_num_sms(num_sms);
+  if (!status) fail(fmt::format("{}: {}", flag, status.message()));
+}
+
 EngineSetup::EngineSetup(const EngineFlags& flags) {
   require_available_backend("--backend", flags.backend);
   if (!flags.kernel.empty()) require_kernel("--kernel", flags.backend, flags.kernel);
@@ -80,6 +92,7 @@ EngineSetup::EngineSetup(const EngineFlags& flags) {
     fail(fmt::format("--threads: {} is not from 0 to {}", flags.threads, kMaxThreads));
   }
   if (!flags.isa.empty()) use_isa_level("--isa", flags.isa);
+  use_num_sms("--num-sms", flags.backend, flags.num_sms);
   if (flags.threads > 0) {
     const auto cpus = static_cast<int32_t>(bench::allowed_cpus().size());
     if (flags.threads > cpus) {

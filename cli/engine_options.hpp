@@ -18,6 +18,7 @@ struct EngineFlags {
   std::string kernel;
   std::string isa;
   int32_t threads = 0;  // 0 = the default executor
+  int32_t num_sms = 0;  // of an emulated back end; 0 = its default
   bool is_batch_invariant = false;
 };
 
@@ -41,6 +42,9 @@ class EngineSetup {
 void require_backend(const std::string& flag, const std::string& backend);
 void require_kernel(const std::string& flag, const std::string& backend, const std::string& kernel);
 void use_isa_level(const std::string& flag, const std::string& level);
+// Gives emulated back ends `num_sms` multiprocessors; 0: nothing. Ends the command where `backend` is none of
+// them, or the number is out of range.
+void use_num_sms(const std::string& flag, const std::string& backend, int32_t num_sms);
 // Likewise where the back end can't run here.
 void require_available_backend(const std::string& flag, const std::string& backend);
 

@@ -7,6 +7,12 @@ bool has_emulator() { return false; }
 
 void add_emulated_backends() {}
 
+// No back end that these are for is registered.
+Status set_emulated_num_sms(int32_t /*num_sms*/) {
+  return Status::unsupported("num_sms", "this build has no emulator");
+}
+void with_emulated_num_sms(int32_t /*num_sms*/, const std::function<void()>& body) { body(); }
+
 void add_emulate_command(CLI::App& /*app*/) {}
 
 }  // namespace pagoda::cli

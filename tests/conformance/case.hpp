@@ -89,6 +89,9 @@ struct Case {
   Scales scales = Scales::kNone;
   bool wants_statistics = true;  // LSE and row_max
   Demand demand = Demand::kAgreement;
+  // Multiprocessors of the emulated GPU, of which grids and KV splits follow; 0: as registered. Means nothing to
+  // other back ends.
+  int32_t num_sms = 0;
   std::string tag;  // last part of the name
 
   [[nodiscard]] bool is_paged() const {

@@ -161,6 +161,23 @@ void add_long_prefill(CaseList& list) {
     }
   }
 }
+// Grids of real GPUs: one multiprocessor more than there are by default, those of an H100 and of a B200. A chunk
+// whose keys are split over multiprocessors that would idle; decode whose keys are shared by all of them.
+void add_num_sms(CaseList& list) {
+  for (const int32_t num_sms : {4, 132, 148}) {
+    Case c = typed(DType::kBF16);
+    c.page_size = 64;
+    c.num_sms = num_sms;
+    c.tag = "sms" + std::to_string(num_sms);
+    c.lengths = {"chunk1500", {{150, 1500}, {70, 90}}};
+    list.add(c);
+    c.q_heads = 8;
+    c.kv_heads = 2;
+    c.lengths = {"decode2000", {{1, 2000}, {2, 700}, {1, 0}, {1, 1}}};
+    list.add(c);
+  }
+}
+
 }  // namespace
 
 void add_long(CaseList& list) {
@@ -211,6 +228,7 @@ void add_long(CaseList& list) {
     list.add(c);
   }
   add_long_prefill(list);
+  add_num_sms(list);
 }
 
 // Elements beyond 2^31, some beyond 2^32: 32-bit arithmetic on offsets goes astray here.

@@ -50,7 +50,7 @@ std::unique_ptr<CaseRunner> make_runner(const Case& c) {
   }
 }
 
-Outcome run_on(CaseRunner* runner, const Target& target) {
+Outcome run_on(const Case& c, CaseRunner* runner, const Target& target) {
   if (runner == nullptr) {
     return from_status(Status::unsupported("", "not enough memory or address space for the data"));
   }
@@ -59,7 +59,10 @@ Outcome run_on(CaseRunner* runner, const Target& target) {
       return from_status(status);
     }
   }
-  return runner->run(target.options, target.effort);
+  if (c.num_sms == 0 || !target.with_num_sms) return runner->run(target.options, target.effort);
+  Outcome outcome;
+  target.with_num_sms(c.num_sms, [&] { outcome = runner->run(target.options, target.effort); });
+  return outcome;
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -113,10 +116,10 @@ Effort effort_for(const std::string& backend) {
 
 std::vector<Target> targets_of(const std::string& backend) {
   const Effort effort = effort_for(backend);
-  if (backend != "cpu") return {{backend, Options{.backend = backend}, "", effort}};
+  if (backend != "cpu") return {{backend, Options{.backend = backend}, "", effort, {}}};
   std::vector<Target> targets;
   for (const std::string& level : cpu_isa_levels()) {
-    targets.push_back({"cpu:" + level, Options{.backend = backend}, level, effort});
+    targets.push_back({"cpu:" + level, Options{.backend = backend}, level, effort, {}});
   }
   return targets;
 }
@@ -256,7 +259,7 @@ class Run {
         report.test_case = cases_[i];
         report.target = targets_[t].label;
         const auto start = std::chrono::steady_clock::now();
-        report.outcome = run_on(runner.get(), targets_[t]);
+        report.outcome = run_on(*cases_[i], runner.get(), targets_[t]);
         report.seconds = seconds_since(start);
         record(i, report);
       }

@@ -44,6 +44,8 @@ struct Target {
   Options options;
   std::string isa_level;  // empty = leave as it is
   Effort effort;
+  // Runs `body` where plans are for a GPU of so many multiprocessors. Empty: the back end can't be told.
+  std::function<void(int32_t num_sms, const std::function<void()>& body)> with_num_sms;
 };
 
 // All targets of a back end: the CPU's has one per level of this machine, lowest first.

@@ -192,6 +192,21 @@ TEST(RunCases, counts_and_reports_progress_and_stops_when_told) {
   EXPECT_EQ(one.passed, 1);
 }
 
+TEST(RunCases, a_case_is_planned_for_the_multiprocessors_that_it_asks_for) {
+  const std::vector<const Case*> cases = select_cases("*_sms132");
+  ASSERT_EQ(cases.size(), 2U);
+  std::vector<Target> targets = targets_of("reference");
+  std::vector<int32_t> asked;
+  targets[0].with_num_sms = [&](int32_t num_sms, const std::function<void()>& body) {
+    asked.push_back(num_sms);
+    body();
+  };
+  EXPECT_EQ(run_cases(cases, targets).passed, 2);
+  EXPECT_EQ(asked, (std::vector<int32_t>{132, 132}));
+  EXPECT_EQ(run_cases(select_cases("single"), targets).failed, 0);
+  EXPECT_EQ(asked.size(), 2U);  // others ask for nothing
+}
+
 TEST(RunCases, an_unknown_backend_is_a_failure) {
   const std::vector<const Case*> cases = select_cases("single");
   const RunSummary summary = run_cases(cases, targets_of("abacus"));
