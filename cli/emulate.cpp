@@ -433,7 +433,9 @@ void run_emulate(EmulateOptions options) {
   if (options.names.empty()) return list_kernels(options.is_json);
   const std::vector<const EmulatedKernel*> kernels = kernels_of(options.names);
   if (options.mutates) {
-    return mutate_kernels(kernels, {.is_sample = options.is_sample}, options.is_json);
+    MutationPlan plan;
+    plan.is_sample = options.is_sample;
+    return mutate_kernels(kernels, plan, options.is_json);
   }
   if (!options.trace.empty()) return write_trace(kernels, options);
   run_kernels(kernels, options);

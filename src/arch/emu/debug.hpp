@@ -65,7 +65,8 @@ template <class T>
 T mutable_value(const char* fault, T value, T wrong, Where where = Where::current()) {
   emulator::Machine& machine = emulator::Machine::current();
   if (machine.options().mutation == nullptr) return value;
-  return machine.is_dropped(fault, where) ? wrong : value;
+  using emulator::Mutation;
+  return machine.mutation_at(fault, where, Mutation::kValue) == Mutation::kValue ? wrong : value;
 }
 inline float mutable_factor(const char* fault, float value, Where where = Where::current()) {
   return mutable_value(fault, value, 1.02F * value, where);

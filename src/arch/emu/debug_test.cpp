@@ -42,11 +42,11 @@ TEST(MutableValue, is_wrong_in_its_mutant_alone) {
   EXPECT_EQ(sites.sites()[0].primitive, "a replaced");
   EXPECT_EQ(sites.sites()[0].executions, 1U);
   EXPECT_EQ(sites.sites()[1].primitive, "b x 1.02");
-  sites.drop(0);
+  sites.apply(0, emulator::Mutation::kValue);
   EXPECT_EQ(run(&sites), 105);
-  sites.drop(1);
+  sites.apply(1, emulator::Mutation::kValue);
   EXPECT_EQ(run(&sites), 104);
-  sites.drop_none();
+  sites.apply_none();
   EXPECT_EQ(run(&sites), 102);
 }
 

@@ -45,7 +45,10 @@ struct ReadsLengths {
 emulator::Result read_lengths(Reader reader, bool is_early, int32_t sequence = 0) {
   static constexpr std::array<int32_t, 3> kCuRows{0, 16, 32};
   static constexpr std::array<int32_t, 2> kValid{4, 8};
-  ReadsLengths::Params params{.reader = reader, .is_early = is_early, .sequence = sequence};
+  ReadsLengths::Params params;
+  params.reader = reader;
+  params.is_early = is_early;
+  params.sequence = sequence;
   params.grid = {.batch = 2, .num_heads = 1, .tile_rows = 16, .rows = 32};
   params.grid.cu_rows = kCuRows.data();
   params.mask.valid_lengths = kValid.data();

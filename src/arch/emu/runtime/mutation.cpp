@@ -17,6 +17,7 @@ std::string_view name(Mutation kind) {
     case Mutation::kNarrow: return "narrower scope";
     case Mutation::kOtherBarrier: return "other barrier";
     case Mutation::kShared: return "shared memory";
+    case Mutation::kValue: return "wrong value";
   }
   return "none";
 }

@@ -22,10 +22,11 @@ enum class Mutation : uint8_t {
   kNarrow,        // the next narrower scope that leaves out a thread of the launch
   kOtherBarrier,  // at the mbarrier that lies beside
   kShared,        // memory that another stage or stream uses: a fault of the kernel, by name
+  kValue,         // a wrong value in the arithmetic: a fault of the kernel (arch/debug.hpp)
 };
 inline constexpr Mutation kMutations[] = {
-    Mutation::kDrop,   Mutation::kParity,       Mutation::kMore,  Mutation::kFewer,
-    Mutation::kNarrow, Mutation::kOtherBarrier, Mutation::kShared};
+    Mutation::kDrop,   Mutation::kParity,       Mutation::kMore,   Mutation::kFewer,
+    Mutation::kNarrow, Mutation::kOtherBarrier, Mutation::kShared, Mutation::kValue};
 [[nodiscard]] std::string_view name(Mutation kind);
 
 // A set of kinds.
