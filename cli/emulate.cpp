@@ -433,7 +433,7 @@ void run_emulate(EmulateOptions options) {
   if (options.names.empty()) return list_kernels(options.is_json);
   const std::vector<const EmulatedKernel*> kernels = kernels_of(options.names);
   if (options.mutates) {
-    MutationPlan plan;
+    emulated::MutationPlan plan;
     plan.is_sample = options.is_sample;
     return mutate_kernels(kernels, plan, options.is_json);
   }
