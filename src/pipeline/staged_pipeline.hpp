@@ -18,12 +18,15 @@
 
 namespace pagoda {
 
-// How a consumer says that it has read a stage.
+// How a consumer releases a stage that it has read, and how the producer waits for that.
 struct ThreadRelease {
   // By the threads whose predicate is set, as many as the barrier counts; what they read with
   // ordinary loads or waited for (wgmma_wait_group) comes before.
   static PAGODA_DEVICE void release(arch::MBarrier& empty, int32_t predicate, arch::Where where) {
     empty.arrive_if(predicate, where);
+  }
+  static PAGODA_DEVICE void wait(arch::MBarrier& empty, uint32_t parity, arch::Where where) {
+    empty.wait(parity, where);
   }
 };
 
@@ -73,7 +76,7 @@ struct StagedPipeline {
   template <int qk_stage = 0>
   PAGODA_DEVICE void producer_acquire(arch::Where where = arch::Where::current()) const {
     static_assert(qk_stage >= 0 && qk_stage < num_qk_stages, "no such part of a stage");
-    empty(state.index, qk_stage).wait(state.phase, where);
+    Release::wait(empty(state.index, qk_stage), state.phase, where);
   }
 
   // After the last tile: waits until the consumers have released every stage. A CTA of a cluster
@@ -81,7 +84,7 @@ struct StagedPipeline {
   PAGODA_DEVICE void producer_drain(arch::Where where = arch::Where::current()) {
     for (int stage = 0; stage < num_kv_stages; ++stage) {
       for (int qk_stage = 0; qk_stage < num_qk_stages; ++qk_stage) {
-        empty(state.index, qk_stage).wait(state.phase, where);
+        Release::wait(empty(state.index, qk_stage), state.phase, where);
       }
       step();
     }

@@ -28,6 +28,10 @@ struct CommitRelease {
   static PAGODA_DEVICE void release(arch::MBarrier& empty, int32_t predicate, arch::Where where) {
     if (predicate != 0) Group::commit(empty, where);
   }
+  // In a pair the commit comes from the leader: an acquire of scope .cta would not see what came before it.
+  static PAGODA_DEVICE void wait(arch::MBarrier& empty, uint32_t parity, arch::Where where) {
+    Group::wait(empty, parity, where);
+  }
 };
 
 template <class Config>

@@ -34,6 +34,10 @@ struct CommitRelease {
   static PAGODA_DEVICE void release(arch::MBarrier& empty, int32_t predicate, arch::Where where) {
     if (predicate != 0) commit_to_both(empty, where);
   }
+  // The commit comes from the leader: an acquire of scope .cta would not see what came before it.
+  static PAGODA_DEVICE void wait(arch::MBarrier& empty, uint32_t parity, arch::Where where) {
+    empty.wait_cluster(parity, where);
+  }
 };
 
 template <class Config>
