@@ -45,6 +45,10 @@ constexpr Explained kExplained[] = {
     // Arrivals that expect bytes, and a wait for bytes alone: no thread's memory is passed on.
     {"sm100/", "mbarrier_arrive_expect_tx_remote", "load.hpp", Mutation::kNarrow, 2},
     {"sm100/", "mbarrier_wait_cluster", "mma.hpp", Mutation::kNarrow},
+    // Released stages: the end of a product is learnt by any wait. A part of K that no product reads would need the
+    // scope (head dims below the instance's); the small cases have none.
+    {"sm100/", "mbarrier_wait_cluster", "load.hpp", Mutation::kNarrow, 2},
+    {"sm100/", "mbarrier_wait_cluster", "rings.hpp", Mutation::kNarrow},
 };
 
 const Explained* explanation(const EmulatedKernel& kernel, const Mutant& mutant) {
