@@ -2,6 +2,7 @@
 // It lists what is wrong; the tests say that the list is empty.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -154,14 +155,32 @@ void check_instance(int page_size, Findings& findings) {
   }
 }
 
+// The instances take a minute to compile, so that an ordinary build has every other one, as on a chessboard: each role
+// with every page size and every swizzle. -DPAGODA_FULL_SWEEP=ON, as the nightly workflow has it, compiles all.
+#if !defined(PAGODA_FULL_SWEEP)
+#define PAGODA_FULL_SWEEP 0
+#endif
+constexpr bool is_swept(int page_size, Swizzle swizzle, int role) {
+  return PAGODA_FULL_SWEEP != 0 ||
+         (std::bit_width(static_cast<unsigned>(page_size)) + static_cast<int>(swizzle) + role) %
+                 2 ==
+             0;
+}
+
 template <int BN, int page_size>
 void check_page_size(Findings& findings) {
   if constexpr (divide_one_another(page_size, BN)) {
+    const auto check = [&]<Swizzle swizzle, bool pair_cta, bool is_leader>() {
+      if constexpr (is_swept(page_size, swizzle, pair_cta == is_leader ? 0 : 1)) {
+        check_instance<PagedRowIndices<BN, page_size, pair_cta, is_leader>, swizzle>(page_size,
+                                                                                     findings);
+      }
+    };
     const auto check_roles = [&]<Swizzle swizzle>() {
-      check_instance<PagedRowIndices<BN, page_size, false, true>, swizzle>(page_size, findings);
-      check_instance<PagedRowIndices<BN, page_size, false, false>, swizzle>(page_size, findings);
-      check_instance<PagedRowIndices<BN, page_size, true, true>, swizzle>(page_size, findings);
-      check_instance<PagedRowIndices<BN, page_size, true, false>, swizzle>(page_size, findings);
+      check.template operator()<swizzle, false, true>();
+      check.template operator()<swizzle, false, false>();
+      check.template operator()<swizzle, true, true>();
+      check.template operator()<swizzle, true, false>();
     };
     check_roles.template operator()<Swizzle::kNone>();
     check_roles.template operator()<Swizzle::k32B>();

@@ -2,6 +2,7 @@
 // the host runs must pass; and what goes wrong there must be seen.
 #include "call_site.hpp"
 
+#include <cstdlib>
 #include <gtest/gtest.h>
 #include <set>
 
@@ -28,16 +29,19 @@ class OnDevice : public testing::Test {
   }
 };
 
+// A third of the cases; all among the nightly tests.
 TEST_F(OnDevice, every_case_passes_but_those_that_call_the_host) {
+  const size_t every = std::getenv("PAGODA_NIGHTLY") != nullptr ? 1 : 3;
   std::vector<const Case*> cases;
-  for (const Case& c : all_cases()) {
+  for (size_t i = 0; i < all_cases().size(); i += every) {
+    const Case& c = all_cases()[i];
     const bool is_slow = c.demand == Demand::kBatchInvariant && c.q_dtype != DType::kBF16;
     if (!is_slow) cases.push_back(&c);
   }
   const std::vector<Target> targets{target()};
   const RunSummary summary = run_cases(cases, targets);
   EXPECT_EQ(summary.failed, 0);
-  EXPECT_GE(summary.passed, 400);
+  EXPECT_GE(summary.passed * every, 400U);
   for (const CaseReport& report : summary.not_passed) {
     const std::string text = report.test_case->name + ": " + report.outcome.message;
     EXPECT_EQ(report.outcome.verdict, Verdict::kSkipped) << text;

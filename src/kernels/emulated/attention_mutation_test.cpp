@@ -1,4 +1,4 @@
-// The mutation score of every attention kernel. `ctest` runs a sample, one mutant for every fourth call; with
+// The mutation score of every attention kernel. `ctest` runs a sample, one mutant for every eighth call; with
 // PAGODA_NIGHTLY set all mutants run, and each kernel as it is over 100 seeds a mode.
 #include <algorithm>
 #include <cstdio>
@@ -67,7 +67,7 @@ TEST_P(Mutants, are_shown_but_for_those_that_are_explained) {
   const EmulatedKernel& kernel = *GetParam();
   MutationPlan plan{.is_sample = !is_nightly(), .max_runs_of = {}};
   if (plan.is_sample) {
-    plan.stride = 4;
+    plan.stride = 8;
     plan.offset = static_cast<size_t>(&kernel - all_kernels().data());
     // What is expected to survive gets few runs.
     plan.max_runs_of = [&](const Mutant& mutant) {
@@ -75,7 +75,7 @@ TEST_P(Mutants, are_shown_but_for_those_that_are_explained) {
     };
   }
   const MutationScore score = score_mutants(kernel, plan);
-  EXPECT_GE(score.mutants.size(), 9U) << kernel.name;
+  EXPECT_GE(score.mutants.size(), 4U) << kernel.name;
   std::map<const Explained*, int> survivors;
   for (const Mutant& mutant : score.mutants) {
     if (mutant.is_killed()) continue;
@@ -91,8 +91,8 @@ TEST_P(Mutants, are_shown_but_for_those_that_are_explained) {
 }
 
 TEST_P(Mutants, are_of_a_kernel_that_is_right_over_many_seeds) {
-  // EmulatedKernels has the first two.
-  const uint64_t first = is_nightly() ? 1 : 3, last = is_nightly() ? 100 : 3;
+  // EmulatedKernels has the first.
+  const uint64_t first = is_nightly() ? 1 : 2, last = is_nightly() ? 100 : 2;
   for (const emulator::Mode mode : emulator::kModes) {
     for (uint64_t seed = first; seed <= last; ++seed) {
       const Outcome outcome = GetParam()->run({.mode = mode, .seed = seed});
