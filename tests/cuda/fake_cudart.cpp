@@ -2,6 +2,7 @@
 // runtime's archive with all that it defines, and the program would not link.
 #include "fake_cudart.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <cuda.h>
@@ -40,6 +41,9 @@ struct FatBinaryWrapper {
   const std::byte* data;
   void* file;
 };
+// cudaDevAttrReservedSharedMemoryPerBlock from sm_90 on. H200, nvcc 13.0: a kernel whose .nv.shared section has 1024 bytes
+// for its extern array has 0 static bytes by cudaFuncGetAttributes, and is launched with all 232448 of the limit.
+constexpr int64_t kReservedSharedBytes = 1024;
 constexpr int32_t kWrapperMagic = 0x466243b1;
 struct FatBinaryHeader {
   uint32_t magic;
@@ -217,7 +221,9 @@ KernelSize kernel_size(const CodeEntry& cubin, const std::string& symbol) {
     const std::string name = reinterpret_cast<const char*>(names + each.sh_name);
     if (name == ".text." + symbol) size.text_bytes = static_cast<int64_t>(each.sh_size);
     if (name == ".nv.shared." + symbol) {
-      size.static_shared_bytes = static_cast<int64_t>(each.sh_size);
+      // The section begins with what the system reserves of every CTA, which a device's limit does not count.
+      size.static_shared_bytes =
+          std::max<int64_t>(0, static_cast<int64_t>(each.sh_size) - kReservedSharedBytes);
     }
   }
   return size;
