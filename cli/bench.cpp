@@ -23,8 +23,8 @@
 #include "cli/progress.hpp"
 #include "cli/provenance.hpp"
 #include "cli/terminal.hpp"
-#include "mirror/host_space.hpp"
 #include "pagoda/backend.hpp"
+#include "testing/mirror/host_space.hpp"
 
 namespace pagoda::cli {
 namespace {

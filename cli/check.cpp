@@ -19,7 +19,7 @@
 #include "cli/progress.hpp"
 #include "cli/skip_reasons.hpp"
 #include "cli/terminal.hpp"
-#include "conformance/runner.hpp"
+#include "testing/conformance/runner.hpp"
 
 namespace pagoda::cli {
 namespace {

@@ -12,21 +12,21 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "arch/emu/runtime/trace.hpp"
 #include "bench/machine.hpp"
 #include "cli/json_io.hpp"
 #include "cli/progress.hpp"
 #include "cli/terminal.hpp"
-#include "kernels/emulated/mutation_score.hpp"
-#include "kernels/emulated/registry.hpp"
+#include "emulator/trace/trace.hpp"
+#include "testing/emulate/mutation_score.hpp"
+#include "testing/emulate/registry.hpp"
 
 namespace pagoda::cli {
 namespace {
 
-using emulated::EmulatedKernel;
-using emulated::Mutant;
-using emulated::MutationScore;
-using emulated::Outcome;
+using emulate::EmulatedKernel;
+using emulate::Mutant;
+using emulate::MutationScore;
+using emulate::Outcome;
 using emulator::Mode;
 using emulator::Report;
 using emulator::Statistics;
@@ -75,7 +75,7 @@ std::vector<const EmulatedKernel*> kernels_of(const std::vector<std::string>& na
   std::vector<const EmulatedKernel*> chosen;
   for (const std::string& name : names) {
     const size_t before = chosen.size();
-    for (const EmulatedKernel& kernel : emulated::all_kernels()) {
+    for (const EmulatedKernel& kernel : emulate::all_kernels()) {
       const bool is_named = name == kernel.name;
       const bool is_of_family =
           name.ends_with('/') && std::string_view(kernel.name).starts_with(name);
@@ -108,7 +108,7 @@ std::string planted_text(const EmulatedKernel& kernel) {
 void list_kernels(bool is_json) {
   if (is_json) {
     Json list = Json::array();
-    for (const EmulatedKernel& kernel : emulated::all_kernels()) {
+    for (const EmulatedKernel& kernel : emulate::all_kernels()) {
       list.push_back({{"name", kernel.name},
                       {"arch", kernel.arch},
                       {"description", kernel.description},
@@ -118,7 +118,7 @@ void list_kernels(bool is_json) {
     return;
   }
   Table table({{"kernel"}, {"from"}, {"what it does"}, {"planted bug"}});
-  for (const EmulatedKernel& kernel : emulated::all_kernels()) {
+  for (const EmulatedKernel& kernel : emulate::all_kernels()) {
     table.add({kernel.name, kernel.arch, kernel.description,
                paint(planted_text(kernel), Style::kYellow)});
   }
@@ -388,7 +388,7 @@ void require_right(const EmulatedKernel& kernel) {
 }
 
 void mutate_kernels(const std::vector<const EmulatedKernel*>& kernels,
-                    const emulated::MutationPlan& plan, bool is_json) {
+                    const emulate::MutationPlan& plan, bool is_json) {
   size_t killed = 0;
   size_t mutants = 0;
   Json list = Json::array();
@@ -401,7 +401,7 @@ void mutate_kernels(const std::vector<const EmulatedKernel*>& kernels,
     require_right(*kernel);
     Progress progress(kernel->name, 0, is_json);
     const MutationScore score =
-        emulated::score_mutants(*kernel, plan, [&](size_t done, size_t total) {
+        emulate::score_mutants(*kernel, plan, [&](size_t done, size_t total) {
           progress.set_total(static_cast<int64_t>(total));
           progress.update(static_cast<int64_t>(done), "mutants");
         });
@@ -433,7 +433,7 @@ void run_emulate(EmulateOptions options) {
   if (options.names.empty()) return list_kernels(options.is_json);
   const std::vector<const EmulatedKernel*> kernels = kernels_of(options.names);
   if (options.mutates) {
-    emulated::MutationPlan plan;
+    emulate::MutationPlan plan;
     plan.is_sample = options.is_sample;
     return mutate_kernels(kernels, plan, options.is_json);
   }

@@ -13,8 +13,8 @@
 #include "cli/emulate.hpp"
 #include "cli/json_io.hpp"
 #include "cli/terminal.hpp"
-#include "mirror/host_space.hpp"
 #include "pagoda/backend.hpp"
+#include "testing/mirror/host_space.hpp"
 
 namespace pagoda::cli {
 namespace {

@@ -14,8 +14,8 @@
 #include "engine/cost.hpp"
 #include "engine/registry.hpp"
 #include "engine/validate.hpp"
-#include "mirror/arrays.hpp"
-#include "mirror/host_space.hpp"
+#include "testing/mirror/arrays.hpp"
+#include "testing/mirror/host_space.hpp"
 #include "testing/oracle/comparison.hpp"
 #include "testing/oracle/problem_row.hpp"
 

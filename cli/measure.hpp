@@ -10,8 +10,8 @@
 #include "bench/roofline.hpp"
 #include "cli/problem_buffers.hpp"
 #include "cli/problem_spec.hpp"
-#include "mirror/mirror.hpp"
 #include "pagoda/attention.hpp"
+#include "testing/mirror/mirror.hpp"
 
 namespace pagoda::cli {
 

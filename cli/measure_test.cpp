@@ -10,8 +10,8 @@
 
 #include "cli/device_bench.hpp"
 #include "core/element.hpp"
-#include "mirror/fake_device.hpp"
-#include "mirror/host_space.hpp"
+#include "testing/mirror/fake_device.hpp"
+#include "testing/mirror/host_space.hpp"
 
 namespace pagoda::cli {
 namespace {

@@ -33,6 +33,7 @@ endfunction()
 function(pagoda_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBS")
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})  # testing/
   target_link_libraries(${name} PRIVATE pagoda_internal GTest::gtest_main ${arg_LIBS})
   pagoda_compiles_quickly(${name})
   add_test(NAME ${name} COMMAND ${name})

@@ -16,7 +16,7 @@ import torch.nn.functional as functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 BACKENDS = {"cudnn": SDPBackend.CUDNN_ATTENTION, "fa2": SDPBackend.FLASH_ATTENTION}
-FLUSH_BYTES = 256 << 20  # as src/cuda/memory_space.cu
+FLUSH_BYTES = 256 << 20  # as src/backends/cuda/memory_space.cu
 MATMUL_SIZE = 8192
 COPY_BYTES = 4 << 30
 

@@ -9,9 +9,9 @@
 
 #include "engine/cost.hpp"
 #include "engine/validate.hpp"
-#include "mirror/arrays.hpp"
-#include "mirror/host_space.hpp"
 #include "pagoda/executor.hpp"
+#include "testing/mirror/arrays.hpp"
+#include "testing/mirror/host_space.hpp"
 
 namespace pagoda::replay {
 

@@ -16,8 +16,8 @@
 #include "cli/replay/batch.hpp"
 #include "cli/replay/model_shape.hpp"
 #include "cli/replay/synthesis.hpp"
-#include "mirror/block.hpp"
 #include "pagoda/attention.hpp"
+#include "testing/mirror/block.hpp"
 
 namespace pagoda::replay {
 

@@ -17,8 +17,8 @@
 #include "cli/replay/summary.hpp"
 #include "cli/replay/trace.hpp"
 #include "cli/terminal.hpp"
-#include "mirror/host_space.hpp"
 #include "pagoda/backend.hpp"
+#include "testing/mirror/host_space.hpp"
 
 namespace pagoda::cli {
 

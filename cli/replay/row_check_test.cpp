@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 #include <limits>
 
+#include "backends/cpu/reference.hpp"
 #include "core/element.hpp"
-#include "cpu/reference.hpp"
 #include "engine/validate.hpp"
 
 namespace pagoda::replay {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "mirror/fake_device.hpp"
+#include "testing/mirror/fake_device.hpp"
 
 namespace pagoda::replay {
 namespace {

@@ -22,7 +22,7 @@ struct Backend {
   DeviceType memory = DeviceType::kCpu;            // where everything that a call points to lies
   std::span<const Kernel> (*kernels)() = nullptr;  // best first; the same span in every call
   std::string (*description)() = nullptr;          // what it runs on here; asked where it can run
-  std::string (*why_not)() = nullptr;              // why it can't run here, empty or null: it can
+  std::string (*unavailable_reason)() = nullptr;   // why it can't run here, empty or null: it can
   // What in the environment makes every call invalid; null: nothing does.
   Status (*check_environment)() = nullptr;
 

@@ -43,7 +43,8 @@ struct Kernel {
   const char* backend;  // "cpu"
   // Why this kernel can't serve the problem on this machine; empty = it can. Here and in plan(),
   // options.executor is never null.
-  std::string (*refuses)(const Kernel& self, const Problem& problem, const Options& options);
+  std::string (*unsupported_reason)(const Kernel& self, const Problem& problem,
+                                    const Options& options);
   Result<std::unique_ptr<KernelPlan>> (*plan)(const Kernel& self, const Problem& problem,
                                               const Options& options);
   // Throws where it can't be started: guarded() makes a Status of that.
@@ -51,7 +52,7 @@ struct Kernel {
               std::span<std::byte> workspace, const RunContext& context);
   // Why a later row is faster on this machine, though this one could serve; empty or null = none
   // is. A kernel asked for by name is not asked.
-  std::string (*yields)(const Kernel& self, const Problem& problem) = nullptr;
+  std::string (*ranked_lower_reason)(const Kernel& self, const Problem& problem) = nullptr;
   const void* data = nullptr;  // the row's own: what its functions share with no other row
 };
 

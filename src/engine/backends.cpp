@@ -8,12 +8,13 @@ namespace pagoda {
 std::vector<BackendInfo> backends() {
   std::vector<BackendInfo> infos;
   for (const core::Backend* backend : engine::registry()) {
-    std::string why_not = engine::why_not(*backend);
-    const bool is_available = why_not.empty();
-    infos.push_back({.name = backend->name,
-                     .is_available = is_available,
-                     .description = is_available ? backend->description() : std::move(why_not),
-                     .memory = backend->memory});
+    std::string unavailable_reason = engine::unavailable_reason(*backend);
+    const bool is_available = unavailable_reason.empty();
+    infos.push_back(
+        {.name = backend->name,
+         .is_available = is_available,
+         .description = is_available ? backend->description() : std::move(unavailable_reason),
+         .memory = backend->memory});
   }
   return infos;
 }

@@ -30,8 +30,8 @@ alignas(64) std::array<std::byte, 256> kept_memory;
 constexpr core::Kernel kKernel{
     .name = "notes",
     .backend = "test:device",
-    .refuses = [](const core::Kernel&, const core::Problem& problem,
-                  const Options&) -> std::string {
+    .unsupported_reason = [](const core::Kernel&, const core::Problem& problem,
+                             const Options&) -> std::string {
       return problem.has_host_lengths ? "the lengths must be on the device" : "";
     },
     .plan = [](const core::Kernel&, const core::Problem&,

@@ -19,11 +19,11 @@ Result<std::vector<KernelInfo>> explain(const Attention& attention, const Option
       KernelInfo info;
       info.name = kernel.name;
       info.backend = kernel.backend;
-      info.reason = kernel.refuses(kernel, *problem, resolved);
+      info.reason = kernel.unsupported_reason(kernel, *problem, resolved);
       info.can_run = info.reason.empty();
       info.is_selected = selected && &kernel == *selected;
       if (info.can_run && !info.is_selected) {
-        const std::string why = engine::yields(kernel, *problem);
+        const std::string why = engine::ranked_lower_reason(kernel, *problem);
         info.reason = "passed over: ";
         if (!options.kernel.empty()) {
           info.reason += options.kernel + " was asked for";

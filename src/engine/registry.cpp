@@ -5,8 +5,8 @@
 #include <atomic>
 #include <mutex>
 
-#include "cpu/backend.hpp"
-#include "cuda/backend.hpp"
+#include "backends/cpu/backend.hpp"
+#include "backends/cuda/backend.hpp"
 
 namespace pagoda::engine {
 namespace {

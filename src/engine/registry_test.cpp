@@ -18,9 +18,10 @@ constexpr auto kNothing = [] { return std::string("nothing"); };
 constexpr core::Backend kBare{.name = "test:bare", .kernels = kNoKernels, .description = kNothing};
 constexpr core::Backend kTaken{.name = "cpu", .kernels = kNoKernels, .description = kNothing};
 constexpr core::Backend kBroken{
-    .name = "test:broken", .kernels = kNoKernels, .description = kNothing, .why_not = [] {
-      return std::string("its wheels are missing");
-    }};
+    .name = "test:broken",
+    .kernels = kNoKernels,
+    .description = kNothing,
+    .unavailable_reason = [] { return std::string("its wheels are missing"); }};
 
 const BackendInfo* find(const std::vector<BackendInfo>& infos, const std::string& name) {
   const auto at = std::find_if(infos.begin(), infos.end(),

@@ -13,15 +13,15 @@ std::string names_of(std::span<const core::Kernel> kernels) {
 
 }  // namespace
 
-std::string why_not(const core::Backend& backend) {
-  return backend.why_not == nullptr ? std::string() : backend.why_not();
+std::string unavailable_reason(const core::Backend& backend) {
+  return backend.unavailable_reason == nullptr ? std::string() : backend.unavailable_reason();
 }
 
 Status check_options(const Options& options) {
   const Result<const core::Backend*> found = backend_of(options);
   if (!found) return found.status();
   const core::Backend& backend = **found;
-  if (std::string reason = why_not(backend); !reason.empty()) {
+  if (std::string reason = unavailable_reason(backend); !reason.empty()) {
     return Status::unsupported("backend",
                                "backend \"" + options.backend + "\" can't run here: " + reason);
   }
@@ -37,8 +37,9 @@ Status check_options(const Options& options) {
               names_of(backend.kernels())};
 }
 
-std::string yields(const core::Kernel& kernel, const core::Problem& problem) {
-  return kernel.yields == nullptr ? std::string() : kernel.yields(kernel, problem);
+std::string ranked_lower_reason(const core::Kernel& kernel, const core::Problem& problem) {
+  return kernel.ranked_lower_reason == nullptr ? std::string()
+                                               : kernel.ranked_lower_reason(kernel, problem);
 }
 
 Result<const core::Kernel*> select(const core::Problem& problem, const Options& options) {
@@ -46,12 +47,12 @@ Result<const core::Kernel*> select(const core::Problem& problem, const Options& 
   std::string reasons;
   for (const core::Kernel& kernel : find_backend(options.backend)->kernels()) {
     if (!options.kernel.empty() && options.kernel != kernel.name) continue;
-    const std::string reason = kernel.refuses(kernel, problem, options);
+    const std::string reason = kernel.unsupported_reason(kernel, problem, options);
     if (!reason.empty()) {
       reasons += std::string(reasons.empty() ? "" : "; ") + kernel.name + ": " + reason;
       continue;
     }
-    if (!options.kernel.empty() || yields(kernel, problem).empty()) return &kernel;
+    if (!options.kernel.empty() || ranked_lower_reason(kernel, problem).empty()) return &kernel;
     if (first == nullptr) first = &kernel;
   }
   if (first != nullptr) return first;

@@ -7,7 +7,7 @@
 namespace pagoda::engine {
 
 // Why a back end can't run here; empty where it can.
-[[nodiscard]] std::string why_not(const core::Backend& backend);
+[[nodiscard]] std::string unavailable_reason(const core::Backend& backend);
 
 // kNotFound where the library has no such back end, or the back end no kernel of the forced name;
 // kUnsupported where the back end can't run here; kInvalidArgument where the environment's PAGODA_ISA
@@ -15,7 +15,8 @@ namespace pagoda::engine {
 [[nodiscard]] Status check_options(const Options& options);
 
 // Why this kernel stands back for a later one, empty where it does not.
-[[nodiscard]] std::string yields(const core::Kernel& kernel, const core::Problem& problem);
+[[nodiscard]] std::string ranked_lower_reason(const core::Kernel& kernel,
+                                              const core::Problem& problem);
 
 // `options` have passed check_options(), as those of every validated call have.
 // kUnsupported where every kernel, or the forced one, refuses: the message gives the reasons.

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "mask/expression_mask_material.hpp"
 #include "mask/make_expression_mask.hpp"
 #include "mask/row_mask.hpp"
+#include "testing/material/expression_mask_material.hpp"
 
 namespace pagoda::mask {
 namespace {
@@ -86,7 +86,7 @@ void expect_tiles(const ExpressionMask& mask, const RowTile& tile, const Express
 }
 
 void expect_like_host(const Mask& mask, Material& material) {
-  ASSERT_EQ(refuses_expression_mask(mask.nodes()), "");
+  ASSERT_EQ(unsupported_mask_reason(mask.nodes()), "");
   const ExpressionMask device = make_expression_mask(mask.nodes());
   const auto body = [&] {
     for (int32_t b = 0; b < kBatch; ++b) {

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "arch/emu/run_on_machine.hpp"
+#include "testing/material/run_on_machine.hpp"
 
 namespace pagoda::mask {
 namespace {

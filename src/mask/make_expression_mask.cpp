@@ -115,7 +115,7 @@ class Builder {
 
 }  // namespace
 
-std::string refuses_expression_mask(std::span<const MaskNode> nodes) {
+std::string unsupported_mask_reason(std::span<const MaskNode> nodes) {
   const auto leaves = std::count_if(nodes.begin(), nodes.end(),
                                     [](const MaskNode& node) { return !is_operator(node); });
   if (leaves > kMaxLeaves) {
@@ -132,7 +132,7 @@ std::string refuses_expression_mask(std::span<const MaskNode> nodes) {
 }
 
 ExpressionMask make_expression_mask(std::span<const MaskNode> nodes) {
-  assert(refuses_expression_mask(nodes).empty());
+  assert(unsupported_mask_reason(nodes).empty());
   return Builder(nodes).build();
 }
 

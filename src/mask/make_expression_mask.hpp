@@ -11,7 +11,7 @@
 namespace pagoda::mask {
 
 // Why no ExpressionMask says the same as this valid expression; empty = one does.
-[[nodiscard]] std::string refuses_expression_mask(std::span<const MaskNode> nodes);
+[[nodiscard]] std::string unsupported_mask_reason(std::span<const MaskNode> nodes);
 
 // Only of what is not refused. An AND at the root becomes one interval, biases and a program of the
 // remaining operands.

@@ -88,19 +88,19 @@ TEST(MakeExpressionMask, an_extent_of_1_broadcasts) {
 TEST(MakeExpressionMask, what_no_gpu_can_say_is_refused_in_words) {
   const Mask functor =
       Mask::functor([](void*, int32_t, int32_t, int64_t, int64_t) { return true; });
-  EXPECT_EQ(refuses_expression_mask((Mask::causal() & functor).nodes()),
+  EXPECT_EQ(unsupported_mask_reason((Mask::causal() & functor).nodes()),
             "a functor mask runs on the CPU only");
   Mask mask = bits();
   for (int i = 1; i < ExpressionMask::kMaxLeaves; ++i) mask = mask | bits();
-  EXPECT_EQ(refuses_expression_mask(mask.nodes()), "");
-  EXPECT_EQ(refuses_expression_mask((mask | bits()).nodes()),
+  EXPECT_EQ(unsupported_mask_reason(mask.nodes()), "");
+  EXPECT_EQ(unsupported_mask_reason((mask | bits()).nodes()),
             "the mask has 9 leaves, at most 8 run on a GPU");
   ConstTensor table{.data = bias(), .dtype = DType::kF32};
   table.rank = 2;
   table.shape = {1, int64_t{2} * INT32_MAX + 1};
-  EXPECT_NE(refuses_expression_mask(Mask::relative_bias(table).nodes()), "");
+  EXPECT_NE(unsupported_mask_reason(Mask::relative_bias(table).nodes()), "");
   table.shape = {1, int64_t{2} * INT32_MAX - 1};
-  EXPECT_EQ(refuses_expression_mask(Mask::relative_bias(table).nodes()), "");
+  EXPECT_EQ(unsupported_mask_reason(Mask::relative_bias(table).nodes()), "");
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "arch/emu/run_on_machine.hpp"
 #include "mask/interval_mask.hpp"
+#include "testing/material/run_on_machine.hpp"
 
 namespace pagoda::mask {
 namespace {

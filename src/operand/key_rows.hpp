@@ -7,7 +7,7 @@
 #include "core/target.hpp"
 #include "operand/kv_operand.hpp"
 
-namespace pagoda {
+namespace pagoda::operand {
 
 enum class KeyRowsKind : uint8_t { kDense, kRagged, kPaged };
 
@@ -63,4 +63,4 @@ struct KeyRows {
 };
 static_assert(KVOperand<KeyRows>);
 
-}  // namespace pagoda
+}  // namespace pagoda::operand

@@ -9,7 +9,7 @@
 #include "core/target.hpp"
 #include "operand/paged_row_indices.hpp"
 
-namespace pagoda {
+namespace pagoda::operand {
 
 // [batch, rows_per_batch] rows; sequence lengths at most rows_per_batch.
 struct DenseRows {
@@ -125,4 +125,4 @@ struct KVScaleFactors {
   }
 };
 
-}  // namespace pagoda
+}  // namespace pagoda::operand

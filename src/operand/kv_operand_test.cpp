@@ -1,4 +1,4 @@
-// Operands against plain arithmetic, and the gather of rows that TMA can't serve against a plain copy.
+// Operands against plain arithmetic.
 #include "operand/kv_operand.hpp"
 
 #include <cstdint>
@@ -6,12 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "arch/emu/runtime/launch.hpp"
 #include "arch/named_barrier.hpp"
 #include "arch/thread.hpp"
-#include "operand/kv_row_gather.hpp"
+#include "emulator/machine/launch.hpp"
 
-namespace pagoda {
+namespace pagoda::operand {
 namespace {
 
 using arch::Swizzle;
@@ -135,101 +134,5 @@ TEST(KVOperand, every_layout_finds_its_rows) {
   EXPECT_EQ(out, expected);
 }
 
-// A tile by cp.async from pages of any size.
-template <Swizzle swizzle>
-struct GatherTile {
-  static constexpr int kRows = 64, kColumns = 80;  // padded to whole chunks
-  using Gather = KVRowGather<T, kRows, 128, swizzle, 64>;
-  struct Params {
-    Gather gather;
-    PagedRows rows;
-    uint32_t first_key, num_keys;
-    arch::GlobalPtr<uint16_t> out;  // [kRows, 128]
-  };
-  struct Storage {
-    arch::SharedArray<T, kRows * 128, 1024> stage;
-    arch::MBarrier mbar;
-  };
-  static constexpr int kThreads = 64;
-  static void run(const Params& params) {
-    auto& storage = arch::shared_storage<Storage>();
-    if (arch::thread_idx() == 0) storage.mbar.init(kThreads);
-    arch::syncthreads();
-    params.gather.copy(params.rows, 1, params.first_key, params.num_keys, 1, storage.stage.data(),
-                       storage.mbar, arch::thread_idx());
-    storage.mbar.wait(0);
-    const uint32_t base = storage.stage.data().address();
-    for (int i = arch::thread_idx(); i < kRows * 128; i += kThreads) {
-      const int row = i / 128, column = i % 128;
-      constexpr int gran = Gather::gran;
-      const auto dense =
-          static_cast<uint32_t>((column / gran * kRows + row) * gran + column % gran) * 2;
-      const auto place = static_cast<int32_t>(swizzle_address(base + dense, swizzle) - base);
-      arch::store(params.out + i, arch::load(storage.stage.at(place / 2)).bits);
-    }
-  }
-};
-
-template <Swizzle swizzle>
-void check_gather(int page_size, int num_keys) {
-  using Kernel = GatherTile<swizzle>;
-  constexpr int kHeads = 2, kFirst = 16;
-  const int pages = (num_keys + page_size - 1) / page_size;
-  std::vector<uint16_t> cache(
-      static_cast<size_t>(2 * pages * page_size * kHeads * Kernel::kColumns), 0x7fff);
-  std::vector<int32_t> table(static_cast<size_t>(pages), 0);
-  for (int i = 0; i < pages; ++i) table.push_back(2 * (pages - 1 - i) + 1);
-  const auto row_of = [&](int key) {
-    return table[static_cast<size_t>(pages + key / page_size)] * page_size + key % page_size;
-  };
-  const auto at = [&](int key, int column) -> uint16_t& {
-    return cache[static_cast<size_t>((row_of(key) * kHeads + 1) * Kernel::kColumns + column)];
-  };
-  for (int key = 0; key < num_keys; ++key) {
-    for (int c = 0; c < Kernel::kColumns; ++c) at(key, c) = static_cast<uint16_t>(key * 97 + c);
-  }
-  const std::vector<int32_t> lengths{0, num_keys};
-  std::vector<uint16_t> out(Kernel::kRows * 128, 0xabcd);
-  const emulator::Result result =
-      emulator::launch<Kernel>(emulator::shape_of<Kernel>("gather", {1}),
-                               {.gather = {.data = reinterpret_cast<const T*>(cache.data()),
-                                           .row_stride = kHeads * Kernel::kColumns,
-                                           .head_stride = Kernel::kColumns,
-                                           .depth = Kernel::kColumns},
-                                .rows = {.pages = table.data(),
-                                         .table_stride = pages,
-                                         .lengths = lengths.data(),
-                                         .page_size = page_size,
-                                         .row_stride = static_cast<uint32_t>(page_size)},
-                                .first_key = kFirst,
-                                .num_keys = static_cast<uint32_t>(num_keys),
-                                .out = out.data()},
-                               {emulator::input("cache", cache.data(), cache.size()),
-                                emulator::input("table", table.data(), table.size()),
-                                emulator::input("lengths", lengths.data(), lengths.size()),
-                                emulator::output("out", out.data(), out.size())});
-  ASSERT_TRUE(result.is_clean()) << to_string(result.reports[0]);
-  int wrong = 0;
-  for (int row = 0; row < Kernel::kRows; ++row) {
-    for (int c = 0; c < 128; ++c) {
-      const bool exists = kFirst + row < num_keys && c < Kernel::kColumns;
-      wrong +=
-          out[static_cast<size_t>(row * 128 + c)] != (exists ? at(kFirst + row, c) : 0) ? 1 : 0;
-    }
-  }
-  EXPECT_EQ(wrong, 0) << "page " << page_size << ", keys " << num_keys;
-}
-
-TEST(KVRowGather, any_page_size_lands_where_tma_would_put_it) {
-  for (const int page_size : {1, 2, 3, 8, 16, 17, 24, 64, 100}) {
-    for (const int num_keys : {16, 17, 40, 79, 80, 95}) {
-      check_gather<Swizzle::k128B>(page_size, num_keys);
-      check_gather<Swizzle::k64B>(page_size, num_keys);
-      check_gather<Swizzle::k32B>(page_size, num_keys);
-      check_gather<Swizzle::kNone>(page_size, num_keys);
-    }
-  }
-}
-
 }  // namespace
-}  // namespace pagoda
+}  // namespace pagoda::operand

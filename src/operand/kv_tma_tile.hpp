@@ -5,13 +5,13 @@
 
 #include <cstdint>
 
+#include "arch/layout/tensor_map.hpp"
 #include "arch/mbarrier.hpp"
 #include "arch/memory.hpp"
-#include "arch/tensor_map.hpp"
 #include "arch/tma.hpp"
 #include "core/target.hpp"
 
-namespace pagoda {
+namespace pagoda::operand {
 
 // K or V in global memory as TMA sees it: rows of `num_heads` heads of `depth` elements. Physical
 // row r of head h starts at address + r * row_stride_bytes + h * head_stride_bytes. In a paged cache
@@ -109,4 +109,4 @@ struct KVTmaTile {
   }
 };
 
-}  // namespace pagoda
+}  // namespace pagoda::operand

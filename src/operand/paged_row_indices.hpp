@@ -8,13 +8,13 @@
 #include <cstdint>
 
 #include "arch/debug.hpp"
+#include "arch/layout/types.hpp"
 #include "arch/mbarrier.hpp"
 #include "arch/memory.hpp"
-#include "arch/types.hpp"
 #include "core/target.hpp"
 #include "operand/kv_tma_tile.hpp"
 
-namespace pagoda {
+namespace pagoda::operand {
 
 // Rows of a tile that lie in one page.
 PAGODA_HOST_DEVICE constexpr int kv_sub_tile_rows(int tile_rows, int page_size) {
@@ -200,8 +200,8 @@ struct PagedRowIndices {
 
 // Rows that one copy of a tile of BN keys moves from a cache with pages of `page_size` rows: 0 where a
 // tile lies in one page (not paged, or whole tiles a page); else the largest piece of at most 128 rows that
-// divides page and tile, the page itself or a part of it; -1: TMA can't serve it, KVRowGather
-// (kv_row_gather.hpp) can.
+// divides page and tile, the page itself or a part of it; -1: TMA cannot load it and the kernel
+// gathers the rows itself.
 PAGODA_HOST_DEVICE constexpr int kv_piece_rows(int page_size, int BN) {
   if (page_size % BN == 0) return 0;
   for (int rows = 128; rows >= 8; rows /= 2) {
@@ -226,4 +226,4 @@ PAGODA_HOST_DEVICE bool dispatch_page_size(int page_size, F&& f) {
          try_rows.template operator()<128>();
 }
 
-}  // namespace pagoda
+}  // namespace pagoda::operand

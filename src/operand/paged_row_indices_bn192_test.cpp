@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <iostream>
 
-#include "operand/paged_row_indices_sweep.hpp"
+#include "testing/material/paged_row_indices_sweep.hpp"
 
 namespace pagoda::sweep {
 namespace {

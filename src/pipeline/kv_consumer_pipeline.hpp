@@ -17,12 +17,12 @@
 #include <cstdint>
 
 #include "arch/fault.hpp"
+#include "arch/layout/smem_descriptor.hpp"
 #include "arch/memory.hpp"
-#include "arch/smem_descriptor.hpp"
 #include "pipeline/kv_tiling.hpp"
 #include "pipeline/staged_pipeline.hpp"
 
-namespace pagoda {
+namespace pagoda::pipeline {
 
 // format: of the descriptors, by architecture.
 template <class T, class Config, arch::DescriptorFormat format = arch::DescriptorFormat::kSm90,
@@ -104,4 +104,4 @@ struct KVConsumerPipeline {
   }
 };
 
-}  // namespace pagoda
+}  // namespace pagoda::pipeline

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "arch/emu/runtime/launch.hpp"
 #include "arch/named_barrier.hpp"
 #include "arch/thread.hpp"
+#include "emulator/machine/launch.hpp"
 
-namespace pagoda {
+namespace pagoda::pipeline {
 namespace {
 
 using emulator::Machine;
@@ -226,4 +226,4 @@ TEST(KVConsumerPipeline, descriptors_start_at_their_stage_and_part) {
 }
 
 }  // namespace
-}  // namespace pagoda
+}  // namespace pagoda::pipeline

@@ -3,11 +3,11 @@
 // };` (a type, because nvcc 13.0 does not compile kernels templated on a structural value).
 #pragma once
 
-#include "arch/operand_tile.hpp"
-#include "arch/swizzle.hpp"
+#include "arch/layout/operand_tile.hpp"
+#include "arch/layout/swizzle.hpp"
 #include "core/target.hpp"
 
-namespace pagoda {
+namespace pagoda::pipeline {
 
 struct KVTiling {
   int BN = 128;            // keys of a tile
@@ -68,4 +68,4 @@ PAGODA_HOST_DEVICE constexpr arch::OperandTile tile_layout_mn_major(int element_
           .order = panel_order(arch::Major::kMN)};
 }
 
-}  // namespace pagoda
+}  // namespace pagoda::pipeline

@@ -5,12 +5,12 @@
 #include <cstdint>
 
 #include "arch/debug.hpp"
+#include "arch/layout/where.hpp"
 #include "arch/mbarrier.hpp"
-#include "arch/where.hpp"
 #include "core/target.hpp"
 #include "pipeline/pipeline_state.hpp"
 
-namespace pagoda {
+namespace pagoda::pipeline {
 
 template <int num_stages_>
 struct MBarPipeline {
@@ -65,4 +65,4 @@ struct MBarPipeline {
   PAGODA_DEVICE void step() { state.step(); }
 };
 
-}  // namespace pagoda
+}  // namespace pagoda::pipeline

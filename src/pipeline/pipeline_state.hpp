@@ -5,7 +5,7 @@
 
 #include "core/target.hpp"
 
-namespace pagoda {
+namespace pagoda::pipeline {
 
 template <int num_stages>
 struct PipelineState {
@@ -26,4 +26,4 @@ struct PipelineState {
   }
 };
 
-}  // namespace pagoda
+}  // namespace pagoda::pipeline

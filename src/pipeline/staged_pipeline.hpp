@@ -11,12 +11,12 @@
 #include <cstdint>
 
 #include "arch/debug.hpp"
+#include "arch/layout/where.hpp"
 #include "arch/mbarrier.hpp"
-#include "arch/where.hpp"
 #include "core/target.hpp"
 #include "pipeline/pipeline_state.hpp"
 
-namespace pagoda {
+namespace pagoda::pipeline {
 
 // How a consumer releases a stage that it has read, and how the producer waits for that.
 struct ThreadRelease {
@@ -119,4 +119,4 @@ struct StagedPipeline {
 template <int num_kv_stages, int num_mma_stages, class Release = ThreadRelease>
 using KVPipeline = StagedPipeline<num_kv_stages, num_mma_stages, Release>;
 
-}  // namespace pagoda
+}  // namespace pagoda::pipeline

@@ -15,7 +15,7 @@
 #include "pipeline/kv_tiling.hpp"
 #include "pipeline/staged_pipeline.hpp"
 
-namespace pagoda {
+namespace pagoda::pipeline {
 
 // Where TMA writes one tile of `elements`, and the barrier that counts its bytes.
 template <class T, int elements>
@@ -132,4 +132,4 @@ struct TMAProducerPipeline {
   }
 };
 
-}  // namespace pagoda
+}  // namespace pagoda::pipeline

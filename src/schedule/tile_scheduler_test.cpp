@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "arch/emu/run_on_machine.hpp"
+#include "testing/material/run_on_machine.hpp"
 
 namespace pagoda::schedule {
 namespace {

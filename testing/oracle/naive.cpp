@@ -6,8 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include "backends/cpu/reference.hpp"
 #include "core/element.hpp"
-#include "cpu/reference.hpp"
 
 namespace pagoda::oracle {
 namespace {

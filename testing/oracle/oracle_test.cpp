@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/reference.hpp"
 #include "core/element.hpp"
-#include "cpu/reference.hpp"
 #include "engine/validate.hpp"
 #include "testing/oracle/comparison.hpp"
 #include "testing/oracle/naive.hpp"

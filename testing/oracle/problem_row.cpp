@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "backends/cpu/reference.hpp"
 #include "core/element.hpp"
-#include "cpu/reference.hpp"
 
 namespace pagoda::oracle {
 namespace {

@@ -145,7 +145,7 @@ struct Probe {
     static const core::Kernel kernel{
         .name = "probe",
         .backend = "probe",
-        .refuses = nullptr,
+        .unsupported_reason = nullptr,
         .plan = nullptr,
         .run = [](const core::Kernel&, const core::KernelPlan&, const core::Problem&,
                   std::span<std::byte> workspace, const core::RunContext& context) {

@@ -221,7 +221,7 @@ Attention attention_of(const Call& call, Device device) {
 }
 
 // The kernel that a row's name promises: "sm100.pair.d128.bf16" launches
-// "SM100MHA2Q<pagoda::sm100::Instance<pagoda::arch::BFloat16, pagoda::arch::BFloat16, 128, ..., 2> >".
+// "SM100MHA2Q<pagoda::mha_sm100::Instance<pagoda::arch::BFloat16, pagoda::arch::BFloat16, 128, ..., 2> >".
 std::string promised_instance(const std::string& row) {
   const auto has = [&](const char* part) { return row.find(part) != std::string::npos; };
   const std::string type = has(".bf16")  ? "pagoda::arch::BFloat16"
@@ -232,7 +232,7 @@ std::string promised_instance(const std::string& row) {
   const std::string dims = row.substr(d, row.find('.', d) - d);
   const size_t x = dims.find('x');
   if (row.starts_with("sm90.")) {
-    return "pagoda::sm90::Kernel<pagoda::sm90::Instance<" + type + ", " +
+    return "pagoda::mha_sm90::Kernel<pagoda::mha_sm90::Instance<" + type + ", " +
            (x == std::string::npos ? dims + ", " + dims
                                    : dims.substr(0, x) + ", " + dims.substr(x + 1)) +
            ", ";

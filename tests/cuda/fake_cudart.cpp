@@ -14,7 +14,7 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "arch/tensor_map.hpp"
+#include "arch/layout/tensor_map.hpp"
 
 namespace pagoda::cuda_tests {
 namespace {

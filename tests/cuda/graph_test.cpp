@@ -274,7 +274,7 @@ bool passes(const Test& test) {
 }
 
 // Why the CUDA back end has no attention here; empty: it has.
-std::string why_not() {
+std::string unavailable_reason() {
   for (const BackendInfo& info : backends()) {
     if (info.name != "cuda") continue;
     if (!info.is_available) return info.description;
@@ -291,7 +291,7 @@ std::string why_not() {
 }
 
 int run_tests() {
-  const std::string reason = why_not();
+  const std::string reason = unavailable_reason();
   int passed = 0, failed = 0;
   for (const Test& test : kTests) {
     if (test.needs_gpu && !reason.empty()) continue;

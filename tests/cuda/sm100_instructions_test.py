@@ -37,7 +37,7 @@ COLUMNS = 512  # of tensor memory
 
 def expected_of_mha_2q(element_bytes, depth, is_general):
     """Counts and register budgets. An instruction is in the code once for each place of the source: loops over key
-    tiles are loops, the rest is unrolled. The numbers of a tile are those of src/kernels/sm100/config.hpp."""
+    tiles are loops, the rest is unrolled. The numbers of a tile are those of src/kernels/mha_sm100/config.hpp."""
     mma_k = 32 // element_bytes
     keys = min(256, (256 - depth) // mma_k * mma_k)
     panels = depth // 64
@@ -101,7 +101,7 @@ def expected_of_pair(element_bytes, depth, is_general):
 
 
 def expected_of_deep(element_bytes, depth, _is_general):
-    """The numbers of a tile are those of src/kernels/sm100_deep/config.hpp."""
+    """The numbers of a tile are those of src/kernels/mha_sm100_d512/config.hpp."""
     mma_k = 32 // element_bytes
     sections, keys = (1, 128) if depth == 256 else (2, 256)
     copies = 1 + sum(keys // 2 // page for page in (16, 32, 64, 128) if page <= keys // 2)  # of a slot's keys

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/reference.hpp"
+#include "backends/cpu/reference.hpp"
 #include "engine/validate.hpp"
 #include "pagoda/pagoda.hpp"
 

@@ -3,7 +3,7 @@
 A header that is the first #include of a file that the build compiles is known to stand alone; all of those are
 compiled together, twice, for warnings. The others are compiled one by one.
 
-Exempt are the parts of ISA translation units: headers in src/cpu/isa whose opening comment says
+Exempt are the parts of ISA translation units: headers in src/backends/cpu/isa whose opening comment says
 that they stand "over the including unit's" definitions. Each must be part of some unit. Exempt is
 src/arch/ptx and those of instances, which are for nvcc.
 
@@ -46,7 +46,7 @@ def compile_twice(compiler, flags, root, headers):
 
 
 def is_of_isa(header):
-    return header.as_posix().startswith("src/cpu/isa/")
+    return header.as_posix().startswith("src/backends/cpu/isa/")
 
 
 def first_includes(compile_commands):
@@ -68,12 +68,12 @@ def is_part(root, header):
             break
         opening.append(line.lstrip("/ "))
     text = " ".join(opening)
-    return header.as_posix().startswith("src/cpu/isa/") and "over the including unit's" in text
+    return header.as_posix().startswith("src/backends/cpu/isa/") and "over the including unit's" in text
 
 
 def is_included(root, header):
     name = header.relative_to("src").as_posix()
-    return any(f'#include "{name}"' in p.read_text() for p in (root / "src/cpu/isa").iterdir())
+    return any(f'#include "{name}"' in p.read_text() for p in (root / "src/backends/cpu/isa").iterdir())
 
 
 def main():

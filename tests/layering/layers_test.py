@@ -22,6 +22,9 @@ class Repository(unittest.TestCase):
     def test_device_code_holds_no_plain_pointer_to_global_memory(self):
         self.assertEqual([], rules.check_global_pointers(ROOT))
 
+    def test_namespace_pagoda_holds_the_public_api_only(self):
+        self.assertEqual([], rules.check_public_namespace(ROOT))
+
     def test_examples_and_readme_stay_short(self):
         examples = sorted((ROOT / "examples").glob("*.cpp"))
         self.assertGreater(len(examples), 0)
@@ -39,7 +42,7 @@ class TheCheckItself(unittest.TestCase):
             for name, text in files.items():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_text(text)
-            return rules.check_layers(root) + rules.check_opening_comments(root) + rules.check_global_pointers(root)
+            return rules.check_layers(root) + rules.check_opening_comments(root) + rules.check_global_pointers(root) + rules.check_public_namespace(root)
 
     def test_a_clean_tree_passes(self):
         self.assertEqual(
@@ -66,6 +69,38 @@ class TheCheckItself(unittest.TestCase):
         })
         self.assertEqual(1, len(found), found)
 
+    def test_a_family_that_includes_another_is_found(self):
+        found = self.complaints({
+            "src/kernels/mha_sm90/b.hpp": '// B.\n#include "kernels/mha_sm100/c.hpp"\n',
+            "src/kernels/mha_sm100/c.hpp": "// C.\n",
+        })
+        self.assertEqual(["src/kernels/mha_sm90/b.hpp: includes src/kernels/mha_sm100/c.hpp; families do not include"
+                          " each other"], found)
+
+    def test_product_code_that_includes_test_material_is_found(self):
+        found = self.complaints({
+            "src/engine/b.cpp": '// B.\n#include "testing/oracle/c.hpp"\n',
+            "src/engine/b_test.cpp": '// Tests may.\n#include "testing/oracle/c.hpp"\n',
+            "testing/oracle/c.hpp": "// C.\n",
+        })
+        self.assertEqual(["src/engine/b.cpp: includes testing/oracle/c.hpp, which is test material"], found)
+
+    def test_an_internal_name_in_the_public_namespace_is_found(self):
+        for declaration in ("struct Inner {", "class Inner;", "enum class Inner : int {", "using Inner = int;",
+                            "inline constexpr int Inner = 3;", "int Inner(int x);", "[[nodiscard]] bool Inner() {",
+                            "template <class T>\nstruct Inner {", "template <int n>\nint Inner() {",
+                            "template <class T>\nconcept Inner = true;"):
+            found = self.complaints({
+                "include/pagoda/a.hpp": "// A.\nstruct Outer;  // not Inner\n",
+                "src/operand/b.hpp": f"// B.\nnamespace pagoda {{\nstruct Outer {{\n  int member;\n}};\n{declaration}\n"
+                                     "}  // namespace pagoda\n",
+                "src/operand/c.hpp": f"// C.\nnamespace pagoda::operand {{\n{declaration}\n}}  // namespace pagoda::operand\n",
+                "src/engine/d.cpp": "// D.\nnamespace pagoda {\nnamespace {\nint own() {}\n}  // namespace\n"
+                                    "Outer::Outer() = default;\nint Outer::get(int x) const {\n  return x;\n}\n}  // namespace pagoda\n",
+            })
+            self.assertEqual(["src/operand/b.hpp: 'Inner' stands in namespace pagoda, which is the public API's"], found,
+                             declaration)
+
     def test_a_public_header_may_not_reach_into_the_library(self):
         found = self.complaints({
             "include/pagoda/a.hpp": '// A.\n#include "core/b.hpp"\n',
@@ -83,7 +118,7 @@ class TheCheckItself(unittest.TestCase):
 
     def test_plain_pointers_of_device_code_are_found(self):
         found = self.complaints({
-            "src/kernels/a.hpp": "// A.\nstruct P {\n  const int32_t* rows;\n};\nPAGODA_DEVICE int f(const P& p);\n",
+            "src/kernels/common/a.hpp": "// A.\nstruct P {\n  const int32_t* rows;\n};\nPAGODA_DEVICE int f(const P& p);\n",
             "src/mask/b.hpp": "// B.\nPAGODA_DEVICE int f() { return *arch::RawGlobal::of(p); }\n",
             "src/schedule/c.hpp": "// C.\nPAGODA_DEVICE int f() { return *reinterpret_cast<const int*>(a); }\n",
             "src/operand/host.hpp": "// Host code.\nint f(const float* p);\n",

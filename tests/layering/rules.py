@@ -6,21 +6,28 @@ Every function returns a list of complaints, one line each; empty = the tree kee
 import pathlib
 import re
 
-# Lowest first. A file includes only its own folder and folders of lower rows.
+# Lowest first. A file includes only its own folder and folders of lower rows; folders of one row do not include each
+# other. `*_test.cpp` stand beside what they test and are exempt from the order.
+FAMILIES = ["src/kernels/mha_sm90", "src/kernels/mha_sm100", "src/kernels/mha_sm100_d512",
+            "src/kernels/append_kv", "src/kernels/merge_states"]
+TESTING = ["testing/material", "testing/demo", "testing/oracle", "testing/mirror", "testing/emulate", "testing/conformance"]
 LAYERS = [
     ["include/pagoda"],
     ["src/core"],
-    ["src/arch"],
+    ["src/arch/layout"],  # bit layouts, which the emulator and the contracts share
+    ["src/emulator"],
+    ["src/arch"],  # contracts, by PTX or by the emulator
     ["src/operand", "src/mask", "src/softmax", "src/pipeline"],
     ["src/schedule"],  # above mask: work is sized by the keys that a mask leaves visible
-    ["src/kernels", "src/cpu"],
-    ["src/cuda"],  # above kernels: it gathers their rows
+    ["src/kernels/common"],
+    FAMILIES,
+    ["src/kernels"],  # the list of families
+    ["src/backends/cpu", "src/backends/cuda"],
     ["src/engine"],
-    ["src/capi", "src/distributed", "src/mirror"],
-    ["testing/oracle"],  # test material: nothing of the installed library may include it
-    ["src/kernels/emulated"],  # checks its kernels with the oracle
-    ["src/emulator"],  # registers what is in there
-    ["tests/conformance"],  # the table that `pagoda check` shares with the tests
+    ["src/backends/emulator"],  # above the engine: a library of its own, which registers itself there
+    ["src/capi", "src/parallel"],
+    TESTING[:-2],  # test material: nothing of the library includes it
+    TESTING[-2:],
     ["bench"],
     ["cli"],
 ]
@@ -29,20 +36,21 @@ ROOTS = ["include", "src", "testing", "cli", "bench"]
 
 # Libraries from outside, by the start of the include path, and the only places that may name them.
 THIRD_PARTY = {
-    "tbb/": ["src/cpu/executor"],
-    "oneapi/": ["src/cpu/executor"],
-    "sanitizer/": ["src/cpu/fork_join", "src/arch/emu/runtime/fiber"],
-    "immintrin.h": ["src/cpu/isa", "src/cpu/isa_level", "bench/ceilings"],
-    "cpuid.h": ["src/cpu/isa_level", "cli"],
+    "tbb/": ["src/backends/cpu/executor"],
+    "oneapi/": ["src/backends/cpu/executor"],
+    "sanitizer/": ["src/backends/cpu/fork_join", "src/emulator/machine/fiber"],
+    "immintrin.h": ["src/backends/cpu/isa", "src/backends/cpu/isa_level", "bench/ceilings"],
+    "cpuid.h": ["src/backends/cpu/isa_level", "cli"],
     "CLI/": ["cli", "bench"],
     "fmt/": ["cli", "bench"],
     "nlohmann/": ["cli", "bench"],
     "simdjson": ["cli", "bench"],
     "benchmark/": ["bench"],
-    "boost/": ["src/arch/emu/runtime/fiber"],
+    "boost/": ["src/emulator/machine/fiber"],
     "cuda/": ["src/arch/ptx"],
-    "cuda": ["src/arch/ptx", "src/cuda"],
+    "cuda": ["src/arch/ptx", "src/backends/cuda"],
     "gtest/": ["*_test.cpp"],
+    "gmock/": ["*_test.cpp"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
@@ -52,7 +60,7 @@ STANDARD = re.compile(r"^([a-z_0-9]+|(sys|linux|asm)/[a-z_]+\.h|(unistd|sched|pt
 
 # Device code reaches global memory through src/arch alone: parameters and variables are arch::GlobalPtr, which can't be
 # dereferenced. Host code (launch plans, make_*) may hold plain pointers; it has no PAGODA_DEVICE function.
-DEVICE_FOLDERS = ["src/operand", "src/mask", "src/softmax", "src/pipeline", "src/schedule", "src/kernels"]
+DEVICE_FOLDERS = ["src/operand", "src/mask", "src/softmax", "src/pipeline", "src/schedule", "src/kernels/common", *FAMILIES]
 ELEMENT = r"(?:void|float|double|bool|char|T|Out|u?int\d+_t|(?:arch::)?Words<\w+>|Bits|Words)"
 PLAIN_POINTER = re.compile(rf"\b(const\s+)?({ELEMENT})(\s+const)?\s*\*+(?!/)")
 ESCAPES = [(re.compile(r"\bRawGlobal\b"), "RawGlobal"), (re.compile(r"reinterpret_cast<[^<>;]*(?:<[^<>]*>)?[^<>;]*\*\s*>"), "reinterpret_cast to a pointer")]
@@ -100,7 +108,13 @@ def check_layers(root):
                 complaints.append(f'{path}: "{name}" is no file of this repository')
                 continue
             other = layer_of(target)
-            if other != own and RANK[other] >= RANK[own]:
+            if path.name.endswith("_test.cpp"):
+                continue
+            if other in TESTING and own not in TESTING + ["bench", "cli"]:
+                complaints.append(f"{path}: includes {target}, which is test material")
+            elif own in FAMILIES and other in FAMILIES and other != own:
+                complaints.append(f"{path}: includes {target}; families do not include each other")
+            elif other != own and RANK[other] >= RANK[own]:
                 complaints.append(f"{path}: includes {target}; {own} stands below or beside {other}")
     return complaints
 
@@ -116,6 +130,32 @@ def check_third_party(path, name):
     if STANDARD.match(name):
         return []
     return [f"{path}: <{name}> is neither standard nor listed in THIRD_PARTY"]
+
+
+NAMESPACE = re.compile(r"^namespace pagoda \{$(.*?)^\}  // namespace pagoda$", re.MULTILINE | re.DOTALL)
+NESTED = re.compile(r"^(?:inline )?namespace\b[^{]*\{$.*?^\}  // namespace.*?$", re.MULTILINE | re.DOTALL)
+# Declarations at the start of a line: types, concepts, constants, functions (not members: no `::` before the name).
+DECLARATION = re.compile(
+    r"^(?:template <[^;{]*>\s*)?(?:(?:struct|class|enum class|union|concept|using)\s+(?P<type>\w+)\s*(?=[;:{=])"
+    r"|(?!struct|class|enum|union|using|return|static_assert|template|namespace|friend|//|#)"
+    r"(?=\S)(?:\[\[\w+\]\] *)?[\w:<>,&* ]*?[ &*](?P<name>\w+)\s*(?=\(|=|\{))", re.MULTILINE)
+
+
+def check_public_namespace(root):
+    """Of the library's own sources, namespace pagoda itself holds only what include/pagoda declares."""
+    public = set()
+    for header in (root / "include/pagoda").glob("*.hpp"):
+        public |= set(re.findall(r"\w+", re.sub(r"//.*", "", header.read_text())))
+    complaints = []
+    for path in sources(root):
+        if path.parts[0] != "src" or path.name.endswith("_test.cpp"):
+            continue
+        for block in NAMESPACE.findall((root / path).read_text()):
+            for match in DECLARATION.finditer(NESTED.sub("", block)):
+                declared = match["type"] or match["name"]
+                if declared not in public:
+                    complaints.append(f"{path}: '{declared}' stands in namespace pagoda, which is the public API's")
+    return complaints
 
 
 def check_opening_comments(root):

@@ -3,7 +3,7 @@
 
 #include <concepts>
 
-#include "arch/types.hpp"
+#include "arch/layout/types.hpp"
 #include "case.hpp"
 #include "numbers.hpp"
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "arch/emu/runtime/launch.hpp"
 #include "arch/tma.hpp"
 #include "case.hpp"
+#include "emulator/machine/launch.hpp"
 
 namespace pagoda::primitives {
 

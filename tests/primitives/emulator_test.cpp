@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <string>
 
-#include "arch/emu/runtime/options.hpp"
-#include "arch/emu/runtime/report.hpp"
+#include "emulator/machine/options.hpp"
+#include "emulator/report/report.hpp"
 #include "emulator_launch.hpp"
 #include "groups.hpp"
 

@@ -1,5 +1,5 @@
-// The parts that kernels are made of, as kernels: the pipelines (pipeline/kv_relay.hpp) and
-// PagedRowIndices (operand/copy_tile.hpp).
+// The parts that kernels are made of, as kernels: the pipelines (testing/material/kv_relay.hpp) and
+// PagedRowIndices (testing/material/copy_tile.hpp).
 #pragma once
 
 #include <algorithm>
@@ -7,37 +7,37 @@
 #include <string>
 #include <vector>
 
-#include "kernels/demo/tile_product.hpp"
-#include "operand/copy_tile.hpp"
-#include "pipeline/kv_relay.hpp"
 #include "target.hpp"
+#include "testing/demo/tile_product.hpp"
+#include "testing/material/copy_tile.hpp"
+#include "testing/material/kv_relay.hpp"
 
 namespace pagoda::primitives {
 
 // --- pipelines --------------------------------------------------------------------------------
 
 struct SharedRing {
-  static constexpr KVTiling kv{
+  static constexpr pipeline::KVTiling kv{
       .BN = 32, .BK0 = 64, .BK1 = 32, .padded_depth = 64, .num_kv_stages = 3};
 };
 struct SplitRings {
-  static constexpr KVTiling kv{
+  static constexpr pipeline::KVTiling kv{
       .BN = 32, .BK0 = 64, .BK1 = 32, .padded_depth = 128, .num_kv_stages = 2, .num_qk_stages = 2};
 };
 struct NarrowSplitRings {
-  static constexpr KVTiling kv{.BN = 16,
-                               .BK0 = 32,
-                               .BK1 = 16,
-                               .padded_depth = 128,
-                               .num_kv_stages = 3,
-                               .num_qk_stages = 4,
-                               .swizzle = arch::Swizzle::k64B};
+  static constexpr pipeline::KVTiling kv{.BN = 16,
+                                         .BK0 = 32,
+                                         .BK1 = 16,
+                                         .padded_depth = 128,
+                                         .num_kv_stages = 3,
+                                         .num_qk_stages = 4,
+                                         .swizzle = arch::Swizzle::k64B};
 };
 
 // Adds what each consumer reads of one part of a tile: columns [first, first + width) of BN rows, in
 // panels as wide as the swizzle, the 16 bytes of word w by consumer w % kConsumers.
-inline void add_part_sums(const KVTiling& tiling, const uint16_t* tile, int first, int width,
-                          uint32_t* sums) {
+inline void add_part_sums(const pipeline::KVTiling& tiling, const uint16_t* tile, int first,
+                          int width, uint32_t* sums) {
   const int panel = tiling.swizzle_elements(2);
   for (int row = 0; row < tiling.BN; ++row) {
     for (int column = 0; column < width; ++column) {
@@ -51,7 +51,7 @@ inline void add_part_sums(const KVTiling& tiling, const uint16_t* tile, int firs
 
 template <class Kernel>
 void add_relay_case(Cases& cases, const std::string& name, int num_tiles) {
-  constexpr KVTiling tiling = Kernel::tiling;
+  constexpr pipeline::KVTiling tiling = Kernel::tiling;
   const int rows = num_tiles * tiling.BN;
   const auto tensor = static_cast<size_t>(rows * tiling.padded_depth);
   Bytes input = random_bytes(2 * tensor * 2, 77);  // K, then V
@@ -68,7 +68,7 @@ void add_relay_case(Cases& cases, const std::string& name, int num_tiles) {
   cases.push_back(make_case<Kernel>(
       "pipeline/" + name, {1}, std::move(input), poison(sums.size() * 4), to_bytes(sums),
       [num_tiles, rows, tensor](const Buffers& buffers) {
-        constexpr KVTiling shape = Kernel::tiling;
+        constexpr pipeline::KVTiling shape = Kernel::tiling;
         const auto map = [&](size_t first) {
           const auto depth = static_cast<uint64_t>(shape.padded_depth);
           return tensor_map({.rank = 2,
@@ -146,12 +146,12 @@ void add_copy_tile_case(Cases& cases, int page_size, int missing) {
   cases.push_back(make_case<Kernel>(
       name, {1}, std::move(input), poison(out.size() * 2), to_bytes(out),
       [=](const Buffers& buffers) {
-        const KVRows kv{.address = reinterpret_cast<uint64_t>(buffers.in),
-                        .num_rows = static_cast<uint64_t>(rows),
-                        .num_heads = sweep::kHeads,
-                        .depth = columns,
-                        .row_stride_bytes = sweep::kHeads * columns * 2,
-                        .head_stride_bytes = columns * 2};
+        const operand::KVRows kv{.address = reinterpret_cast<uint64_t>(buffers.in),
+                                 .num_rows = static_cast<uint64_t>(rows),
+                                 .num_heads = sweep::kHeads,
+                                 .depth = columns,
+                                 .row_stride_bytes = sweep::kHeads * columns * 2,
+                                 .head_stride_bytes = columns * 2};
         const auto* const words = reinterpret_cast<const int32_t*>(buffers.in + cache_elements * 2);
         typename Kernel::Params params{.k = tensor_map(Kernel::KTile::tensor_map(kv)),
                                        .k_folded = tensor_map(Kernel::KFoldedTile::tensor_map(kv)),
@@ -165,11 +165,11 @@ void add_copy_tile_case(Cases& cases, int page_size, int missing) {
                                        .num_keys = static_cast<uint32_t>(num_keys),
                                        .out = reinterpret_cast<uint16_t*>(buffers.out)};
         if (page_size != 0) {
-          params.paged = PagedRows{.pages = words,
-                                   .table_stride = pages,
-                                   .lengths = words + 2 * pages,
-                                   .page_size = page_size,
-                                   .row_stride = static_cast<uint32_t>(page_size)};
+          params.paged = operand::PagedRows{.pages = words,
+                                            .table_stride = pages,
+                                            .lengths = words + 2 * pages,
+                                            .page_size = page_size,
+                                            .row_stride = static_cast<uint32_t>(page_size)};
         }
         return params;
       }));
@@ -178,11 +178,12 @@ void add_copy_tile_case(Cases& cases, int page_size, int missing) {
 template <int page_size, arch::Swizzle swizzle>
 void add_copy_tile_cases(Cases& cases) {
   for (const int missing : {0, 3, 37, 70}) {
-    add_copy_tile_case<PagedRowIndices<128, page_size>, swizzle>(cases, page_size, missing);
-    add_copy_tile_case<PagedRowIndices<128, page_size, true, true>, swizzle>(cases, page_size,
-                                                                             missing);
-    add_copy_tile_case<PagedRowIndices<128, page_size, true, false>, swizzle>(cases, page_size,
-                                                                              missing);
+    add_copy_tile_case<operand::PagedRowIndices<128, page_size>, swizzle>(cases, page_size,
+                                                                          missing);
+    add_copy_tile_case<operand::PagedRowIndices<128, page_size, true, true>, swizzle>(
+        cases, page_size, missing);
+    add_copy_tile_case<operand::PagedRowIndices<128, page_size, true, false>, swizzle>(
+        cases, page_size, missing);
   }
 }
 

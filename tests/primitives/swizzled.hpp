@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "arch/swizzle.hpp"
+#include "arch/layout/swizzle.hpp"
 
 namespace pagoda::primitives {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "arch/types.hpp"
+#include "arch/layout/types.hpp"
 #include "case.hpp"
 #include "core/target.hpp"
 

@@ -5,10 +5,10 @@
 
 #include "arch/cluster.hpp"
 #include "arch/fence.hpp"
+#include "arch/layout/tensor_map.hpp"
 #include "arch/mbarrier.hpp"
 #include "arch/memory.hpp"
 #include "arch/named_barrier.hpp"
-#include "arch/tensor_map.hpp"
 #include "arch/thread.hpp"
 #include "arch/tma.hpp"
 #include "arch/warp.hpp"

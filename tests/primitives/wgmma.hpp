@@ -3,9 +3,9 @@
 #pragma once
 
 #include "arch/fence.hpp"
+#include "arch/layout/smem_descriptor.hpp"
 #include "arch/memory.hpp"
 #include "arch/named_barrier.hpp"
-#include "arch/smem_descriptor.hpp"
 #include "arch/thread.hpp"
 #include "arch/warp.hpp"
 #include "arch/wgmma.hpp"

@@ -3,8 +3,8 @@
 
 #include "arch/emu/mbarrier.hpp"
 #include "arch/emu/memory.hpp"
-#include "arch/emu/runtime/synchronisation.hpp"
-#include "arch/where.hpp"
+#include "arch/layout/where.hpp"
+#include "emulator/sync/synchronisation.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {

@@ -3,7 +3,7 @@
 
 #include "arch/emu/mbarrier.hpp"
 #include "arch/emu/memory.hpp"
-#include "arch/emu/runtime/copies.hpp"
+#include "emulator/async/copies.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {

@@ -5,7 +5,7 @@
 
 #include "arch/emu/mbarrier.hpp"
 #include "arch/emu/memory.hpp"
-#include "arch/emu/runtime/synchronisation.hpp"
+#include "emulator/sync/synchronisation.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {

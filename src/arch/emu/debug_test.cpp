@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "arch/emu/runtime/launch.hpp"
-#include "arch/emu/runtime/mutation.hpp"
 #include "arch/memory.hpp"
 #include "arch/thread.hpp"
+#include "emulator/machine/launch.hpp"
+#include "emulator/machine/mutation.hpp"
 
 namespace pagoda::arch {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "arch/emu/runtime/machine.hpp"
-#include "arch/where.hpp"
+#include "arch/layout/where.hpp"
+#include "emulator/machine/machine.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {

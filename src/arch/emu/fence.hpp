@@ -1,8 +1,8 @@
 // Proxy fences in the emulator: what the thread knows becomes known to the asynchronous proxy.
 #pragma once
 
-#include "arch/emu/runtime/synchronisation.hpp"
-#include "arch/where.hpp"
+#include "arch/layout/where.hpp"
+#include "emulator/sync/synchronisation.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {

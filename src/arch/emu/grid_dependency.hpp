@@ -3,8 +3,8 @@
 // issues. (Stricter than PTX, where one thread's wait and a barrier are enough for others.)
 #pragma once
 
-#include "arch/emu/runtime/machine.hpp"
-#include "arch/where.hpp"
+#include "arch/layout/where.hpp"
+#include "emulator/machine/machine.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {

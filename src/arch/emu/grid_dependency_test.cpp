@@ -6,13 +6,13 @@
 #include <gtest/gtest.h>
 
 #include "arch/bulk_copy.hpp"
-#include "arch/emu/expect_report.hpp"
-#include "arch/emu/runtime/launch.hpp"
 #include "arch/fence.hpp"
 #include "arch/mbarrier.hpp"
 #include "arch/memory.hpp"
 #include "arch/named_barrier.hpp"
 #include "arch/thread.hpp"
+#include "emulator/machine/launch.hpp"
+#include "testing/material/expect_report.hpp"
 
 namespace pagoda {
 namespace {

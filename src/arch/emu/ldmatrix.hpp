@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "arch/emu/memory.hpp"
-#include "arch/emu/runtime/warp_matrix.hpp"
-#include "arch/where.hpp"
+#include "arch/layout/where.hpp"
+#include "emulator/async/warp_matrix.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {

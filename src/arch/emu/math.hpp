@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "arch/types.hpp"
+#include "arch/layout/types.hpp"
 #include "core/element.hpp"
 
 namespace pagoda::arch {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "arch/emu/memory.hpp"
-#include "arch/emu/runtime/synchronisation.hpp"
-#include "arch/where.hpp"
+#include "arch/layout/where.hpp"
+#include "emulator/sync/synchronisation.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {

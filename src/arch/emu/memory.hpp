@@ -4,10 +4,10 @@
 #include <cstring>
 #include <type_traits>
 
-#include "arch/emu/runtime/machine.hpp"
 #include "arch/global_ptr.hpp"
-#include "arch/types.hpp"
-#include "arch/where.hpp"
+#include "arch/layout/types.hpp"
+#include "arch/layout/where.hpp"
+#include "emulator/machine/machine.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {

@@ -4,9 +4,9 @@
 #include <concepts>
 #include <cstdint>
 
-#include "arch/emu/runtime/warp_matrix.hpp"
-#include "arch/types.hpp"
-#include "arch/where.hpp"
+#include "arch/layout/types.hpp"
+#include "arch/layout/where.hpp"
+#include "emulator/async/warp_matrix.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {

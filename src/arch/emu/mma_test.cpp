@@ -7,14 +7,14 @@
 #include <random>
 #include <vector>
 
-#include "arch/emu/expect_report.hpp"
-#include "arch/emu/runtime/launch.hpp"
 #include "arch/ldmatrix.hpp"
 #include "arch/memory.hpp"
 #include "arch/named_barrier.hpp"
 #include "arch/thread.hpp"
 #include "arch/warp.hpp"
 #include "core/element.hpp"
+#include "emulator/machine/launch.hpp"
+#include "testing/material/expect_report.hpp"
 
 namespace pagoda {
 namespace {

@@ -1,8 +1,8 @@
 // Barriers of a CTA in the emulator.
 #pragma once
 
-#include "arch/emu/runtime/synchronisation.hpp"
-#include "arch/where.hpp"
+#include "arch/layout/where.hpp"
+#include "emulator/sync/synchronisation.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {

@@ -2,8 +2,8 @@
 // bounds are LaunchShape::registers; how many a role really uses, only the compiler knows.
 #pragma once
 
-#include "arch/emu/runtime/register_file.hpp"
-#include "arch/where.hpp"
+#include "arch/layout/where.hpp"
+#include "emulator/memory/register_file.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {

@@ -6,11 +6,11 @@
 #include <string_view>
 
 #include "arch/debug.hpp"
-#include "arch/emu/expect_report.hpp"
-#include "arch/emu/runtime/launch.hpp"
 #include "arch/grid_dependency.hpp"
 #include "arch/memory.hpp"
 #include "arch/thread.hpp"
+#include "emulator/machine/launch.hpp"
+#include "testing/material/expect_report.hpp"
 
 namespace pagoda {
 namespace {

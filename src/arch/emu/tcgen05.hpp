@@ -3,11 +3,11 @@
 
 #include "arch/emu/mbarrier.hpp"
 #include "arch/emu/memory.hpp"
-#include "arch/emu/runtime/tensor_memory.hpp"
-#include "arch/instruction_descriptor.hpp"
-#include "arch/smem_descriptor.hpp"
-#include "arch/tmem_layout.hpp"
-#include "arch/where.hpp"
+#include "arch/layout/instruction_descriptor.hpp"
+#include "arch/layout/smem_descriptor.hpp"
+#include "arch/layout/tmem_layout.hpp"
+#include "arch/layout/where.hpp"
+#include "emulator/memory/tensor_memory.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {

@@ -2,9 +2,9 @@
 // here, too, all lanes of the warp must come.
 #pragma once
 
-#include "arch/emu/runtime/machine.hpp"
-#include "arch/types.hpp"
-#include "arch/where.hpp"
+#include "arch/layout/types.hpp"
+#include "arch/layout/where.hpp"
+#include "emulator/machine/machine.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {

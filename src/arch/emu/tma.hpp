@@ -3,9 +3,9 @@
 
 #include "arch/emu/mbarrier.hpp"
 #include "arch/emu/memory.hpp"
-#include "arch/emu/runtime/copies.hpp"
-#include "arch/tensor_map.hpp"
-#include "arch/types.hpp"
+#include "arch/layout/tensor_map.hpp"
+#include "arch/layout/types.hpp"
+#include "emulator/async/copies.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "arch/emu/runtime/machine.hpp"
-#include "arch/where.hpp"
+#include "arch/layout/where.hpp"
+#include "emulator/machine/machine.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-#include "arch/emu/runtime/wgmma.hpp"
-#include "arch/smem_descriptor.hpp"
-#include "arch/types.hpp"
-#include "arch/where.hpp"
+#include "arch/layout/smem_descriptor.hpp"
+#include "arch/layout/types.hpp"
+#include "arch/layout/where.hpp"
+#include "emulator/async/wgmma.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {

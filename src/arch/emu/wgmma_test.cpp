@@ -12,15 +12,15 @@
 #include <vector>
 
 #include "arch/debug.hpp"
-#include "arch/emu/expect_report.hpp"
-#include "arch/emu/runtime/launch.hpp"
-#include "arch/emu/runtime/mutation.hpp"
 #include "arch/fence.hpp"
+#include "arch/layout/operand_tile.hpp"
 #include "arch/memory.hpp"
 #include "arch/named_barrier.hpp"
-#include "arch/operand_tile.hpp"
 #include "arch/thread.hpp"
 #include "core/element.hpp"
+#include "emulator/machine/launch.hpp"
+#include "emulator/machine/mutation.hpp"
+#include "testing/material/expect_report.hpp"
 
 namespace pagoda {
 namespace {

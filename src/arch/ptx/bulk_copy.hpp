@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
+#include "arch/layout/types.hpp"
+#include "arch/layout/where.hpp"
 #include "arch/ptx/cluster.hpp"
 #include "arch/ptx/mbarrier.hpp"
 #include "arch/ptx/memory.hpp"
-#include "arch/types.hpp"
-#include "arch/where.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::arch {

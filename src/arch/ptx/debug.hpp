@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
+#include "arch/layout/where.hpp"
 #include "arch/ptx/mbarrier.hpp"
 #include "arch/ptx/memory.hpp"
-#include "arch/where.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::arch {

@@ -1,8 +1,8 @@
 // Real half of arch/fence.hpp: fence.proxy.async (sm_90).
 #pragma once
 
+#include "arch/layout/where.hpp"
 #include "arch/ptx/cuda_ptx.hpp"
-#include "arch/where.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::arch {

@@ -1,7 +1,7 @@
 // Real half of arch/grid_dependency.hpp: griddepcontrol (sm_90).
 #pragma once
 
-#include "arch/where.hpp"
+#include "arch/layout/where.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::arch {

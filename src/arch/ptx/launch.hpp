@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "arch/types.hpp"
+#include "arch/layout/types.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::arch {

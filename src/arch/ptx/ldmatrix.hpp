@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "arch/layout/where.hpp"
 #include "arch/ptx/memory.hpp"
-#include "arch/where.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::arch {

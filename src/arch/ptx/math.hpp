@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "arch/types.hpp"
-#include "arch/where.hpp"
+#include "arch/layout/types.hpp"
+#include "arch/layout/where.hpp"
 #include "core/element.hpp"
 #include "core/target.hpp"
 

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
+#include "arch/layout/where.hpp"
 #include "arch/ptx/cuda_ptx.hpp"
 #include "arch/ptx/memory.hpp"
-#include "arch/where.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::arch {

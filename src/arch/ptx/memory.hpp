@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "arch/global_ptr.hpp"
-#include "arch/types.hpp"
-#include "arch/where.hpp"
+#include "arch/layout/types.hpp"
+#include "arch/layout/where.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::arch {

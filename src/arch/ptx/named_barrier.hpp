@@ -1,7 +1,7 @@
 // Real half of arch/named_barrier.hpp: bar.sync and bar.arrive.
 #pragma once
 
-#include "arch/where.hpp"
+#include "arch/layout/where.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::arch {

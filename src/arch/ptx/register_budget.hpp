@@ -2,7 +2,7 @@
 // bounds, otherwise ptxas ignores it.
 #pragma once
 
-#include "arch/where.hpp"
+#include "arch/layout/where.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::arch {

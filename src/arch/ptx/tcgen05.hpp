@@ -4,13 +4,13 @@
 
 #include <cstdint>
 
-#include "arch/instruction_descriptor.hpp"
+#include "arch/layout/instruction_descriptor.hpp"
+#include "arch/layout/smem_descriptor.hpp"
+#include "arch/layout/tmem_layout.hpp"
+#include "arch/layout/where.hpp"
 #include "arch/ptx/cuda_ptx.hpp"
 #include "arch/ptx/mbarrier.hpp"
 #include "arch/ptx/memory.hpp"
-#include "arch/smem_descriptor.hpp"
-#include "arch/tmem_layout.hpp"
-#include "arch/where.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::arch {

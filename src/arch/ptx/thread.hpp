@@ -1,8 +1,8 @@
 // Real half of arch/thread.hpp: special registers.
 #pragma once
 
-#include "arch/types.hpp"
-#include "arch/where.hpp"
+#include "arch/layout/types.hpp"
+#include "arch/layout/where.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::arch {

@@ -4,12 +4,12 @@
 
 #include <cstdint>
 
+#include "arch/layout/tensor_map.hpp"
+#include "arch/layout/types.hpp"
+#include "arch/layout/where.hpp"
 #include "arch/ptx/cuda_ptx.hpp"
 #include "arch/ptx/mbarrier.hpp"
 #include "arch/ptx/memory.hpp"
-#include "arch/tensor_map.hpp"
-#include "arch/types.hpp"
-#include "arch/where.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::arch {

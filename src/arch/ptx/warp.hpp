@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "arch/where.hpp"
+#include "arch/layout/where.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::arch {

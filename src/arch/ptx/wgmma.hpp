@@ -5,9 +5,9 @@
 #include <concepts>
 #include <cstdint>
 
-#include "arch/smem_descriptor.hpp"
-#include "arch/types.hpp"
-#include "arch/where.hpp"
+#include "arch/layout/smem_descriptor.hpp"
+#include "arch/layout/types.hpp"
+#include "arch/layout/where.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::arch {

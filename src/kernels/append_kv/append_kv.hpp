@@ -5,7 +5,7 @@
 //   slots          [num_tokens] int64, page * page_size + row; negative: the token is skipped
 //
 // Strides are free but for the last dimension, page sizes too; offsets are 64-bit. The bits are those
-// of cpu/append_kv.cpp: equal types are copied, others round to nearest even, fp8 is value / scale
+// of backends/cpu/append_kv.cpp: equal types are copied, others round to nearest even, fp8 is value / scale
 // (an IEEE division: do not compile with -use_fast_math) and saturates. Two tokens with one slot
 // race. Rows of skipped tokens may be read, but go nowhere. One launch writes K and V.
 //
@@ -22,9 +22,9 @@
 #include "arch/memory.hpp"
 #include "arch/thread.hpp"
 #include "kernels/append_kv/append_kv_params.hpp"
-#include "kernels/elements.hpp"
+#include "kernels/common/elements.hpp"
 
-namespace pagoda::kernel {
+namespace pagoda::kernels {
 
 struct AppendKVKernel {
   using Params = AppendKVParams;
@@ -137,4 +137,4 @@ struct AppendKVKernel {
   }
 };
 
-}  // namespace pagoda::kernel
+}  // namespace pagoda::kernels

@@ -9,13 +9,13 @@
 #include <sys/mman.h>
 #include <vector>
 
-#include "arch/emu/runtime/launch.hpp"
 #include "core/element.hpp"
+#include "emulator/machine/launch.hpp"
 #include "kernels/append_kv/append_kv.hpp"
-#include "kernels/guarded_tensor.hpp"
 #include "pagoda/attention.hpp"
+#include "testing/material/guarded_tensor.hpp"
 
-namespace pagoda::kernel {
+namespace pagoda::kernels {
 namespace {
 
 using emulator::input;
@@ -325,4 +325,4 @@ TEST(AppendKVKernel, offsets_have_64_bits) {
 }
 
 }  // namespace
-}  // namespace pagoda::kernel
+}  // namespace pagoda::kernels

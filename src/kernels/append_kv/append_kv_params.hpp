@@ -6,12 +6,12 @@
 #include <cstdint>
 
 #include "arch/global_ptr.hpp"
-#include "arch/types.hpp"
+#include "arch/layout/types.hpp"
 #include "core/int_math.hpp"
-#include "kernels/access_width.hpp"
+#include "kernels/common/access_width.hpp"
 #include "pagoda/attention.hpp"
 
-namespace pagoda::kernel {
+namespace pagoda::kernels {
 
 // K or V: its new rows, its cache, its scales. Strides in bytes.
 struct AppendKVSide {
@@ -111,4 +111,4 @@ inline AppendKVSide make_append_side(const ConstTensor& from, const Tensor& to, 
   return {static_cast<int32_t>(std::min<int64_t>(params.num_blocks, INT32_MAX))};
 }
 
-}  // namespace pagoda::kernel
+}  // namespace pagoda::kernels

@@ -3,7 +3,7 @@
 //   partial_out [num_parts, total_q, num_heads, dim], fp32, fp16, bf16; partial_lse fp32, natural log
 //   out = sum_i exp(lse_i - m) out_i / sum_i exp(lse_i - m), m the largest lse; lse = m + log(sum)
 //
-// In the order of the parts, in double, as cpu/merge_states.cpp: the same bits, but where exp() or a
+// In the order of the parts, in double, as backends/cpu/merge_states.cpp: the same bits, but where exp() or a
 // fused multiply-add of the GPU differs in the last bit of a double and that moves a rounding. A part
 // whose LSE is -infinity is not read; where all are, out = 0 and lse = -infinity. A NaN or +infinity
 // among the LSEs makes the row NaN.
@@ -25,10 +25,10 @@
 #include "arch/memory.hpp"
 #include "arch/thread.hpp"
 #include "arch/warp.hpp"
-#include "kernels/elements.hpp"
+#include "kernels/common/elements.hpp"
 #include "kernels/merge_states/merge_states_params.hpp"
 
-namespace pagoda::kernel {
+namespace pagoda::kernels {
 
 struct MergeStatesKernel {
   using Params = MergeStatesParams;
@@ -198,4 +198,4 @@ struct MergeStatesKernel {
   }
 };
 
-}  // namespace pagoda::kernel
+}  // namespace pagoda::kernels

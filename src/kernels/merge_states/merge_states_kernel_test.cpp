@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "arch/emu/runtime/launch.hpp"
 #include "core/element.hpp"
-#include "kernels/guarded_tensor.hpp"
+#include "emulator/machine/launch.hpp"
 #include "kernels/merge_states/merge_states.hpp"
 #include "pagoda/attention.hpp"
+#include "testing/material/guarded_tensor.hpp"
 
-namespace pagoda::kernel {
+namespace pagoda::kernels {
 namespace {
 
 using emulator::GlobalBuffer;
@@ -239,4 +239,4 @@ TEST(MergeStatesKernel, chunks_are_as_wide_as_pointers_strides_and_dims_allow) {
 }
 
 }  // namespace
-}  // namespace pagoda::kernel
+}  // namespace pagoda::kernels

@@ -5,12 +5,12 @@
 #include <cstdint>
 
 #include "arch/global_ptr.hpp"
-#include "arch/types.hpp"
+#include "arch/layout/types.hpp"
 #include "core/int_math.hpp"
-#include "kernels/access_width.hpp"
+#include "kernels/common/access_width.hpp"
 #include "pagoda/attention.hpp"
 
-namespace pagoda::kernel {
+namespace pagoda::kernels {
 
 // Strides in bytes. Shapes are those of the call.
 struct MergeStatesParams {
@@ -84,4 +84,4 @@ inline constexpr int kMergeStatesRowsPerBlock = 4;  // a warp each
       core::ceil_div<int64_t>(params.num_rows, kMergeStatesRowsPerBlock), INT32_MAX))};
 }
 
-}  // namespace pagoda::kernel
+}  // namespace pagoda::kernels

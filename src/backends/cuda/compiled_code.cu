@@ -1,0 +1,33 @@
+// CMake says what is compiled, as a macro for each architecture: 0 or 1 (src/CMakeLists.txt).
+#include "backends/cuda/compiled_code.hpp"
+
+namespace pagoda::cuda {
+namespace {
+
+constexpr int32_t kArchs[] = {90, 100, 103};
+
+std::string list(std::span<const int32_t> archs, bool is_held) {
+  std::string text;
+  for (const int32_t arch : archs) {
+    if (has_attention_code(arch) != is_held) continue;
+    text += (text.empty() ? "sm_" : ", sm_") + std::to_string(arch) + "a";
+  }
+  return text;
+}
+
+}  // namespace
+
+bool has_attention_code(int32_t arch) {
+  switch (arch) {
+    case 90: return PAGODA_HAS_SM_90A != 0;
+    case 100: return PAGODA_HAS_SM_100A != 0;
+    case 103: return PAGODA_HAS_SM_103A != 0;
+    default: return false;
+  }
+}
+
+std::string held_code(std::span<const int32_t> archs) { return list(archs, true); }
+std::string held_code() { return list(kArchs, true); }
+std::string missing_code(std::span<const int32_t> archs) { return list(archs, false); }
+
+}  // namespace pagoda::cuda

@@ -1,0 +1,16 @@
+// The memory of an attention call as the emulator wants it declared.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "backends/emulator/call_buffers.hpp"
+#include "core/problem.hpp"
+
+namespace pagoda::emulator {
+
+[[nodiscard]] CallBuffers buffers_of(const core::Problem& problem, int64_t zeroed_workspace_bytes,
+                                     std::span<std::byte> workspace);
+
+}  // namespace pagoda::emulator

@@ -1,0 +1,10 @@
+// The instances of d64.bf16 on the emulator.
+#include "backends/emulator/sm100/on_emulator.hpp"
+
+namespace pagoda::emulator::blackwell {
+
+mha_sm100::Family<OnEmulator> d64_bf16() {
+  return mha_sm100::make_family<OnEmulator, arch::BFloat16, arch::BFloat16, 64>();
+}
+
+}  // namespace pagoda::emulator::blackwell

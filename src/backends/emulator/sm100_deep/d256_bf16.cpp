@@ -1,0 +1,10 @@
+// The instances of d256.bf16 on the emulator.
+#include "backends/emulator/sm100_deep/on_emulator.hpp"
+
+namespace pagoda::emulator::blackwell {
+
+mha_sm100_d512::Family<OnEmulator> d256_bf16() {
+  return mha_sm100_d512::make_family<OnEmulator, arch::BFloat16, arch::BFloat16, 256>();
+}
+
+}  // namespace pagoda::emulator::blackwell

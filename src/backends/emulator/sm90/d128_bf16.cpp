@@ -1,0 +1,10 @@
+// The instances of d128.bf16 on the emulator.
+#include "backends/emulator/sm90/on_emulator.hpp"
+
+namespace pagoda::emulator {
+
+mha_sm90::Family<OnEmulator> d128_bf16() {
+  return mha_sm90::make_family<OnEmulator, arch::BFloat16, 128, 128>();
+}
+
+}  // namespace pagoda::emulator

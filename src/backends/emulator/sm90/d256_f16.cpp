@@ -1,0 +1,10 @@
+// The instances of d256.f16 on the emulator.
+#include "backends/emulator/sm90/on_emulator.hpp"
+
+namespace pagoda::emulator {
+
+mha_sm90::Family<OnEmulator> d256_f16() {
+  return mha_sm90::make_family<OnEmulator, arch::Half, 256, 256>();
+}
+
+}  // namespace pagoda::emulator

@@ -1,0 +1,10 @@
+// The instances of d64.f16 on the emulator.
+#include "backends/emulator/sm90/on_emulator.hpp"
+
+namespace pagoda::emulator {
+
+mha_sm90::Family<OnEmulator> d64_f16() {
+  return mha_sm90::make_family<OnEmulator, arch::Half, 64, 64>();
+}
+
+}  // namespace pagoda::emulator

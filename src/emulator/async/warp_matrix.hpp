@@ -1,0 +1,22 @@
+// Matrix instructions of one warp: ldmatrix, stmatrix, mma.sync. The last lane that arrives does
+// the work of all.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/async/matrix_math.hpp"
+#include "emulator/machine/machine.hpp"
+
+namespace pagoda::emulator {
+
+// `registers`: of the executing lane, one for each of the `count` matrices.
+void load_matrices(uint32_t* registers, int count, const void* row, bool is_transposed,
+                   const char* primitive, const Where& where);
+void store_matrices(const uint32_t* registers, int count, void* row, bool is_transposed,
+                    const char* primitive, const Where& where);
+
+// m16n8: d += a b, operands in the registers of the executing lane.
+void multiply_in_warp(ElementType type, int k, float* d, const uint32_t* a, const uint32_t* b,
+                      const char* primitive, const Where& where);
+
+}  // namespace pagoda::emulator

@@ -1,0 +1,632 @@
+// Tensor memory: allocation, loads and stores, waits and fences. Products and copies:
+// tensor_product.cpp.
+#include "emulator/memory/tensor_memory.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "emulator/machine/machine.hpp"
+
+namespace pagoda::emulator {
+namespace {
+
+using arch::kTmemColumns;
+using arch::kTmemLanes;
+using arch::TmemIndex;
+using arch::TmemPtr;
+using arch::TmemShape;
+
+constexpr uint32_t kPoison = ~0U;  // as fp32, bf16, fp16 and e4m3 alike a NaN
+constexpr size_t kWordBytes = 4;
+constexpr uint32_t kAllLanes = ~0U;
+
+size_t offset_of(int lane, int column) {
+  return static_cast<size_t>(lane * kTmemColumns + column) * kWordBytes;
+}
+
+std::string at_line(const Where& where) {
+  const std::string_view path = where.file_name();
+  return std::string(path.substr(path.find_last_of('/') + 1)) + ":" + std::to_string(where.line());
+}
+
+TensorMemory& memory_of(const Thread& thread, const char* primitive, const Where& where,
+                        int cta_group = 0) {
+  return TensorMemory::of(*thread.cta, cta_group, primitive, where);
+}
+
+}  // namespace
+
+// --- the memory --------------------------------------------------------------------------------
+
+TensorMemory::TensorMemory(Cta& cta)
+    : cta_(cta),
+      words_(static_cast<size_t>(kTmemLanes) * kTmemColumns, kPoison),
+      shadow_(words_.size() * kWordBytes),
+      warps_(cta.warps.size()) {}
+
+TensorMemory& TensorMemory::of(Cta& cta, int cta_group, const char* primitive, const Where& where) {
+  Machine& machine = Machine::current();
+  if (!machine.shape().has_tensor_memory) {
+    machine.fail(ReportKind::kProtocol, primitive, where,
+                 "the launch has no tensor memory (kHasTensorMemory)");
+  }
+  if (cta_group == 2 && machine.shape().cluster_size % 2 != 0) {
+    machine.fail(ReportKind::kProtocol, primitive, where,
+                 "cta_group 2 in clusters of " + std::to_string(machine.shape().cluster_size) +
+                     " CTAs: the CTA has no peer");
+  }
+  if (!cta.tensor_memory) cta.tensor_memory = std::make_shared<TensorMemory>(cta);
+  TensorMemory& memory = *cta.tensor_memory;
+  if (cta_group != 0 && memory.cta_group_ == 0) {
+    memory.cta_group_ = cta_group;
+    memory.cta_group_where_ = where;
+  } else if (cta_group != 0 && memory.cta_group_ != cta_group) {
+    machine.fail(ReportKind::kProtocol, primitive, where,
+                 "cta_group " + std::to_string(cta_group) + " after " +
+                     std::to_string(memory.cta_group_) + " at " + at_line(memory.cta_group_where_) +
+                     ": a kernel uses one value");
+  }
+  return memory;
+}
+
+std::string TensorMemory::place(size_t offset) const {
+  const size_t word = offset / kWordBytes;
+  return "tensor memory lane " + std::to_string(word / kTmemColumns) + ", column " +
+         std::to_string(word % kTmemColumns) + " of CTA " + std::to_string(cta_.index);
+}
+
+void TensorMemory::check_columns(int column, int columns, const char* primitive,
+                                 const Where& where) {
+  Machine& machine = Machine::current();
+  const auto text = [&] {
+    return "columns " + std::to_string(column) + ".." + std::to_string(column + columns - 1);
+  };
+  if (column < 0 || column + columns > kTmemColumns) {
+    machine.fail(ReportKind::kBounds, primitive, where,
+                 text() + " lie outside of tensor memory's " + std::to_string(kTmemColumns));
+  }
+  const Column& first = columns_[static_cast<size_t>(column)];
+  const Column& last = columns_[static_cast<size_t>(column + columns - 1)];
+  if (first.allocation != 0 && first.allocation == last.allocation) return;  // they are contiguous
+  for (int i = column; i < column + columns; ++i) {
+    const Column& state = columns_[static_cast<size_t>(i)];
+    if (state.allocation == 0) {
+      machine.report(ReportKind::kProtocol, primitive, where,
+                     text() + " of tensor memory: column " + std::to_string(i) +
+                         (state.was_freed ? " was freed at " + at_line(state.where)
+                                          : std::string(" is not allocated")));
+      return;
+    }
+    if (state.allocation != first.allocation) {
+      machine.report(ReportKind::kProtocol, primitive, where,
+                     text() + " of tensor memory reach from one allocation into another, of " +
+                         at_line(state.where));
+      return;
+    }
+  }
+}
+
+uint32_t* TensorMemory::read(int lane, int column, int columns, const Access& access,
+                             bool may_be_unwritten) {
+  Machine& machine = Machine::current();
+  const Stamp& stamp = access.stamp;
+  check_columns(column, columns, stamp.primitive, stamp.where);
+  ++machine.statistics().accesses;
+  const size_t offset = offset_of(lane, column);
+  const size_t bytes = static_cast<size_t>(columns) * kWordBytes;
+  if (!may_be_unwritten) check_written(lane, column, columns, access);
+  if (const auto conflict = shadow_.read(offset, bytes, access)) {
+    machine.report_race(*conflict, access, false, place(conflict->offset), bytes);
+  }
+  return word(lane, column);
+}
+
+void TensorMemory::check_written(int lane, int column, int columns, const Access& access) const {
+  const auto unwritten =
+      shadow_.first_unwritten(offset_of(lane, column), static_cast<size_t>(columns) * kWordBytes);
+  if (!unwritten) return;
+  Machine::current().report(ReportKind::kUninitialised, access.stamp.primitive, access.stamp.where,
+                            "read of " + place(*unwritten) + ", which nothing wrote");
+}
+
+uint32_t* TensorMemory::write(int lane, int column, int columns, const Access& access) {
+  Machine& machine = Machine::current();
+  check_columns(column, columns, access.stamp.primitive, access.stamp.where);
+  ++machine.statistics().accesses;
+  const size_t bytes = static_cast<size_t>(columns) * kWordBytes;
+  if (const auto conflict = shadow_.write(offset_of(lane, column), bytes, access)) {
+    machine.report_race(*conflict, access, true, place(conflict->offset), bytes);
+  }
+  return word(lane, column);
+}
+
+bool TensorMemory::is_free(int column, int columns) const {
+  const auto begin = columns_.begin() + column;
+  return std::all_of(begin, begin + columns, [](const Column& c) { return c.allocation == 0; });
+}
+
+int TensorMemory::find_free(int columns) const {
+  for (int column = 0; column + columns <= kTmemColumns; column += 32) {
+    if (is_free(column, columns)) return column;
+  }
+  return -1;
+}
+
+void TensorMemory::allocate(int column, int columns, const Where& where) {
+  ++allocations_;
+  for (int i = column; i < column + columns; ++i) {
+    columns_[static_cast<size_t>(i)] = {allocations_, false, where};
+  }
+}
+
+void TensorMemory::free(int column, int columns, const Clocks& known, const Where& where) {
+  constexpr const char* kPrimitive = "tmem_free";
+  Machine& machine = Machine::current();
+  check_columns(column, 1, kPrimitive, where);
+  const int number = columns_[static_cast<size_t>(column)].allocation;
+  if (number == 0) return;
+  const auto size = std::count_if(columns_.begin(), columns_.end(),
+                                  [&](const Column& c) { return c.allocation == number; });
+  const bool is_start =
+      column == 0 || columns_[static_cast<size_t>(column) - 1].allocation != number;
+  if (!is_start || size != columns) {
+    machine.fail(ReportKind::kProtocol, kPrimitive, where,
+                 "free of " + std::to_string(columns) + " columns from column " +
+                     std::to_string(column) +
+                     ", which is not what was allocated: " + std::to_string(size) + " columns at " +
+                     at_line(columns_[static_cast<size_t>(column)].where));
+  }
+  // Whoever uses the columns next must find them at rest.
+  const Access access{.stamp = {.agent = Machine::current_thread().agent,
+                                .time = Machine::current_thread().time,
+                                .primitive = kPrimitive,
+                                .where = where,
+                                .proxy = Proxy::kTensor},
+                      .clocks = &known};
+  const size_t bytes = static_cast<size_t>(columns) * kWordBytes;
+  for (int lane = 0; lane < kTmemLanes; ++lane) {
+    if (const auto conflict = shadow_.write(offset_of(lane, column), bytes, access)) {
+      machine.report_race(*conflict, access, true, place(conflict->offset), bytes);
+    }
+    shadow_.forget(offset_of(lane, column), bytes);
+    std::fill_n(word(lane, column), columns, kPoison);
+  }
+  for (int i = column; i < column + columns; ++i) {
+    columns_[static_cast<size_t>(i)] = {0, true, where};
+  }
+  for (Thread* waiter : std::exchange(waiters, {})) machine.wake(*waiter);
+}
+
+TensorMemory::Issuer& TensorMemory::issuer(Thread& thread) {
+  const auto [found, is_new] = issuers_.try_emplace(thread.index);
+  Issuer& issuer = found->second;
+  if (is_new) {
+    // Should more threads issue than there are agents, which no kernel means, they share the last.
+    const size_t index = 2 * warps_.size() + issuers_.size() - 1;
+    issuer.agent = agent(static_cast<int>(std::min(index, cta_.threads.size() - 1)));
+    issuer.thread = &thread;
+  }
+  return issuer;
+}
+
+std::string TensorMemory::describe(const Machine& machine, Agent agent) const {
+  for (const auto& [thread, issuer] : issuers_) {
+    if (issuer.agent == agent) return "issued by " + machine.describe(*issuer.thread);
+  }
+  const size_t warp = (agent_index(agent) - cta_.threads.size()) % warps_.size();
+  const Thread& first = cta_.threads[32 * warp];
+  std::string text = "CTA " + std::to_string(cta_.index) + ", warp " + std::to_string(warp);
+  if (*first.role != '\0') text += std::string(", role ") + first.role;
+  return text;
+}
+
+void TensorMemory::report_end(Machine& machine) const {
+  const auto report = [&](const char* primitive, const Where& where, const std::string& message,
+                          size_t thread) {
+    machine.report(ReportKind::kProtocol, primitive, where, message, &cta_.threads[thread]);
+  };
+  int previous = 0;
+  for (const Column& column : columns_) {
+    if (column.allocation != 0 && column.allocation != previous) {
+      report("tmem_allocate", column.where,
+             "the CTA ended without freeing this tensor memory: the next allocation never returns",
+             0);
+    }
+    previous = column.allocation;
+  }
+  for (const auto& [thread, issuer] : issuers_) {
+    const auto has_waited = [&issued = issuer](const Thread& other) {
+      return other.clocks->generic.get(issued.agent) >= issued.time;
+    };
+    const auto& members = cta_.cluster->ctas;
+    if (std::any_of(members.begin(), members.end(), [&](const auto& member) {
+          return std::any_of(member->threads.begin(), member->threads.end(), has_waited);
+        })) {
+      continue;
+    }
+    report(issuer.primitive, issuer.where,
+           "the CTA ended without any thread having waited for this operation",
+           static_cast<size_t>(thread));
+  }
+  for (size_t i = 0; i < warps_.size(); ++i) {
+    if (!warps_[i].loads.empty()) {
+      report("tmem_load", warps_[i].loads.front().where,
+             "the warp ended with a load in flight that it did not wait for (tmem_wait_load)",
+             i * 32);
+    }
+    if (warps_[i].store) {
+      report("tmem_store", *warps_[i].store,
+             "the warp ended with a store in flight that it did not wait for (tmem_wait_store)",
+             i * 32);
+    }
+  }
+}
+
+// --- allocation --------------------------------------------------------------------------------
+
+namespace {
+
+// Allocates in both CTAs once both have asked and the same columns are free in both.
+int allocate_pair(Thread& thread, TensorMemory& mine, int columns, const Where& where) {
+  Machine& machine = Machine::current();
+  Cta& peer_cta = *thread.cta->cluster->ctas[static_cast<size_t>(thread.cta->rank ^ 1)];
+  TensorMemory& peer = TensorMemory::of(peer_cta, 2, "tmem_allocate", where);
+  const Waiting for_columns{
+      .what = "free columns of tensor memory", .primitive = "tmem_allocate", .where = where};
+  if (peer.pair_request.columns == 0) {
+    mine.pair_request = {.columns = columns, .waiter = &thread, .result = -1};
+    while (mine.pair_request.result < 0) {
+      machine.block({.what = "the allocation of tensor memory by the other CTA of the pair",
+                     .primitive = "tmem_allocate",
+                     .where = where});
+    }
+    const int column = mine.pair_request.result;
+    mine.pair_request = {};
+    return column;
+  }
+  if (peer.pair_request.columns != columns) {
+    machine.fail(ReportKind::kProtocol, "tmem_allocate", where,
+                 "the two CTAs of a pair allocate different numbers of columns: " +
+                     std::to_string(columns) + " and " + std::to_string(peer.pair_request.columns));
+  }
+  for (;;) {
+    for (int column = 0; column + columns <= kTmemColumns; column += 32) {
+      if (mine.is_free(column, columns) && peer.is_free(column, columns)) {
+        mine.allocate(column, columns, where);
+        peer.allocate(column, columns, where);
+        Thread* const waiter = peer.pair_request.waiter;
+        peer.pair_request.result = column;
+        peer.pair_request.columns = 0;  // answered: the next request is a new one
+        machine.wake(*waiter);
+        return column;
+      }
+    }
+    mine.waiters.push_back(&thread);
+    peer.waiters.push_back(&thread);
+    machine.block(for_columns);
+  }
+}
+
+}  // namespace
+
+void tmem_allocate(int cta_group, uint32_t* out, int columns, const Where& where) {
+  constexpr const char* kPrimitive = "tmem_allocate";
+  Machine& machine = Machine::current();
+  machine.maybe_yield();
+  machine.collective_warp(kAllLanes, kPrimitive, where, nullptr, [&](Rendezvous&) {
+    Thread& thread = Machine::current_thread();
+    TensorMemory& memory = memory_of(thread, kPrimitive, where, cta_group);
+    if (!arch::is_tmem_allocation(columns)) {
+      machine.fail(ReportKind::kProtocol, kPrimitive, where,
+                   std::to_string(columns) + " columns: an allocation has 32, 64, 128, 256 or 512");
+    }
+    if (memory.is_relinquished) {
+      machine.fail(ReportKind::kProtocol, kPrimitive, where,
+                   "the CTA gave up its right to allocate at " + at_line(memory.relinquished));
+    }
+    int column = -1;
+    if (cta_group == 2) {
+      column = allocate_pair(thread, memory, columns, where);
+    } else {
+      while ((column = memory.find_free(columns)) < 0) {
+        memory.waiters.push_back(&thread);
+        machine.block({.what = std::to_string(columns) + " free columns of tensor memory",
+                       .primitive = kPrimitive,
+                       .where = where});
+      }
+      memory.allocate(column, columns, where);
+    }
+    const auto address = static_cast<uint32_t>(column);
+    machine.thread_shared(out, sizeof address, true, kPrimitive, where);
+    std::memcpy(out, &address, sizeof address);
+  });
+}
+
+void tmem_free(int cta_group, TmemPtr at, int columns, const Where& where) {
+  Machine& machine = Machine::current();
+  machine.maybe_yield();
+  machine.collective_warp(kAllLanes, "tmem_free", where, nullptr, [&](Rendezvous& meeting) {
+    TensorMemory& memory = memory_of(Machine::current_thread(), "tmem_free", where, cta_group);
+    if (at.lane() != 0) {
+      machine.fail(ReportKind::kProtocol, "tmem_free", where,
+                   "the address names lane " + std::to_string(at.lane()) + ", not 0");
+    }
+    Clocks known;  // complete accesses need no fence
+    for (const Thread* thread : meeting.threads) {
+      if (thread == nullptr) continue;
+      known.tensor.join(thread->clocks->generic);
+      known.tensor.join(thread->clocks->async);
+      known.tensor.join(thread->clocks->tensor);
+    }
+    memory.free(at.column(), columns, known, where);
+  });
+}
+
+void tmem_relinquish(int cta_group, const Where& where) {
+  Machine& machine = Machine::current();
+  machine.collective_warp(kAllLanes, "tmem_relinquish", where, nullptr, [&](Rendezvous&) {
+    TensorMemory& memory =
+        memory_of(Machine::current_thread(), "tmem_relinquish", where, cta_group);
+    memory.is_relinquished = true;
+    memory.relinquished = where;
+  });
+}
+
+// --- loads and stores --------------------------------------------------------------------------
+
+namespace {
+
+struct LaneTransfer {
+  TmemPtr at;
+  uint32_t* registers;
+};
+
+// A run of columns of one lane that the instruction moves, and a thread that takes part in it.
+struct Run {
+  int lane, column, columns, thread;
+};
+
+std::vector<Run> runs_of(const TmemTransfer& transfer) {
+  std::vector<Run> runs;
+  if (transfer.shape == TmemShape::k32x32b) {
+    for (int lane = 0; lane < 32; ++lane) runs.push_back({lane, 0, transfer.repeat, lane});
+    return runs;
+  }
+  for (int lane = 0; lane < 16; ++lane) {
+    if (transfer.shape == TmemShape::k16x32bx2) {
+      runs.push_back({lane, 0, transfer.repeat, lane});
+      runs.push_back({lane, transfer.split, transfer.repeat, lane + 16});
+    } else {
+      const int columns = 2 * arch::tmem_registers(transfer.shape, transfer.repeat);
+      runs.push_back({lane, 0, columns, 4 * (lane % 8)});
+    }
+  }
+  return runs;
+}
+
+// Where the warp's instruction begins: the same address in all lanes, in the warp's own lanes.
+TmemPtr check_address(const TmemTransfer& transfer, const Rendezvous& meeting,
+                      const char* primitive, const Where& where) {
+  Machine& machine = Machine::current();
+  const Thread& thread = Machine::current_thread();
+  const TmemPtr at =
+      static_cast<const LaneTransfer*>(meeting.arguments[static_cast<size_t>(thread.lane())])->at;
+  for (size_t lane = 0; lane < 32; ++lane) {
+    if (meeting.threads[lane] == nullptr) {
+      machine.fail(ReportKind::kProtocol, primitive, where, "the warp is not whole: 32 lanes move");
+    }
+    if (static_cast<const LaneTransfer*>(meeting.arguments[lane])->at != at) {
+      machine.fail(ReportKind::kProtocol, primitive, where,
+                   "the lanes of the warp give different addresses");
+    }
+  }
+  const int first = arch::tmem_first_lane_of_warp(thread.warp());
+  const int lanes = transfer.shape == TmemShape::k32x32b ? 32 : 16;
+  if (at.lane() < first || at.lane() + lanes > first + 32) {
+    machine.fail(ReportKind::kProtocol, primitive, where,
+                 "warp " + std::to_string(thread.warp()) + " touches lanes " +
+                     std::to_string(at.lane()) + ".." + std::to_string(at.lane() + lanes - 1) +
+                     " of tensor memory; its own are " + std::to_string(first) + ".." +
+                     std::to_string(first + 31));
+  }
+  if ((at.lane() - first) % 16 != 0) {
+    machine.fail(ReportKind::kProtocol, primitive, where,
+                 "the address names lane " + std::to_string(at.lane()) +
+                     "; a shape of 16 lanes begins at a multiple of 16");
+  }
+  return at;
+}
+
+// Checks and remembers an access of the warp; each row by what a thread that touches it knows.
+void access_runs(TensorMemory& memory, const TmemTransfer& transfer, const Rendezvous& meeting,
+                 TmemPtr at, bool is_write, const char* primitive, const Where& where) {
+  const Thread& warp_thread = *meeting.threads[0];
+  const int warp = warp_thread.warp();
+  const TensorMemory::WarpState& state = memory.warp(warp);
+  for (const Run& run : runs_of(transfer)) {
+    const Access access{
+        .stamp = {.agent = is_write ? memory.store_agent(warp) : memory.load_agent(warp),
+                  .time = is_write ? state.store_time : state.load_time,
+                  .primitive = primitive,
+                  .where = where,
+                  .proxy = Proxy::kTensor},
+        .clocks = meeting.threads[static_cast<size_t>(run.thread)]->clocks.get()};
+    const int lane = at.lane() + run.lane;
+    const int column = at.column() + run.column;
+    if (is_write) {
+      memory.write(lane, column, run.columns, access);
+    } else {
+      memory.read(lane, column, run.columns, access, false);
+    }
+  }
+}
+
+}  // namespace
+
+void tmem_load(const TmemTransfer& transfer, TmemPtr from, uint32_t* out, const Where& where) {
+  constexpr const char* kPrimitive = "tmem_load";
+  LaneTransfer mine{from, out};
+  Machine& machine = Machine::current();
+  machine.collective_warp(kAllLanes, kPrimitive, where, &mine, [&](Rendezvous& meeting) {
+    Thread& thread = Machine::current_thread();
+    TensorMemory& memory = memory_of(thread, kPrimitive, where);
+    const TmemPtr at = check_address(transfer, meeting, kPrimitive, where);
+    access_runs(memory, transfer, meeting, at, false, kPrimitive, where);
+
+    const int registers = arch::tmem_registers(transfer.shape, transfer.repeat);
+    TensorMemory::PendingLoad load{.where = where, .registers = registers, .to = {}, .values = {}};
+    load.values.resize(static_cast<size_t>(32 * registers));
+    for (int lane = 0; lane < 32; ++lane) {
+      uint32_t* const to =
+          static_cast<LaneTransfer*>(meeting.arguments[static_cast<size_t>(lane)])->registers;
+      load.to[static_cast<size_t>(lane)] = to;
+      for (int r = 0; r < registers; ++r) {
+        const TmemIndex index = arch::tmem_element(transfer.shape, lane, r, transfer.split);
+        load.values[static_cast<size_t>(lane * registers + r)] =
+            *memory.word(at.lane() + index.lane, at.column() + index.column);
+        to[r] = kPoison;
+      }
+    }
+    auto& loads = memory.warp(thread.warp()).loads;
+    const auto overlaps = [&](const TensorMemory::PendingLoad& earlier) {
+      return earlier.to[0] < load.to[0] + registers &&
+             load.to[0] < earlier.to[0] + earlier.registers;
+    };
+    for (const TensorMemory::PendingLoad& earlier : loads) {
+      if (!overlaps(earlier)) continue;
+      machine.report(ReportKind::kProtocol, kPrimitive, where,
+                     "the registers are still the destination of the load at " +
+                         at_line(earlier.where) + "\n  tmem_wait_load is missing between the two");
+    }
+    std::erase_if(loads, overlaps);
+    loads.push_back(std::move(load));
+  });
+}
+
+void tmem_store(const TmemTransfer& transfer, TmemPtr to, const uint32_t* in, const Where& where) {
+  constexpr const char* kPrimitive = "tmem_store";
+  LaneTransfer mine{to, const_cast<uint32_t*>(in)};
+  Machine::current().collective_warp(kAllLanes, kPrimitive, where, &mine, [&](Rendezvous& meeting) {
+    Thread& thread = Machine::current_thread();
+    TensorMemory& memory = memory_of(thread, kPrimitive, where);
+    const TmemPtr at = check_address(transfer, meeting, kPrimitive, where);
+    access_runs(memory, transfer, meeting, at, true, kPrimitive, where);
+    const int registers = arch::tmem_registers(transfer.shape, transfer.repeat);
+    for (int lane = 0; lane < 32; ++lane) {
+      const uint32_t* const from =
+          static_cast<LaneTransfer*>(meeting.arguments[static_cast<size_t>(lane)])->registers;
+      for (int r = 0; r < registers; ++r) {
+        const TmemIndex index = arch::tmem_element(transfer.shape, lane, r, transfer.split);
+        *memory.word(at.lane() + index.lane, at.column() + index.column) = from[r];
+      }
+    }
+    memory.warp(thread.warp()).store = where;
+  });
+}
+
+// --- waits and fences --------------------------------------------------------------------------
+
+namespace {
+
+// False where the registers no longer hold the poison. A kernel that forgot a wait may have left
+// their scope, which AddressSanitizer need not be told of: the stack is still there.
+#if defined(__SANITIZE_ADDRESS__)
+__attribute__((no_sanitize_address, noinline))
+#endif
+bool deliver(const TensorMemory::PendingLoad& load, size_t lane) {
+  uint32_t* const to = load.to[lane];
+  const uint32_t* const values = &load.values[lane * static_cast<size_t>(load.registers)];
+  for (int i = 0; i < load.registers; ++i) {
+    if (to[i] != kPoison) return false;
+  }
+  for (int i = 0; i < load.registers; ++i) to[i] = values[i];
+  return true;
+}
+
+// What `agent` did until `time` is complete: the whole warp knows.
+void complete(Rendezvous& meeting, Agent agent, uint32_t time) {
+  for (Thread* thread : meeting.threads) {
+    if (thread == nullptr) continue;
+    Clocks& clocks = thread->own_clocks();
+    clocks.tensor.set(agent, time);
+    clocks.async.set(agent, time);
+  }
+}
+
+}  // namespace
+
+void tmem_wait_load(const Where& where) {
+  constexpr const char* kPrimitive = "tmem_wait_load";
+  Machine& machine = Machine::current();
+  Thread& self = Machine::current_thread();
+  if (machine.is_dropped(kPrimitive, where)) {
+    // The registers keep their poison.
+    memory_of(self, kPrimitive, where).warp(self.warp()).loads.clear();
+    return;
+  }
+  machine.collective_warp(kAllLanes, kPrimitive, where, nullptr, [&](Rendezvous& meeting) {
+    Thread& thread = Machine::current_thread();
+    TensorMemory& memory = memory_of(thread, kPrimitive, where);
+    TensorMemory::WarpState& state = memory.warp(thread.warp());
+    for (const TensorMemory::PendingLoad& load : state.loads) {
+      for (size_t lane = 0; lane < 32; ++lane) {
+        if (deliver(load, lane)) continue;
+        machine.report(ReportKind::kProtocol, "tmem_load", load.where,
+                       "the registers of this load were changed before tmem_wait_load");
+        break;
+      }
+    }
+    state.loads.clear();
+    complete(meeting, memory.load_agent(thread.warp()), state.load_time++);
+  });
+}
+
+void tmem_wait_store(const Where& where) {
+  constexpr const char* kPrimitive = "tmem_wait_store";
+  Machine& machine = Machine::current();
+  if (machine.is_dropped(kPrimitive, where)) return;
+  machine.collective_warp(kAllLanes, kPrimitive, where, nullptr, [&](Rendezvous& meeting) {
+    Thread& thread = Machine::current_thread();
+    TensorMemory& memory = memory_of(thread, kPrimitive, where);
+    TensorMemory::WarpState& state = memory.warp(thread.warp());
+    state.store.reset();
+    complete(meeting, memory.store_agent(thread.warp()), state.store_time++);
+  });
+}
+
+void tcgen05_fence_before_thread_sync(const Where& where) {
+  Machine& machine = Machine::current();
+  if (machine.is_dropped("tcgen05_fence_before_thread_sync", where)) return;
+  publish_tensor_accesses(Machine::current_thread(), Machine::current_thread().own_clocks());
+}
+
+void tcgen05_fence_after_thread_sync(const Where& where) {
+  Machine& machine = Machine::current();
+  if (machine.is_dropped("tcgen05_fence_after_thread_sync", where)) return;
+  Clocks& clocks = Machine::current_thread().own_clocks();
+  clocks.tensor.join(clocks.generic);
+}
+
+Clocks fenced_tensor_accesses(const Thread& thread) {
+  Clocks clocks;
+  const TensorMemory* const memory = thread.cta->tensor_memory.get();
+  if (memory == nullptr) return clocks;
+  const int warp = thread.warp();
+  for (const Agent agent : {memory->store_agent(warp), memory->load_agent(warp)}) {
+    clocks.generic.set(agent, thread.clocks->generic.get(agent));
+  }
+  return clocks;
+}
+
+void publish_tensor_accesses(const Thread& thread, Clocks& clocks) {
+  const TensorMemory* const memory = thread.cta->tensor_memory.get();
+  if (memory == nullptr) return;
+  const int warp = thread.warp();
+  for (const Agent agent : {memory->store_agent(warp), memory->load_agent(warp)}) {
+    clocks.generic.set(agent, thread.clocks->tensor.get(agent));
+  }
+}
+
+}  // namespace pagoda::emulator

@@ -1,0 +1,179 @@
+// The report of a run in which nothing can happen any more: every barrier that somebody waits for
+// with who has arrived there, every wait, and who has ended.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "emulator/machine/machine.hpp"
+
+namespace pagoda::emulator {
+namespace {
+
+std::string place(const char* primitive, const Where& where) {
+  const std::string_view path = where.file_name();
+  return std::string(primitive) + " at " + std::string(path.substr(path.find_last_of('/') + 1)) +
+         ":" + std::to_string(where.line());
+}
+
+std::string count_of(uint64_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+std::string describe(const Waiting& waiting) {
+  if (waiting.barrier == nullptr) return waiting.what;
+  return "mbarrier " + waiting.barrier->name + ", phase " + std::to_string(waiting.phase);
+}
+
+// What the barrier lacks, and who has arrived there in this phase or before.
+std::string describe(const MBarrierState& barrier) {
+  std::string text =
+      "mbarrier " + barrier.name + ": phase " + std::to_string(barrier.phase) + ", still wants " +
+      std::to_string(barrier.pending) + " of " + std::to_string(barrier.expected) +
+      " arrivals and " +
+      count_of(static_cast<uint64_t>(std::max<int64_t>(barrier.pending_bytes, 0)), "byte") + "\n";
+  if (barrier.arrivals.empty()) text += "      nobody has ever arrived there\n";
+  for (const Arrivals& from : barrier.arrivals) {
+    text += "      ";
+    text +=
+        from.last_phase == barrier.phase
+            ? count_of(from.count_in_phase, from.is_engine ? "byte" : "arrival") + " in this phase"
+            : "last in phase " + std::to_string(from.last_phase);
+    text += " by " + place(from.primitive, from.where);
+    if (*from.role != '\0') text += " (" + std::string(from.role) + ")";
+    text += "\n";
+  }
+  return text;
+}
+
+std::string describe_barriers(const Cta& cta) {
+  const std::string who = "  CTA " + std::to_string(cta.index) + " ";
+  std::string table;
+  std::map<uint32_t, const MBarrierState*> by_offset;
+  for (const auto& [offset, barrier] : cta.mbarriers) {
+    if (!barrier.waiters.empty()) by_offset[offset] = &barrier;
+  }
+  for (const Thread& thread : cta.threads) {  // those that are polled
+    if (thread.state != ThreadState::kPolling || thread.waiting.barrier == nullptr) continue;
+    for (const auto& [offset, barrier] : cta.mbarriers) {
+      if (&barrier == thread.waiting.barrier) by_offset[offset] = &barrier;
+    }
+  }
+  for (const auto& [offset, barrier] : by_offset) table += who + describe(*barrier);
+  for (size_t id = 0; id < cta.named_barriers.size(); ++id) {
+    const NamedBarrierState& barrier = cta.named_barriers[id];
+    if (barrier.waiters.empty()) continue;
+    table += who + "named barrier " + std::to_string(id) +
+             (barrier.name != nullptr ? std::string(" ") + barrier.name : "") + ": " +
+             std::to_string(barrier.arrived) + " of " + std::to_string(barrier.expected) +
+             " threads have arrived\n";
+  }
+  if (!cta.register_waiters.empty()) {
+    table += who + "registers: " + std::to_string(cta.free_registers) + " are free\n";
+  }
+  return table;
+}
+
+// Threads in one state, neighbours in one line: "CTA 0 threads 32..63 (consumer)".
+template <class Same, class Describe>
+std::string describe_runs(const Cta& cta, Same is_same, Describe describe_one) {
+  std::string table;
+  const std::vector<Thread>& threads = cta.threads;
+  for (size_t first = 0, end = 0; first < threads.size(); first = end) {
+    end = first + 1;
+    const std::string text = describe_one(threads[first]);
+    if (text.empty()) continue;
+    while (end < threads.size() && is_same(threads[first], threads[end])) ++end;
+    table += "  CTA " + std::to_string(cta.index) + " thread";
+    table += end - first == 1 ? " " + std::to_string(first)
+                              : "s " + std::to_string(first) + ".." + std::to_string(end - 1);
+    const char* const role = threads[first].last_role;
+    if (*role != '\0') table += std::string(" (") + role + ")";
+    table += text + "\n";
+  }
+  return table;
+}
+
+bool is_waiting(const Thread& thread) {
+  return thread.state == ThreadState::kBlocked || thread.state == ThreadState::kPolling;
+}
+
+std::string describe_waits(const Cta& cta) {
+  return describe_runs(
+      cta,
+      [](const Thread& a, const Thread& b) {
+        return a.state == b.state && a.waiting.barrier == b.waiting.barrier &&
+               a.waiting.phase == b.waiting.phase && a.waiting.what == b.waiting.what &&
+               a.waiting.where.line() == b.waiting.where.line() &&
+               std::string_view(a.last_role) == b.last_role;
+      },
+      [](const Thread& thread) -> std::string {
+        if (!is_waiting(thread)) return {};
+        return (thread.state == ThreadState::kPolling ? " poll " : " wait for ") +
+               describe(thread.waiting) + " in " +
+               place(thread.waiting.primitive, thread.waiting.where);
+      });
+}
+
+std::string describe_ended(const Cta& cta) {
+  return describe_runs(
+      cta,
+      [](const Thread& a, const Thread& b) {
+        return a.state == b.state && std::string_view(a.last_role) == b.last_role;
+      },
+      [](const Thread& thread) -> std::string {
+        return thread.state == ThreadState::kDone ? " ended" : "";
+      });
+}
+
+}  // namespace
+
+void Machine::count_arrival(MBarrierState& barrier, uint64_t count, const char* primitive,
+                            const Where& where, bool is_engine) {
+  const Thread* const who = completing_ != nullptr ? completing_->issuer : running_;
+  const char* const role = who != nullptr ? who->role : "";
+  auto from =
+      std::find_if(barrier.arrivals.begin(), barrier.arrivals.end(), [&](const auto& known) {
+        return known.where.line() == where.line() && known.role == role &&
+               known.primitive == primitive;
+      });
+  if (from == barrier.arrivals.end()) {
+    from = barrier.arrivals.insert(
+        from, {.role = role, .primitive = primitive, .where = where, .is_engine = is_engine});
+  }
+  if (from->last_phase != barrier.phase) from->count_in_phase = 0;
+  from->last_phase = barrier.phase;
+  from->count_in_phase += count;
+}
+
+void Machine::report_deadlock() {
+  std::string table;
+  std::string waits;
+  std::string ended;
+  const Thread* first_waiting = nullptr;
+  bool polls = false;
+  for (const auto& cluster : clusters_) {
+    for (const auto& cta : cluster->ctas) {
+      table += describe_barriers(*cta);
+      waits += describe_waits(*cta);
+      ended += describe_ended(*cta);
+      for (const Thread& thread : cta->threads) {
+        if (first_waiting == nullptr && is_waiting(thread)) first_waiting = &thread;
+        polls = polls || thread.state == ThreadState::kPolling;
+      }
+    }
+    if (!cluster->waiters.empty()) {
+      table += "  cluster barrier: " + std::to_string(cluster->arrived) + " threads have arrived\n";
+    }
+  }
+  if (first_waiting == nullptr) return;
+  std::string message =
+      polls ? "threads poll, and nothing can change any more\n" : "nothing can run any more\n";
+  message += table + waits + ended;
+  message.pop_back();
+  report(ReportKind::kDeadlock, first_waiting->waiting.primitive, first_waiting->waiting.where,
+         std::move(message), first_waiting);
+  is_over_ = true;
+}
+
+}  // namespace pagoda::emulator

@@ -1,0 +1,249 @@
+// Filling in arguments.
+#include "kernels/common/call_arguments.hpp"
+
+#include <algorithm>
+
+#include "core/int_math.hpp"
+#include "mask/make_expression_mask.hpp"
+#include "operand/paged_row_indices.hpp"
+
+namespace pagoda::kernels {
+namespace {
+
+using core::Problem;
+
+constexpr int64_t kAlignment = 128;     // bytes, of the parts of the workspace
+constexpr int64_t kL2Bytes = 64 << 20;  // K and V that tiles of one section share; not measured
+
+// Rows of a box of K or V; 0 where the pages don't fit the tiles.
+int32_t box_rows(const Problem& p, int32_t BN) {
+  const int32_t piece =
+      p.kv_kind == core::KVKind::kPaged ? operand::kv_piece_rows(p.page_size, BN) : 0;
+  return piece == 0 ? BN : std::max(piece, 0);
+}
+
+// Physical rows, of one row stride each, from one sequence or page to the next; 0: not a whole number.
+int64_t outer_rows(const Problem& p, const core::KVView& view) {
+  if (p.kv_kind == core::KVKind::kRagged) return 1;
+  if (view.row_stride <= 0 || view.outer_stride < 0 || view.outer_stride % view.row_stride != 0) {
+    return 0;
+  }
+  return view.outer_stride / view.row_stride;
+}
+
+int64_t num_rows(const Problem& p, const core::KVView& view) {
+  if (p.kv_kind == core::KVKind::kRagged) return p.total_kv;
+  const bool is_paged = p.kv_kind == core::KVKind::kPaged;
+  const int64_t outer = is_paged ? p.num_pages : p.batch;
+  if (outer == 0) return 0;
+  return (outer - 1) * outer_rows(p, view) + (is_paged ? p.page_size : p.max_seqlen_kv);
+}
+
+arch::TensorMapType map_type(DType dtype) {
+  if (dtype == DType::kF8E4M3) return arch::TensorMapType::kU8;
+  return dtype == DType::kF16 ? arch::TensorMapType::kF16 : arch::TensorMapType::kBF16;
+}
+
+// What the maps of all operands share.
+arch::TensorMapSpec map_of(DType dtype, const void* data, int32_t rank, arch::Swizzle swizzle) {
+  arch::TensorMapSpec spec;
+  spec.type = map_type(dtype);
+  spec.rank = rank;
+  spec.address = reinterpret_cast<uint64_t>(data);
+  spec.box[0] = swizzle_width_bytes(swizzle) / static_cast<uint32_t>(size_bytes(dtype));
+  spec.swizzle = swizzle;
+  spec.l2_promotion = arch::L2Promotion::k128B;
+  return spec;
+}
+
+uint64_t stride_bytes(DType dtype, int64_t elements) {
+  return static_cast<uint64_t>(elements * size_bytes(dtype));
+}
+
+RowsView rows_view(const core::RowView& view) {
+  return {view.sequence_stride, view.row_stride, view.head_stride};
+}
+
+operand::KeyRows key_rows(const Problem& p) {
+  operand::KeyRows keys;
+  if (p.kv_kind == core::KVKind::kDense) {
+    keys.kind = operand::KeyRowsKind::kDense;
+    keys.dense.rows_per_batch = static_cast<uint32_t>(outer_rows(p, p.k));
+    keys.dense.keys_per_batch = static_cast<uint32_t>(p.max_seqlen_kv);
+    keys.dense.lengths = p.seqlens_kv.data();
+  } else if (p.kv_kind == core::KVKind::kRagged) {
+    keys.kind = operand::KeyRowsKind::kRagged;
+    keys.ragged.offsets = p.cu_seqlens_kv.data();
+  } else {
+    keys.kind = operand::KeyRowsKind::kPaged;
+    keys.paged.page_size = p.page_size;
+    keys.paged.row_stride = static_cast<uint32_t>(outer_rows(p, p.k));
+    if (p.block_table.pages != nullptr) {
+      keys.paged.pages = p.block_table.pages;
+      keys.paged.table_stride = p.block_table.row_stride;
+      keys.paged.lengths = p.seqlens_kv.data();
+    } else {
+      keys.paged.pages = p.csr.indices.data();
+      keys.paged.first_page_of = p.csr.indptr.data();
+      keys.paged.lengths = p.csr.last_page_len.data();
+    }
+  }
+  return keys;
+}
+
+Sequences sequences_of(const Problem& p) {
+  Sequences sequences;
+  sequences.batch = p.batch;
+  sequences.padded_rows = p.max_seqlen_q;
+  sequences.cu_rows = p.is_ragged ? p.cu_seqlens_q.data() : nullptr;
+  sequences.valid_rows =
+      p.is_ragged || p.seqlens_q_valid.empty() ? nullptr : p.seqlens_q_valid.data();
+  sequences.q_positions = p.cache_lengths.empty() ? nullptr : p.cache_lengths.data();
+  sequences.keys = key_rows(p);
+  return sequences;
+}
+
+}  // namespace
+
+ScoreClass score_class(const Problem& p) {
+  const mask::ExpressionMask mask = mask::make_expression_mask(p.mask);
+  const bool is_plain = mask.program == 0 && !mask.has_bias() && p.score_mod.is_identity();
+  return is_plain ? ScoreClass::kPlain : ScoreClass::kGeneral;
+}
+
+int64_t total_rows(const Problem& p) {
+  return p.is_ragged ? p.total_q : int64_t{p.batch} * p.max_seqlen_q;
+}
+
+schedule::TileGrid tile_grid(const Problem& p, int32_t heads, int32_t tokens) {
+  schedule::TileGrid grid;
+  grid.batch = p.batch;
+  grid.num_heads = p.num_q_heads / heads;
+  grid.tile_rows = tokens;
+  grid.rows = static_cast<int32_t>(p.is_ragged ? p.total_q : p.max_seqlen_q);
+  grid.cu_rows = p.is_ragged ? p.cu_seqlens_q.data() : nullptr;
+  const mask::ExpressionMask mask = mask::make_expression_mask(p.mask);
+  if (mask.interval.rule.right != mask::IntervalRule::kOpen) {
+    grid.order = schedule::TileOrder::kLongestFirst;
+    // Heads whose K and V fit in L2 together.
+    const int64_t head_bytes = int64_t{p.max_seqlen_kv_bound} * (p.head_dim_qk + p.head_dim_vo) *
+                               static_cast<int64_t>(size_bytes(p.k.dtype));
+    grid.section = static_cast<int32_t>(
+        std::clamp<int64_t>(kL2Bytes / std::max<int64_t>(head_bytes, 1), 1, INT32_MAX));
+  }
+  return grid;
+}
+
+bool may_have_short_rows(const Problem& p, int32_t short_rows) {
+  if (!p.is_ragged) return p.max_seqlen_q <= short_rows;
+  if (!p.has_host_lengths) return p.batch > 1;
+  for (int32_t b = 0; b < p.batch; ++b) {
+    if (p.seqlen_q(b) > 0 && p.seqlen_q(b) <= short_rows) return true;
+  }
+  return false;
+}
+
+void set_call(const Problem& p, AttentionArguments& a) {
+  a.sequences = sequences_of(p);
+  a.num_kv_heads = p.num_kv_heads;
+  a.group = p.group;
+  a.dim_qk = p.head_dim_qk;
+  a.dim_vo = p.head_dim_vo;
+  a.q_data = p.q.data;
+  a.out_data = p.out.data;
+  a.lse = static_cast<float*>(p.lse.data);
+  a.row_max = static_cast<float*>(p.row_max.data);
+  a.q_rows = rows_view(p.q);
+  a.out_rows = rows_view(p.out);
+  a.lse_rows = rows_view(p.lse);
+  a.row_max_rows = rows_view(p.row_max);
+  a.k_data = p.k.data;
+  a.v_data = p.v.data;
+  a.k_rows = {p.k.outer_stride, p.k.row_stride, p.k.head_stride};
+  a.v_rows = {p.v.outer_stride, p.v.row_stride, p.v.head_stride};
+  a.kv_element_bytes = static_cast<int32_t>(size_bytes(p.k.dtype));
+  a.mask = mask::make_expression_mask(p.mask);
+  a.score_map = softmax::score_map(p.softmax_scale, p.score_mod.softcap);
+  a.alibi_slopes = p.score_mod.alibi_slopes.empty() ? nullptr : p.score_mod.alibi_slopes.data();
+  a.sinks = p.sinks.empty() ? nullptr : p.sinks.data();
+  a.kv_scales = {p.kv_scales.k, p.kv_scales.v,
+                 p.kv_scales.k_per_head.empty() ? nullptr : p.kv_scales.k_per_head.data(),
+                 p.kv_scales.v_per_head.empty() ? nullptr : p.kv_scales.v_per_head.data()};
+}
+
+// --- tensor maps ---------------------------------------------------------------------------------
+
+arch::TensorMapSpec kv_map(const Problem& p, const core::KVView& view, int32_t dim, int32_t BN,
+                           arch::Swizzle swizzle) {
+  arch::TensorMapSpec spec = map_of(view.dtype, view.data, 3, swizzle);
+  spec.dims[0] = static_cast<uint64_t>(dim);
+  // Rows of 64 bytes: what else is in a line is another head's.
+  if (stride_bytes(view.dtype, dim) <= 64) spec.l2_promotion = arch::L2Promotion::k64B;
+  spec.dims[1] = static_cast<uint64_t>(p.num_kv_heads);
+  spec.dims[2] = static_cast<uint64_t>(num_rows(p, view));
+  spec.box[2] = static_cast<uint32_t>(box_rows(p, BN));
+  // A stride over one head or row is never taken.
+  spec.strides_bytes[0] =
+      stride_bytes(view.dtype, p.num_kv_heads > 1 ? view.head_stride : view.row_stride);
+  spec.strides_bytes[1] = stride_bytes(view.dtype, view.row_stride);
+  return spec;
+}
+
+arch::TensorMapSpec rows_map(const Problem& p, const core::RowView& view, int32_t dim,
+                             int32_t heads, int32_t tokens, arch::Swizzle swizzle) {
+  arch::TensorMapSpec spec = map_of(view.dtype, view.data, 4, swizzle);
+  spec.dims[0] = static_cast<uint64_t>(dim);
+  spec.dims[1] = static_cast<uint64_t>(p.num_q_heads);
+  spec.dims[2] = static_cast<uint64_t>(p.is_ragged ? p.total_q : p.max_seqlen_q);
+  spec.dims[3] = static_cast<uint64_t>(p.is_ragged ? 1 : p.batch);
+  spec.box[1] = static_cast<uint32_t>(heads);
+  spec.box[2] = static_cast<uint32_t>(tokens);
+  const int64_t sequence = p.is_ragged || p.batch == 1 ? view.row_stride : view.sequence_stride;
+  spec.strides_bytes[0] =
+      stride_bytes(view.dtype, p.num_q_heads > 1 ? view.head_stride : view.row_stride);
+  spec.strides_bytes[1] = stride_bytes(view.dtype, view.row_stride);
+  spec.strides_bytes[2] = stride_bytes(view.dtype, sequence);
+  return spec;
+}
+
+bool is_possible(const arch::TensorMapSpec& spec) {
+  for (int32_t d = 0; d < spec.rank; ++d) {
+    if (spec.dims[d] > INT32_MAX) return false;
+    if (d > 0 && spec.strides_bytes[d - 1] == 0) return false;
+  }
+  return !arch::validate(spec).exists();
+}
+
+bool is_kv_by_tma(const Problem& p, int32_t BN, arch::Swizzle swizzle) {
+  if (box_rows(p, BN) == 0) return false;
+  // K and V share the rows of their pages: the page tables are looked up once for both.
+  if (outer_rows(p, p.k) == 0 || outer_rows(p, p.k) != outer_rows(p, p.v)) return false;
+  return is_possible(kv_map(p, p.k, p.head_dim_qk, BN, swizzle)) &&
+         is_possible(kv_map(p, p.v, p.head_dim_vo, BN, swizzle));
+}
+
+// --- the workspace of split rows -------------------------------------------------------------------
+
+void SplitWorkspace::hold(int64_t blocks, int32_t block_rows, int32_t depth) {
+  const auto at_least = [](int64_t& size, int64_t bytes) {
+    size = std::max(size, core::align_up(bytes, kAlignment));
+  };
+  at_least(counter_bytes, blocks * int64_t{sizeof(uint32_t)});
+  at_least(stats_bytes, blocks * block_rows * 4 * int64_t{sizeof(float)});
+  at_least(partial_bytes, blocks * block_rows * depth * int64_t{sizeof(float)});
+}
+
+void SplitWorkspace::finish() { counter_bytes += kAlignment; }  // the queue of the grid
+
+void SplitWorkspace::set(std::span<std::byte> workspace, AttentionArguments& a) const {
+  if (workspace.empty()) return;
+  std::byte* at = workspace.data();
+  a.grid_counter = reinterpret_cast<uint32_t*>(at);
+  a.counters = reinterpret_cast<uint32_t*>(at + kAlignment);
+  at += counter_bytes;
+  a.partial_stats = reinterpret_cast<float*>(at);
+  at += stats_bytes;
+  a.partial_out = reinterpret_cast<float*>(at);
+}
+
+}  // namespace pagoda::kernels

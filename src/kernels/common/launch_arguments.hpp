@@ -1,0 +1,27 @@
+// LaunchArguments: what the host makes for one launch of an attention kernel, and the parameters made of it.
+#pragma once
+
+#include "arch/layout/tensor_map.hpp"
+#include "kernels/common/attention_params.hpp"
+
+namespace pagoda::kernels {
+
+// Maps that the launch does not use keep rank 0.
+struct LaunchArguments {
+  AttentionArguments arguments;
+  arch::TensorMapSpec q{.rank = 0}, k{.rank = 0}, v{.rank = 0}, out{.rank = 0};
+};
+
+// `make_map`: from a specification to the tensor map of the machine at hand.
+template <class MakeMap>
+AttentionParams make_params(const LaunchArguments& from, const MakeMap& make_map) {
+  AttentionParams params;
+  static_cast<AttentionArguments&>(params) = from.arguments;
+  if (from.q.rank != 0) params.q = make_map(from.q);
+  if (from.k.rank != 0) params.k = make_map(from.k);
+  if (from.v.rank != 0) params.v = make_map(from.v);
+  if (from.out.rank != 0) params.out = make_map(from.out);
+  return params;
+}
+
+}  // namespace pagoda::kernels

@@ -1,0 +1,185 @@
+// Split rows: a piece leaves its partial result in a slot of the workspace; the warpgroup that arrives
+// last at the unit's counter merges all pieces in their order, so that the bits do not depend on
+// timing, and leaves the counter at zero for the next launch.
+//
+//   partial_out    [slots][blocks][block_rows][depth] fp32, relative to the pivot
+//   partial_stats  [slots][blocks][block_rows][4]     fp32: pivot, sum, maximum, unused
+//   counters       [slots][blocks]                    at the unit's first slot
+#pragma once
+
+#include <cstdint>
+
+#include "arch/debug.hpp"
+#include "arch/memory.hpp"
+#include "arch/warp.hpp"
+#include "kernels/common/row_end.hpp"
+
+namespace pagoda::kernels {
+
+struct alignas(8) FloatPair {
+  float low, high;
+};
+struct alignas(16) FloatQuad {
+  float value[4];
+};
+
+// The rows of one block of a tile, by one warpgroup. has_all_columns: pieces leave `depth` columns, else
+// those that O has.
+template <class T, int block_rows, int blocks, int depth, bool has_all_columns = false>
+class SplitRows {
+ public:
+  static constexpr int kStats = 4;
+
+  PAGODA_DEVICE SplitRows(const AttentionParams& params, int block)
+      : params_(params), block_(block) {}
+
+  [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<float> out_row(int32_t slot, int row) const {
+    return params_.partial_out + (place(slot) * block_rows + row) * depth;
+  }
+  [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<float> stats_row(int32_t slot, int row) const {
+    return params_.partial_stats + (place(slot) * block_rows + row) * kStats;
+  }
+  static PAGODA_DEVICE void store_pair(arch::GlobalPtr<float> to, float a, float b) {
+    arch::store(to.as<FloatPair>(), FloatPair{a, b});
+  }
+  // Four columns.
+  PAGODA_DEVICE void leave_quad(int32_t slot, int row, int column, const FloatQuad& o) const {
+    arch::store((out_row(slot, row) + column).template as<FloatQuad>(), o);
+  }
+  PAGODA_DEVICE void leave_stats(int32_t slot, int row, softmax::Sums sums, float max) const {
+    const arch::GlobalPtr<float> stats = stats_row(slot, row);
+    store_pair(stats, sums.pivot, sums.sum);
+    store_pair(stats + 2, max, 0);
+  }
+
+  // One thread's atomic releases what its warpgroup has left, and acquires for it what the earlier
+  // arrivals left: the barriers before and after it order memory, and causality order is transitive
+  // (PTX memory model). No thread needs a fence of its own. `sync(where)`: the warpgroup's barrier; `flag`:
+  // a word of its own.
+  template <class Sync>
+  PAGODA_DEVICE bool arrives_last(const Work& work, arch::SharedPtr<uint32_t> flag, bool is_first,
+                                  const Sync& sync) {
+    sync(arch::Where::current());
+    if (is_first) {
+      const arch::GlobalPtr<uint32_t> counter = params_.counters + place(work.first_slot);
+      const uint32_t earlier =
+          arch::atomic_add<arch::Order::kAcqRel, arch::Scope::kGpu>(counter, 1U);
+      const bool is_last = earlier + 1 == static_cast<uint32_t>(work.num_pieces);
+      if (is_last) arch::store(counter, 0U);
+      arch::store(flag, is_last ? 1U : 0U);
+    }
+    sync(arch::Where::current());
+    return arch::load(flag) != 0;
+  }
+
+  // A warp: each lane a piece for the sums, then a share of the columns. `where`: the row, written.
+  template <class Row>
+  PAGODA_DEVICE void merge_row(const Work& work, int row, const Row& where) {
+    const int lane = arch::lane_idx();
+    Columns o = {};
+    softmax::Sums sums;
+    float max = softmax::kMinusInfinity;
+    const int32_t num_pieces = where.is_valid ? work.num_pieces : 0;
+    for (int32_t round = 0; round < num_pieces; round += 32) {
+      softmax::Sums mine;
+      if (round + lane < num_pieces) {
+        const auto stats =
+            arch::load(stats_row(work.slot(round + lane), row).template as<const FloatQuad>());
+        mine = softmax::Sums{stats.value[0], stats.value[1]};
+        max = stats.value[2] > max ? stats.value[2] : max;
+      }
+      const float pivot = max_of_warp(mine.has_keys() ? mine.pivot : softmax::kMinusInfinity);
+      const float weight = mine.has_keys() ? ::exp2f(mine.pivot - pivot) : 0.0F;
+      const float sum = sum_of_warp(mine.has_keys() ? mine.sum * weight : 0.0F);
+      const softmax::Merged merged = softmax::merge(sums, softmax::Sums{pivot, sum});
+      sums = merged.sums;
+      PAGODA_UNROLL
+      for (int i = 0; i < kQuads; ++i) {
+        PAGODA_UNROLL
+        for (int e = 0; e < 4; ++e) o[i].value[e] *= merged.a;
+      }
+      const int32_t left = num_pieces - round;
+      const int32_t count = left < 32 ? left : 32;
+      for (int32_t first = 0; first < count; first += kInFlight) {
+        add_pieces(o, work, round, first, count, row,
+                   arch::mutable_value("weight of the first part x 1.02", weight * merged.b,
+                                       (lane == 0 ? 1.02F : 1.0F) * weight * merged.b));
+      }
+    }
+    finish(work, where, sums, max_of_warp(max), o);
+  }
+
+ private:
+  [[nodiscard]] PAGODA_DEVICE int64_t place(int32_t slot) const {
+    return int64_t{slot} * blocks + block_;
+  }
+
+  // Columns of a lane: quads 4 lane, 4 lane + 128, ...
+  static constexpr int kQuads = (depth + 127) / 128;
+  using Columns = FloatQuad[kQuads];
+  // Pieces whose loads are in flight together: the latency of L2 is paid once for all of them.
+  static constexpr int kInFlight = 16 / kQuads;
+
+  // Pieces round + first .. of which lane i has the weight of piece round + i. A weight of 0 is not
+  // read: nothing may have been written there.
+  PAGODA_DEVICE void add_pieces(Columns& o, const Work& work, int32_t round, int32_t first,
+                                int32_t count, int row, float weight) const {
+    float factors[kInFlight];
+    Columns values[kInFlight];
+    PAGODA_UNROLL
+    for (int k = 0; k < kInFlight; ++k) {
+      factors[k] = arch::shuffle(weight, (first + k) % 32);
+      if (first + k >= count) factors[k] = 0;
+      const arch::GlobalPtr<const float> from = out_row(work.slot(round + first + k), row);
+      PAGODA_UNROLL
+      for (int i = 0; i < kQuads; ++i) {
+        const int column = 128 * i + 4 * arch::lane_idx();
+        values[k][i] = FloatQuad{};
+        if (factors[k] != 0 && column < (has_all_columns ? depth : params_.dim_vo)) {
+          values[k][i] = arch::load((from + column).template as<const FloatQuad>());
+        }
+      }
+    }
+    PAGODA_UNROLL
+    for (int k = 0; k < kInFlight; ++k) {
+      PAGODA_UNROLL
+      for (int i = 0; i < kQuads; ++i) {
+        PAGODA_UNROLL
+        for (int e = 0; e < 4; ++e) o[i].value[e] += factors[k] * values[k][i].value[e];
+      }
+    }
+  }
+
+  template <class Row>
+  PAGODA_DEVICE void finish(const Work& work, const Row& where, softmax::Sums sums, float max,
+                            const Columns& o) {
+    const RowResult result =
+        end_row(params_, work.kv_head, where.q_head, where.is_valid, sums, max);
+    const int lane = arch::lane_idx();
+    if (lane == 0) store_statistics(params_, work, where.token, where.q_head, result);
+    const arch::GlobalPtr<T> to = kernels::out_row<T>(params_, work, where);
+    PAGODA_UNROLL
+    for (int i = 0; i < kQuads; ++i) {
+      store_quad(to, params_.dim_vo, 128 * i + 4 * lane, o[i].value, result.end.o_factor);
+    }
+  }
+
+  static PAGODA_DEVICE float max_of_warp(float value) {
+    PAGODA_UNROLL
+    for (int step = 16; step > 0; step /= 2) {
+      const float other = arch::shuffle_xor(value, step);
+      value = other > value ? other : value;
+    }
+    return value;
+  }
+  static PAGODA_DEVICE float sum_of_warp(float value) {
+    PAGODA_UNROLL
+    for (int step = 16; step > 0; step /= 2) value += arch::shuffle_xor(value, step);
+    return value;
+  }
+
+  const AttentionParams& params_;
+  int block_;
+};
+
+}  // namespace pagoda::kernels

@@ -1,0 +1,163 @@
+// What is compiled into an instance of the Blackwell kernel: element types, tile, stages, registers,
+// the map of tensor memory, and what happens to scores. The formulas are those that Modular documents
+// for its FA4 configuration (modular/modular, FA4Config), but for what a comment says.
+#pragma once
+
+#include "arch/layout/swizzle.hpp"
+#include "arch/layout/types.hpp"
+#include "core/int_math.hpp"
+#include "core/target.hpp"
+#include "kernels/common/kinds.hpp"
+#include "kernels/common/sm100/limits.hpp"
+#include "pipeline/kv_tiling.hpp"
+
+namespace pagoda::mha_sm100 {
+
+using kernels::LoadKind;
+using kernels::ScoreClass;
+using kernels::sm100::kOtherBytes;
+using kernels::sm100::kSharedBytes;
+
+inline constexpr int kWarpgroup = 128;  // threads
+inline constexpr int kRows = 128;       // query rows of a half in a CTA: lanes of tensor memory
+inline constexpr int kHalves = 2;       // of a CTA, each with a softmax warpgroup of its own
+inline constexpr int kThreads = 4 * kWarpgroup;
+inline constexpr int kTmemColumns = 512;  // all of them: two S and two O of depth 128 fill them
+
+// P takes the place of S, its elements side by side: two or four to a column.
+struct TmemMap {
+  int s[kHalves], o[kHalves];
+  int end;
+};
+
+struct TileConfig {
+  // Of a product. In a pair each has its own rows of both halves, and half of every K and V tile: half of
+  // the keys of K, half of the columns of V.
+  int ctas = 1;
+  int element_bytes = 2;  // of Q, K, V and P
+  int depth = 128;        // padded head dim, of QK and of VO
+  int BN = 128;           // keys of a tile
+  int slots = 5;          // K or V tiles in shared memory; of a pair, halves of tiles
+  arch::Swizzle swizzle = arch::Swizzle::k128B;
+  ScoreClass scores = ScoreClass::kPlain;
+  // Of a thread; 2 * softmax + correction + other = 512, the register file.
+  int softmax_registers = 176;
+  int correction_registers = 88;
+  int other_registers = 72;
+
+  // What the schedule asks (kernels/common/work.hpp). A tile is two blocks of rows, and a token's
+  // query heads of one KV head stand side by side in them.
+  static constexpr LoadKind load = LoadKind::kTma;
+  static constexpr int block_rows = kRows;
+  static constexpr bool fuses_heads = true;
+  static PAGODA_HOST_DEVICE constexpr int num_blocks() { return kHalves; }
+  static PAGODA_HOST_DEVICE constexpr int threads() { return kThreads; }
+
+  // Keys of one tensor core instruction (32 bytes of P), and its columns of Q and K.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int mma_k() const { return 32 / element_bytes; }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int swizzle_elements() const {
+    return static_cast<int>(swizzle_width_bytes(swizzle)) / element_bytes;
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int slot_bytes() const {
+    return BN / ctas * depth * element_bytes;
+  }
+  // An even number of slots is shared out to K and V; in a ring of an odd number K and V alternate.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool has_shared_ring() const { return slots % 2 != 0; }
+  // Parts of K and Q that become full one by one, so that the first products start early: one a
+  // swizzle's width, in rings of their own.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int num_qk_stages() const {
+    return has_shared_ring() ? 1 : depth / swizzle_elements();
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr pipeline::KVTiling k_tiling() const {
+    return {.BN = BN,
+            .BK0 = depth / num_qk_stages(),
+            .BK1 = BN,
+            .padded_depth = depth,
+            .num_kv_stages = has_shared_ring() ? slots : slots / 2,
+            .num_qk_stages = num_qk_stages(),
+            .pair_cta = ctas == 2,
+            .swizzle = swizzle};
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr pipeline::KVTiling v_tiling() const {
+    pipeline::KVTiling tiling = k_tiling();
+    tiling.BK0 = depth;
+    tiling.num_qk_stages = 1;
+    return tiling;
+  }
+
+  // Softmax keeps a row's scores in registers between its maximum and its exponentials.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool holds_scores() const {
+    return scores == ScoreClass::kPlain && BN <= 128;
+  }
+  // Columns that softmax reads at a time: a load of 32 wants 32 neighbouring registers, and several such
+  // blocks beside each other made ptxas spill. P leaves in two parts: P V starts when three quarters of
+  // the keys are there.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int batch() const {
+    return holds_scores() && BN >= 64 ? 32 : 16;
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int first_part() const {
+    return core::align_down(3 * BN / 4, batch());
+  }
+
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TmemMap tmem() const {
+    return {{0, BN}, {2 * BN, 2 * BN + depth}, 2 * BN + 2 * depth};
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int q_bytes() const {
+    return kHalves * kRows * depth * element_bytes;
+  }
+  // nullptr, or why the numbers do not fit together.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr const char* fault() const {
+    if (ctas != 1 && ctas != 2) return "products are of one CTA or of a pair";
+    if (depth % swizzle_elements() != 0) return "depth must be a multiple of the swizzle's width";
+    if (k_tiling().v_cols_per_cta() % swizzle_elements() != 0) {
+      return "a CTA's columns of V must be a multiple of the swizzle's width";
+    }
+    if (BN % batch() != 0 || first_part() < mma_k() || first_part() >= BN) {
+      return "P has two parts";
+    }
+    if (tmem().end > kTmemColumns) return "two S and two O do not fit in tensor memory";
+    if (slots < 3) return "a ring needs K, V and one more to go on loading";
+    if (q_bytes() + slots * slot_bytes() + kOtherBytes > kSharedBytes) {
+      return "Q and the slots do not fit in shared memory";
+    }
+    if (2 * softmax_registers + correction_registers + other_registers != 512) {
+      return "the roles' registers must fill the file";
+    }
+    return nullptr;
+  }
+};
+
+PAGODA_HOST_DEVICE constexpr int padded_depth(int head_dim) { return (head_dim + 63) / 64 * 64; }
+
+// Two S beside two O: BN <= (512 - 2 depth) / 2. (Pages that neither divide such a BN nor are its
+// multiple come in pieces, see kv_piece_rows; Modular takes the next power of two.)
+PAGODA_HOST_DEVICE constexpr int tile_keys(int depth, int mma_k) {
+  const int most = core::align_down(kTmemColumns / 2 - depth, mma_k);
+  return most < 256 ? most : 256;
+}
+
+// `head_dim` up to 128; of a pair, above 64.
+PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int element_bytes, int head_dim, ScoreClass scores,
+                                                int ctas = 1) {
+  TileConfig tile;
+  tile.ctas = ctas;
+  tile.element_bytes = element_bytes;
+  tile.swizzle = kernels::sm100::swizzle_of(element_bytes);
+  tile.depth = padded_depth(head_dim);
+  tile.BN = tile_keys(tile.depth, tile.mma_k());
+  // A slot has two barriers of 8 bytes.
+  tile.slots = (kSharedBytes - kOtherBytes - tile.q_bytes()) / (tile.slot_bytes() + 16);
+  tile.scores = scores;
+  if (!tile.holds_scores()) {  // what softmax does not need goes to the roles that look up pages
+    tile.softmax_registers = 152;
+    tile.correction_registers = 104;
+    tile.other_registers = 104;
+  }
+  if (ctas == 2) {  // the correction has the addresses of two CTAs
+    tile.correction_registers = tile.holds_scores() ? 104 : 112;
+    (tile.holds_scores() ? tile.softmax_registers : tile.other_registers) -= 8;
+  }
+  return tile;
+}
+
+}  // namespace pagoda::mha_sm100

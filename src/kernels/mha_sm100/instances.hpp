@@ -1,0 +1,47 @@
+// The instances: which shapes are compiled. Tiles follow from the formulas of config.hpp; nothing was
+// measured, for no Blackwell chip has run them.
+#pragma once
+
+#include "kernels/mha_sm100/config.hpp"
+#include "pagoda/dtype.hpp"
+
+namespace pagoda::mha_sm100 {
+
+// One element type and padded head dim, the same for QK and VO.
+struct Shape {
+  const char* name;
+  DType dtype;
+  int depth;
+  int ctas = 1;  // of a product
+};
+
+// In the order of the registry: the smallest that holds a call's head dims serves it. Pairs serve calls that
+// name them.
+inline constexpr Shape kShapes[] = {
+    {"sm100.d64.bf16", DType::kBF16, 64},
+    {"sm100.d128.bf16", DType::kBF16, 128},
+    {"sm100.d64.f16", DType::kF16, 64},
+    {"sm100.d128.f16", DType::kF16, 128},
+    {"sm100.d64.f8e4m3", DType::kF8E4M3, 64},
+    {"sm100.d128.f8e4m3", DType::kF8E4M3, 128},
+    {"sm100.pair.d128.bf16", DType::kBF16, 128, 2},
+    {"sm100.pair.d128.f16", DType::kF16, 128, 2},
+    {"sm100.pair.d128.f8e4m3", DType::kF8E4M3, 128, 2},
+};
+
+// The shape of these types. Another one than those above does not compile.
+constexpr Shape shape_of(DType dtype, int depth, int ctas) {
+  for (const Shape& shape : kShapes) {
+    if (shape.dtype == dtype && shape.depth == depth && shape.ctas == ctas) return shape;
+  }
+  throw "kShapes has no such shape";
+}
+
+template <class T_, class Out_, int depth, ScoreClass scores, int ctas = 1>
+struct Instance {
+  using T = T_;
+  using Out = Out_;
+  static constexpr TileConfig tile = tile_of(sizeof(T), depth, scores, ctas);
+};
+
+}  // namespace pagoda::mha_sm100

@@ -1,0 +1,211 @@
+// Choosing schedules and filling in arguments.
+#include "kernels/mha_sm100/launch_plan.hpp"
+
+#include <algorithm>
+
+#include "core/int_math.hpp"
+#include "kernels/common/work.hpp"
+#include "mask/make_expression_mask.hpp"
+#include "operand/paged_row_indices.hpp"
+
+namespace pagoda::mha_sm100 {
+namespace {
+
+using core::Problem;
+using kernels::Schedule;
+using kernels::total_rows;
+
+// Sequences of up to so many query rows share the key tiles of the whole batch; longer ones fill the
+// GPU with tiles of rows. The value of sm_90 (kernels/mha_sm90/README.md): nothing is measured here.
+constexpr int32_t kShortRows = 64;
+constexpr int32_t kMinSplitTiles = 4;  // of keys: less does not pay for the merge
+
+TileConfig tile_of(const Shape& shape, ScoreClass scores) {
+  return mha_sm100::tile_of(static_cast<int>(size_bytes(shape.dtype)), shape.depth, scores,
+                            shape.ctas);
+}
+
+kernels::PackedRows packed_rows(const Problem& p) {
+  return kernels::PackedRows::of(p.group, kRows, kHalves, TileConfig::fuses_heads);
+}
+
+// Query heads of a tile: those of a KV head; of more than a half has rows, a whole fraction.
+int32_t tile_heads(const Problem& p) { return packed_rows(p).heads; }
+int32_t half_tokens(const Problem& p) { return kRows / tile_heads(p); }
+
+schedule::TileGrid grid_of(const Problem& p, const Launch& launch, int32_t ctas) {
+  schedule::TileGrid grid = kernels::tile_grid(p, tile_heads(p), ctas * kHalves * half_tokens(p));
+  grid.num_splits = launch.num_splits;
+  return grid;
+}
+
+// Keys that the rows of a tile can see together, at most: of a long cache only a window, or some chunks.
+int32_t max_visible_keys(const Problem& p, int32_t tile_tokens) {
+  const mask::IntervalRule rule = mask::make_expression_mask(p.mask).interval.rule;
+  int64_t keys = p.max_seqlen_kv_bound;
+  if (rule.left != mask::IntervalRule::kOpen && rule.right != mask::IntervalRule::kOpen) {
+    keys = std::min(keys, int64_t{rule.left} + rule.right + tile_tokens);
+  }
+  if (rule.chunk > 0) {
+    const int64_t chunks = core::ceil_div(tile_tokens - 1, rule.chunk) + 1;
+    keys = std::min(keys, chunks * rule.chunk);
+  }
+  return static_cast<int32_t>(keys);
+}
+
+Launch tiles_launch(const Problem& p, const TileConfig& tile, Schedule schedule, int32_t num_sms,
+                    bool splits) {
+  Launch launch{.schedule = schedule};
+  const int32_t tiles = grid_of(p, launch, 1).size();
+  if (splits && tiles > 0 && tiles < num_sms) {
+    const int32_t key_tiles =
+        core::ceil_div(max_visible_keys(p, kHalves * half_tokens(p)), tile.BN);
+    launch.num_splits = std::max(1, std::min(num_sms / tiles, key_tiles / kMinSplitTiles));
+  }
+  const int32_t all = tiles * launch.num_splits;
+  launch.ctas = schedule == Schedule::kTransient ? all : std::min(all, num_sms);
+  return launch;
+}
+
+// Both CTAs of a pair know their tiles without a word: no queue, no shares, no parts.
+Launch pairs_launch(const Problem& p, Schedule schedule, int32_t num_sms) {
+  Launch launch{.schedule = schedule};
+  const int32_t tiles = grid_of(p, launch, 2).size();
+  launch.ctas = 2 * (schedule == Schedule::kTransient ? tiles : std::min(tiles, num_sms / 2));
+  return launch;
+}
+
+Launch shares_launch(const Problem& p, const TileConfig& tile, int32_t num_sms) {
+  Launch launch{.schedule = Schedule::kShares};
+  const kernels::PackedRows packed = packed_rows(p);
+  const int64_t rows = total_rows(p);
+  const int64_t token_tiles = std::min<int64_t>(rows, rows / packed.tokens + p.batch);
+  const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, tile.BN) + 1);
+  const int64_t most = token_tiles * p.num_kv_heads * packed.head_tiles * key_tiles;
+  launch.ctas = static_cast<int32_t>(std::min<int64_t>(most, num_sms));
+  return launch;
+}
+
+bool is_gathered(const Problem& p, const TileConfig& tile) {
+  if (p.k.dtype != p.q.dtype || !kernels::is_kv_by_tma(p, tile.BN, tile.swizzle)) return true;
+  if (p.kv_kind != core::KVKind::kPaged) return false;
+  const int rows = operand::kv_piece_rows(p.page_size, tile.BN);
+  return rows != 0 && rows < kernels::sm100::kMinPieceRows;
+}
+
+// Slots of partial results, each of two blocks of rows.
+int64_t num_slots(const Problem& p, const Launch& launch) {
+  if (launch.schedule == Schedule::kShares) {
+    return launch.ctas > 1 ? 2 * int64_t{launch.ctas} : 0;
+  }
+  return launch.num_splits > 1 ? grid_of(p, launch, 1).size() : 0;
+}
+
+}  // namespace
+
+std::string unsupported_reason(const Shape& shape, const Problem& p) {
+  if (p.q.dtype != shape.dtype) {
+    return std::string("queries are ") + name(p.q.dtype) + ", these are for " + name(shape.dtype);
+  }
+  if (p.k.dtype != shape.dtype && p.k.dtype != DType::kF8E4M3) {
+    return std::string("the cache is ") + name(p.k.dtype) +
+           ": the queries' type or f8e4m3 is served";
+  }
+  if (p.head_dim_qk > shape.depth || p.head_dim_vo > shape.depth) {
+    return "head dims " + std::to_string(p.head_dim_qk) + " x " + std::to_string(p.head_dim_vo) +
+           " exceed " + std::to_string(shape.depth);
+  }
+  if (p.score_mod.functor != nullptr) return "score functors are the host's";
+  const TileConfig tile = tile_of(shape, ScoreClass::kPlain);
+  if (tile.ctas == 2 && is_gathered(p, tile)) {
+    return "pairs of CTAs load K and V by TMA, which can't move these";
+  }
+  if (total_rows(p) > 0 &&
+      !kernels::is_possible(
+          kernels::rows_map(p, p.q, p.head_dim_qk, tile_heads(p), half_tokens(p), tile.swizzle))) {
+    return "TMA can't move queries with these strides";
+  }
+  return mask::unsupported_mask_reason(p.mask);
+}
+
+// Pairs: Modular's rule for its own (FA4 dispatch), that the grid fills the chip, and its default, off.
+std::string ranked_lower_reason(const Shape& shape, const Problem& p, int32_t num_sms) {
+  if (shape.ctas == 1) return {};
+  const int32_t tiles = grid_of(p, {}, shape.ctas).size(), pairs = num_sms / 2;
+  if (tiles <= pairs) {
+    return std::to_string(tiles) + " tiles of a pair's rows for " + std::to_string(pairs) +
+           " pairs of multiprocessors";
+  }
+  return "pairs were slower where both were measured (Modular's FA4 on B200): by name only";
+}
+
+std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p,
+                                      const PlanOptions& options) {
+  auto plan = std::make_unique<LaunchPlan>();
+  plan->shape = &shape;
+  plan->scores = kernels::score_class(p);
+  plan->has_whole_units = options.is_batch_invariant;
+  if (total_rows(p) == 0) return plan;  // nothing to write
+  const TileConfig tile = tile_of(shape, plan->scores);
+  if (tile.ctas == 2) {
+    const Schedule schedule = options.schedule.value_or(Schedule::kPersistent);
+    plan->launches[plan->num_launches++] = pairs_launch(p, schedule, options.num_sms);
+    plan->num_work_items = plan->launches[0].ctas;
+    return plan;
+  }
+  plan->is_gathered = is_gathered(p, tile);
+  const auto add = [&](const Launch& launch) {
+    plan->launches[plan->num_launches++] = launch;
+    plan->num_work_items += launch.ctas;
+    const int64_t slots = options.is_batch_invariant ? 0 : num_slots(p, launch);
+    plan->split.hold(slots * kHalves, kRows, tile.depth);
+    if (slots > 0) plan->num_split_rows = total_rows(p) * p.num_q_heads;
+  };
+  const bool has_shares = !options.schedule || *options.schedule == Schedule::kShares;
+  const bool has_tiles = options.schedule ? !has_shares : p.max_seqlen_q > kShortRows;
+  if (has_shares && (!has_tiles || kernels::may_have_short_rows(p, kShortRows))) {
+    Launch launch = shares_launch(p, tile, options.num_sms);
+    if (has_tiles) launch.max_rows = kShortRows;
+    add(launch);
+  }
+  if (has_tiles) {
+    Launch launch = tiles_launch(p, tile, options.schedule.value_or(Schedule::kQueue),
+                                 options.num_sms, !options.is_batch_invariant);
+    launch.min_rows = plan->num_launches > 0 ? kShortRows + 1 : 1;
+    add(launch);
+  }
+  plan->split.finish();
+  plan->zeroed_workspace_bytes = plan->split.counter_bytes;
+  plan->workspace_bytes = plan->split.bytes();
+  return plan;
+}
+
+kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch,
+                                        const Problem& p, std::span<std::byte> workspace) {
+  const TileConfig tile = tile_of(*plan.shape, plan.scores);
+  kernels::LaunchArguments result;
+  kernels::AttentionArguments& a = result.arguments;
+  kernels::set_call(p, a);
+  a.has_whole_units = plan.has_whole_units;
+  a.min_rows = launch.min_rows;
+  a.max_rows = launch.max_rows;
+  a.schedule = launch.schedule;
+  a.is_gathered = plan.is_gathered;
+  a.grid = grid_of(p, launch, tile.ctas);
+  plan.split.set(workspace, a);
+  const int32_t heads = tile_heads(p), tokens = half_tokens(p);
+  result.q = kernels::rows_map(p, p.q, p.head_dim_qk, heads, tokens, tile.swizzle);
+  if (!plan.is_gathered) {
+    result.k =
+        kernels::kv_map(p, p.k, p.head_dim_qk, tile.k_tiling().k_rows_per_cta(), tile.swizzle);
+    result.v = kernels::kv_map(p, p.v, p.head_dim_vo, tile.BN, tile.swizzle);
+  }
+  // Lines of 64 bytes where O leaves in two passes.
+  result.out = kernels::rows_map(p, p.out, p.head_dim_vo, heads, tokens,
+                                 kernels::sm100::swizzle_of(tile.element_bytes));
+  a.is_out_by_tma = kernels::is_possible(result.out);
+  if (!a.is_out_by_tma) result.out.rank = 0;
+  return result;
+}
+
+}  // namespace pagoda::mha_sm100

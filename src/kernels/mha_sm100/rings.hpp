@@ -1,0 +1,143 @@
+// K and V on their way to the products, in one ring or in two, under one interface: the producer's side
+// for the load role, the consumer's for the role that multiplies.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "arch/fault.hpp"
+#include "kernels/mha_sm100/storage.hpp"
+#include "pipeline/kv_consumer_pipeline.hpp"
+
+namespace pagoda::mha_sm100 {
+
+// --- the producer's side -----------------------------------------------------------------------
+
+// k() and v() are TMAProducerPipelines; the same one where the ring is shared.
+template <class Config>
+class LoadRings {
+ public:
+  using Ops = Operands<Config>;
+  static constexpr TileConfig tile = Config::tile;
+
+  PAGODA_DEVICE explicit LoadRings(Storage<Config>& storage)
+      : k_(Ops::KProducer::create(storage.k_ring, storage.kv.data())),
+        v_(Ops::VProducer::create(storage.v_ring,
+                                  storage.kv.at(tile.slots / 2 * Ops::slot_elements))) {}
+
+  PAGODA_DEVICE auto& k() { return k_; }
+  PAGODA_DEVICE auto& v() {
+    if constexpr (tile.has_shared_ring()) {
+      return k_;
+    } else {
+      return v_;
+    }
+  }
+  // Commits may not arrive at a CTA that has ended. The last V is released after the last K.
+  PAGODA_DEVICE void drain() { v().drain(); }
+
+ private:
+  typename Ops::KProducer k_;
+  typename Ops::VProducer v_;
+};
+
+// --- the consumer's side -----------------------------------------------------------------------
+
+// One lane. The order of a tile of rows is that of KVConsumerPipeline:
+//   wait_first_k  release_k  wait_v    { wait_k  release_v  release_k  wait_v } ..    release_last_v
+template <class Config>
+class SharedRing {
+ public:
+  using Ops = Operands<Config>;
+  using Ring = pipeline::KVConsumerPipeline<typename Config::T, typename Ops::KConfig,
+                                            arch::DescriptorFormat::kSm100, typename Ops::Release>;
+
+  PAGODA_DEVICE explicit SharedRing(Storage<Config>& storage)
+      : ring_(Ring::create(storage.k_ring, storage.kv.data())) {}
+
+  template <int part>
+  PAGODA_DEVICE arch::SmemDescriptor wait_first_k() {
+    return ring_.template wait_k<part, false>();
+  }
+  template <int part>
+  PAGODA_DEVICE arch::SmemDescriptor wait_k() {
+    return ring_.template wait_k<part, true>();
+  }
+  PAGODA_DEVICE void release_k() { ring_.release_k(1); }
+  PAGODA_DEVICE arch::SmemDescriptor wait_v() { return ring_.wait_v(); }
+  PAGODA_DEVICE void release_v() { ring_.release_v(1); }
+  PAGODA_DEVICE void release_last_v() {
+    ring_.release_last_v(1);
+    ring_.kv_pipeline.step();  // to the first K of the next rows
+  }
+
+ private:
+  Ring ring_;
+};
+
+template <class Config>
+class SplitRings {
+ public:
+  using Ops = Operands<Config>;
+  static constexpr int parts = Config::tile.num_qk_stages();
+
+  PAGODA_DEVICE explicit SplitRings(Storage<Config>& storage)
+      : k_(Ops::KRing::consumer(storage.k_ring)),
+        v_(Ops::VRing::consumer(storage.v_ring)),
+        k_descriptor_(describe_at(Ops::KProducer::tile_layout, storage.kv.data().address())),
+        v_descriptor_(
+            describe_at(Ops::VProducer::tile_layout,
+                        storage.kv.at(Config::tile.slots / 2 * Ops::slot_elements).address())) {}
+
+  template <int part>
+  PAGODA_DEVICE arch::SmemDescriptor wait_first_k() {
+    k_.template consumer_wait<part>();
+    constexpr uint32_t bytes = Ops::KProducer::tile_bytes;
+    const uint32_t stage = arch::mutable_stage("K stages share memory", k_.state.index);
+    return arch::advance(k_descriptor_, (stage * parts + part) * bytes);
+  }
+  template <int part>
+  PAGODA_DEVICE arch::SmemDescriptor wait_k() {
+    if constexpr (part == 0) step_v();
+    return wait_first_k<part>();
+  }
+  PAGODA_DEVICE void release_k() { release_parts(std::integral_constant<int, 0>{}); }
+  PAGODA_DEVICE arch::SmemDescriptor wait_v() {
+    v_.consumer_wait();
+    const uint32_t stage = arch::mutable_stage("V stages share memory", v_.state.index);
+    return arch::advance(v_descriptor_, stage * Ops::VProducer::tile_bytes);
+  }
+  PAGODA_DEVICE void release_v() { v_.consumer_release_at(v_in_use_, 1); }
+  PAGODA_DEVICE void release_last_v() {
+    step_v();
+    release_v();
+  }
+
+ private:
+  static PAGODA_DEVICE arch::SmemDescriptor describe_at(arch::OperandTile operand,
+                                                        uint32_t address) {
+    operand.start_bytes = address;
+    return arch::encode(arch::describe(operand), arch::DescriptorFormat::kSm100);
+  }
+  // The V that the products read is left behind, in use.
+  PAGODA_DEVICE void step_v() {
+    v_in_use_ = v_.state.index;
+    v_.step();
+  }
+  template <int part>
+  PAGODA_DEVICE void release_parts(std::integral_constant<int, part> /*first*/) {
+    k_.template consumer_release<part>(1);
+    if constexpr (part + 1 < parts) release_parts(std::integral_constant<int, part + 1>{});
+  }
+
+  typename Ops::KRing k_;
+  typename Ops::VRing v_;
+  arch::SmemDescriptor k_descriptor_, v_descriptor_;
+  uint32_t v_in_use_ = 0;
+};
+
+template <class Config>
+using ConsumerRings =
+    std::conditional_t<Config::tile.has_shared_ring(), SharedRing<Config>, SplitRings<Config>>;
+
+}  // namespace pagoda::mha_sm100

@@ -1,0 +1,201 @@
+// The load roles: K and V by a warp, through PagedRowIndices and TMA, and Q by one lane. Key tiles are
+// walked from the last to the first, as by every role.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/debug.hpp"
+#include "arch/fence.hpp"
+#include "arch/thread.hpp"
+#include "arch/tma.hpp"
+#include "arch/warp.hpp"
+#include "kernels/mha_sm100/rings.hpp"
+#include "operand/paged_row_indices.hpp"
+
+namespace pagoda::mha_sm100 {
+
+// All lanes of a warp. A V tile in which the sequence ends lands on a barrier of this warp's, and is
+// full when the rows after the end, as far as products read them, are zeros: a probability of zero
+// times what lies there may be NaN. The next K is requested before that.
+//
+// In a pair each CTA loads its half of the keys of K and of the columns of V. The leader's barriers count
+// the bytes of both.
+template <class Config, int page_size, bool is_leader>
+class Load {
+ public:
+  using Ops = Operands<Config>;
+  using T = typename Config::T;
+  static constexpr TileConfig tile = Config::tile;
+  static constexpr int BN = tile.BN;
+  static constexpr bool is_pair = tile.ctas == 2;
+  using Indices = operand::PagedRowIndices<BN, page_size, is_pair, is_leader>;
+  static constexpr int k_rows = tile.k_tiling().k_rows_per_cta();
+  static constexpr int k_columns = tile.k_tiling().BK0;
+  static constexpr int v_columns = tile.v_tiling().v_cols_per_cta();
+  using KTile =
+      operand::KVTmaTile<T, Indices::k_issue_rows, k_columns, tile.swizzle, false, is_pair>;
+  template <bool of_pair>
+  using VTile = operand::KVTmaTile<T, Indices::template v_issue_rows<1>, v_columns, tile.swizzle,
+                                   false, of_pair>;
+
+  PAGODA_DEVICE Load(const AttentionParams& params, Storage<Config>& storage)
+      : params_(params),
+        storage_(storage),
+        rings_(storage),
+        elect_(arch::elect_one()),
+        first_v_column_(
+            is_leader ? 0 : static_cast<uint32_t>(Ops::output_columns(params) / tile.ctas)) {}
+
+  PAGODA_DEVICE void run() {
+    WorkReader reader(storage_.work);
+    for (; reader.next(); reader.release()) {
+      const Work work = reader.work();
+      const auto num_keys = static_cast<uint32_t>(work.rows.seqlen_kv);
+      for (int32_t i = work.walk.num_tiles; i-- > 0;) {
+        const auto column = static_cast<uint32_t>(work.walk.column(i));
+        const auto rows = params_.sequences.keys.template populate<Indices>(work.sequence, column);
+        const auto head = static_cast<uint32_t>(work.kv_head);
+        load_k<0>(rows, head, column, num_keys);
+        rings_.k().commit_step();
+        finish_tail();
+        load_v(rows, head, column, num_keys);
+        rings_.v().commit_step();
+      }
+      finish_tail();
+    }
+    rings_.drain();
+  }
+
+ private:
+  // Pages that do not exist become zeros; so does nothing else of K: masks hide the rest.
+  template <int part>
+  PAGODA_DEVICE void load_k(const Indices& rows, uint32_t head, uint32_t column,
+                            uint32_t num_keys) {
+    auto& k = rings_.k();
+    k.template acquire<part>();  // the products that read it are complete
+    arch::syncwarp();
+    const auto to = expect<part>(k);
+    rows.template tma_copy_k<true, k_rows, operand::MissingPages::kZero>(
+        KTile{&params_.k}, to.smem, to.mbar, head, elect_,
+        Indices::k_num_valid_pages(column, num_keys), part * k_columns);
+    if constexpr (part + 1 < tile.num_qk_stages()) load_k<part + 1>(rows, head, column, num_keys);
+  }
+
+  PAGODA_DEVICE void load_v(const Indices& rows, uint32_t head, uint32_t column,
+                            uint32_t num_keys) {
+    auto& v = rings_.v();
+    v.acquire();  // the products that read it are complete
+    arch::syncwarp();
+    if (column + BN <= num_keys) {
+      const auto to = expect(v);
+      rows.template tma_copy_v<false>(VTile<is_pair>{&params_.v}, to.smem, to.mbar, head, elect_,
+                                      Indices::template v_pages<1>, first_v_column_);
+      return;
+    }
+    const auto to = v.get_tile();
+    storage_.v_tail.arrive_expect_tx_if(elect_, Ops::VProducer::tile_bytes);
+    rows.template tma_copy_v<true, 1, 0, operand::MissingPages::kZero>(
+        VTile<false>{&params_.v}, to.smem, storage_.v_tail, head, elect_,
+        Indices::template v_num_valid_pages<1>(column, num_keys), first_v_column_);
+    tail_first_ = static_cast<int32_t>(num_keys - column);
+    tail_ = to.smem;
+    tail_full_ = &to.mbar;
+    tail_stage_ = v.pipeline.state.index;
+  }
+
+  // The bytes of every CTA are announced once.
+  template <int part = 0, class Ring>
+  PAGODA_DEVICE auto expect(const Ring& ring, arch::Where where = arch::Where::current()) const {
+    if constexpr (is_leader) {
+      return ring.template get_tile<part>(elect_, tile.ctas * Ring::tile_bytes, where);
+    } else {
+      return ring.template get_tile<part>();
+    }
+  }
+
+  PAGODA_DEVICE void finish_tail() {
+    if (tail_full_ == nullptr) return;
+    storage_.v_tail.wait(tail_phase_);  // this warp's copies of the tail have landed
+    zero_rows(tail_, tail_first_, core::align_up(tail_first_, tile.mma_k()));
+    arch::fence_proxy_async_shared();  // the zeros, before products read them
+    // The other CTA's zeros, too.
+    arch::MBarrier& of_other = storage_.v_tail_of_other[is_pair ? tail_stage_ : 0];
+    if constexpr (is_pair && is_leader) {
+      of_other.wait_cluster(other_phases_ >> tail_stage_ & 1U);
+      other_phases_ ^= 1U << tail_stage_;
+    }
+    tail_phase_ ^= 1U;
+    arch::syncwarp();
+    if constexpr (is_leader) {
+      tail_full_->arrive_if(elect_);
+    } else {
+      of_other.arrive_remote_if(elect_, Ops::Group::kLeader);
+    }
+    tail_full_ = nullptr;
+  }
+
+  // A swizzle moves words inside a row only.
+  static PAGODA_DEVICE void zero_rows(arch::SharedPtr<T> to, int first, int end) {
+    constexpr int words = Ops::chunk * static_cast<int>(sizeof(T)) / 16;  // of a row of a panel
+    for (int i = arch::lane_idx(); i < (end - first) * words; i += 32) {
+      PAGODA_UNROLL
+      for (int panel = 0; panel < v_columns / Ops::chunk; ++panel) {
+        const int at = (panel * BN + first) * words + i;
+        arch::store(to.template as<arch::Words<4>>() + at, arch::Words<4>{{0, 0, 0, 0}});
+      }
+    }
+  }
+
+  const AttentionParams& params_;
+  Storage<Config>& storage_;
+  LoadRings<Config> rings_;
+  int32_t elect_;
+  uint32_t first_v_column_;              // of this CTA
+  arch::MBarrier* tail_full_ = nullptr;  // of a tail on its way
+  arch::SharedPtr<T> tail_{};
+  int32_t tail_first_ = 0;
+  uint32_t tail_phase_ = 0;
+  uint32_t tail_stage_ = 0;
+  uint32_t other_phases_ = 0;  // a bit a stage
+};
+
+// The load role of Q: one lane, the scheduler's, after it has written `work`.
+template <class Config>
+class LoadQ {
+ public:
+  using Ops = Operands<Config>;
+  using T = typename Config::T;
+
+  PAGODA_DEVICE LoadQ(const AttentionParams& params, Storage<Config>& storage)
+      : params_(params), storage_(storage) {}
+
+  // Rows past the sequence's end are another's, or zeros: nobody looks at what becomes of them.
+  PAGODA_DEVICE void load(const Work& work) {
+    if (work.walk.num_tiles == 0) return;
+    const bool is_ragged = params_.sequences.cu_rows != nullptr;
+    const int32_t tokens = tokens_of_half(work);
+    for (int half = 0; half < num_halves<Config>(work); ++half) {
+      storage_.q_empty[half].wait(phases_ >> half & 1U);  // O has left its place
+      phases_ ^= 1U << half;
+      arch::MBarrier& full = storage_.q_full[half];
+      Ops::Group::announce(
+          full, static_cast<uint32_t>(tokens * work.num_heads * Config::tile.depth) * sizeof(T));
+      const int32_t row =
+          work.first_token + Ops::block_of(half) * tokens + (is_ragged ? work.memory_row : 0);
+      PAGODA_UNROLL
+      for (int column = 0; column < Config::tile.depth; column += Ops::chunk) {
+        Ops::Group::template tma_load<4>(
+            1, storage_.q.at(half * Ops::q_elements + column * kRows), params_.q,
+            {{column, work.first_head, row, is_ragged ? 0 : work.sequence}}, full,
+            arch::Eviction::kFirst);
+      }
+    }
+  }
+
+ private:
+  const AttentionParams& params_;
+  Storage<Config>& storage_;
+  uint32_t phases_ = 3;  // a bit a half
+};
+
+}  // namespace pagoda::mha_sm100

@@ -1,0 +1,193 @@
+// The role that multiplies: one lane issues every product of the CTA, or of the pair. Order over the key tiles n of a
+// tile of rows (n counts from the last tile to the first), two halves of rows:
+//
+//   S0 = Q0 K(0)'   S1 = Q1 K(0)'   O0 = P0 V(0)
+//   { S0 = Q0 K(n)'   O1 += P1 V(n-1)   S1 = Q1 K(n)'   O0 += P0 V(n) }      n = 1 ..
+//   O1 += P1 V(last)
+//
+// Two products lie between the scores of a half and their use. S takes the place of the P that the
+// product before it read: products of one thread execute in order.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/debug.hpp"
+#include "arch/layout/instruction_descriptor.hpp"
+#include "kernels/common/sm100/mma_types.hpp"
+#include "kernels/mha_sm100/rings.hpp"
+
+namespace pagoda::mha_sm100 {
+
+template <class Config>
+class Multiply {
+ public:
+  using Ops = Operands<Config>;
+  using T = typename Config::T;
+  static constexpr TileConfig tile = Config::tile;
+  static constexpr int BN = tile.BN;
+  static constexpr int k_step = tile.mma_k();
+  using Group = typename Ops::Group;
+  using Types = kernels::sm100::MmaTypes<T>;
+  using Mma = arch::UMma<Types::kind, tile.ctas>;
+
+  PAGODA_DEVICE Multiply(const AttentionParams& params, Storage<Config>& storage, Tmem<Config> tmem)
+      : storage_(storage),
+        tmem_(tmem),
+        rings_(storage),
+        qk_steps_((params.dim_qk + k_step - 1) / k_step),
+        scores_(instruction(arch::Major::kK, BN)),
+        output_(instruction(arch::Major::kMN, Ops::output_columns(params))) {
+    arch::OperandTile q = Ops::q_tile;
+    q.start_bytes = storage.q.data().address();
+    q_ = arch::encode(arch::describe(q), arch::DescriptorFormat::kSm100);
+  }
+
+  // One lane; `work` has key tiles.
+  PAGODA_DEVICE void run(const Work& work) {
+    if (has_two_streams<Config>(work)) {
+      run_streams(work.walk);
+    } else {
+      run_halves(work);
+    }
+  }
+
+ private:
+  // Rows of one half: S0 = Q K(0)'  { S1 = Q K(1)'  O0 += P0 V(0)  S0 = Q K(2)'  O1 += P1 V(1)  .. }
+  PAGODA_DEVICE void run_streams(const mask::TileWalk& walk) {
+    const int32_t last = walk.num_tiles - 1;
+    wait_q<0>();
+    make_scores<0, Key::kFirst>();
+    rings_.release_k();
+    arch::SmemDescriptor v = rings_.wait_v();
+    for (int32_t n = 1; n <= last; ++n) {
+      const int32_t keys = walk.valid_keys(last - (n - 1));
+      if (n % 2 != 0) {
+        make_scores<1, Key::kNext>();
+        add_output<0>(v, keys, n == 1);
+      } else {
+        make_scores<0, Key::kNext>();
+        add_output<1>(v, keys, n == 2);
+      }
+      rings_.release_v();
+      rings_.release_k();
+      v = rings_.wait_v();
+    }
+    if (last % 2 == 0) {
+      add_output<0>(v, walk.valid_keys(0), false);
+    } else {
+      add_output<1>(v, walk.valid_keys(0), last == 1);
+    }
+    rings_.release_last_v();
+  }
+
+  PAGODA_DEVICE void run_halves(const Work& work) {
+    const mask::TileWalk& walk = work.walk;
+    const bool has_second = num_halves<Config>(work) == 2;
+    int32_t n = walk.num_tiles - 1;
+    wait_q<0>();
+    make_scores<0, Key::kFirst>();
+    if (has_second) {
+      wait_q<1>();
+      make_scores<1, Key::kSame, 1>();
+    }
+    rings_.release_k();
+    arch::SmemDescriptor v = rings_.wait_v();
+    add_output<0>(v, walk.valid_keys(n), true);
+    while (n-- > 0) {
+      const int32_t last_keys = walk.valid_keys(n + 1);
+      make_scores<0, Key::kNext>();
+      if (has_second) add_output<1>(v, last_keys, n == walk.num_tiles - 2);
+      rings_.release_v();
+      if (has_second) make_scores<1, Key::kSame, 1>();
+      rings_.release_k();
+      v = rings_.wait_v();
+      add_output<0>(v, walk.valid_keys(n), false);
+    }
+    if (has_second) add_output<1>(v, walk.valid_keys(0), walk.num_tiles == 1);
+    rings_.release_last_v();
+  }
+
+  static PAGODA_DEVICE arch::InstructionDescriptor instruction(arch::Major b_major, int32_t n) {
+    return arch::encode(arch::InstructionDescriptorFields{.kind = Types::kind,
+                                                          .a_type = Types::type,
+                                                          .b_type = Types::type,
+                                                          .b_major = b_major,
+                                                          .m = tile.ctas * kRows,
+                                                          .n = n});
+  }
+
+  template <int half>
+  PAGODA_DEVICE void wait_q() {
+    Group::wait(storage_.q_full[half], q_phase_ >> half & 1U);  // the load roles' Q has landed
+    q_phase_ ^= 1U << half;
+  }
+
+  // Of the tile's K: the first of these rows, the next, or the one that the other half has read.
+  enum class Key : uint8_t { kFirst, kNext, kSame };
+
+  // S = Q K', part by part as K becomes full; of the rows of half `q_half`.
+  template <int half, Key key, int q_half = 0, int part = 0>
+  PAGODA_DEVICE void make_scores() {
+    constexpr int steps = tile.k_tiling().BK0 / k_step;
+    if constexpr (part == 0) arch::trace_begin(half == 0 ? "S0" : "S1");
+    if constexpr (key == Key::kFirst) k_[part] = rings_.template wait_first_k<part>();
+    if constexpr (key == Key::kNext) k_[part] = rings_.template wait_k<part>();
+    constexpr arch::OperandTile q_tile = Ops::q_tile, k_tile = Ops::KProducer::tile_layout;
+    constexpr uint32_t q_start = q_half * Ops::q_elements * sizeof(T);
+    PAGODA_UNROLL
+    for (int i = 0; i < steps; ++i) {
+      const int step = part * steps + i;
+      if (step >= qk_steps_) break;  // columns past the head dim
+      Mma::ss(tmem_.s(half), arch::advance(q_, q_start + tile_offset(q_tile, 0, k_step * step)),
+              arch::advance(k_[part], tile_offset(k_tile, 0, k_step * i)), scores_, step > 0);
+    }
+    if constexpr (part + 1 < tile.num_qk_stages()) {
+      make_scores<half, key, q_half, part + 1>();
+    } else {
+      Group::commit(storage_.s_full[half]);
+      arch::trace_end();
+    }
+  }
+
+  // O += P V over the first `keys` keys of the tile, or O = P V.
+  template <int half>
+  PAGODA_DEVICE void add_output(arch::SmemDescriptor v, int32_t keys, bool is_first) {
+    constexpr int steps = BN / k_step, first_steps = tile.first_part() / k_step;
+    arch::trace_begin(half == 0 ? "O0" : "O1");
+    const int32_t needed = (keys + k_step - 1) / k_step;
+    // P's first part is there, O is scaled
+    Group::wait_tensor(storage_.p_full[half][0], p_phase_ >> half & 1U);
+    arch::tcgen05_fence_after_thread_sync();
+    add_steps<half, 0, first_steps>(v, needed, is_first);
+    // P's second part, and S is read
+    Group::wait_tensor(storage_.p_full[half][1], p_phase_ >> half & 1U);
+    p_phase_ ^= 1U << half;
+    arch::tcgen05_fence_after_thread_sync();
+    add_steps<half, first_steps, steps>(v, needed, false);
+    Group::commit(storage_.o_full[half]);
+    arch::trace_end();
+  }
+  template <int half, int begin, int end>
+  PAGODA_DEVICE void add_steps(arch::SmemDescriptor v, int32_t needed, bool is_first) {
+    constexpr arch::OperandTile v_tile = Ops::VProducer::tile_layout;
+    PAGODA_UNROLL
+    for (int step = begin; step < end; ++step) {
+      if (step >= needed) break;
+      const int p_step = arch::mutable_value("P of the tile's first keys", step, 0);
+      const int v_step = arch::mutable_value("V of the tile's first keys", step, 0);
+      Mma::ts(tmem_.o(half), tmem_.p(half).columns(8 * p_step),
+              arch::advance(v, tile_offset(v_tile, 0, k_step * v_step)), output_,
+              !is_first || step > begin);
+    }
+  }
+
+  Storage<Config>& storage_;
+  Tmem<Config> tmem_;
+  ConsumerRings<Config> rings_;
+  int32_t qk_steps_;
+  arch::InstructionDescriptor scores_, output_;
+  arch::SmemDescriptor q_{}, k_[tile.num_qk_stages()]{};
+  uint32_t q_phase_ = 0, p_phase_ = 0;  // a bit a half
+};
+
+}  // namespace pagoda::mha_sm100

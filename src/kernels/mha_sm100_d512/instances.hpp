@@ -1,0 +1,37 @@
+// The instances: which shapes are compiled. Nothing was measured, for no Blackwell chip has run them.
+#pragma once
+
+#include "kernels/mha_sm100_d512/config.hpp"
+#include "pagoda/dtype.hpp"
+
+namespace pagoda::mha_sm100_d512 {
+
+// One element type and padded head dim, the same for QK and VO.
+struct Shape {
+  const char* name;
+  DType dtype;
+  int depth;
+};
+
+// In the order of the registry, after those of sm100.
+inline constexpr Shape kShapes[] = {
+    {"sm100.d256.bf16", DType::kBF16, 256},     {"sm100.d512.bf16", DType::kBF16, 512},
+    {"sm100.d256.f16", DType::kF16, 256},       {"sm100.d512.f16", DType::kF16, 512},
+    {"sm100.d256.f8e4m3", DType::kF8E4M3, 256}, {"sm100.d512.f8e4m3", DType::kF8E4M3, 512}};
+
+// The shape of these types. Another one than those above does not compile.
+constexpr Shape shape_of(DType dtype, int depth) {
+  for (const Shape& shape : kShapes) {
+    if (shape.dtype == dtype && shape.depth == depth) return shape;
+  }
+  throw "kShapes has no such shape";
+}
+
+template <class T_, class Out_, int depth, ScoreClass scores>
+struct Instance {
+  using T = T_;
+  using Out = Out_;
+  static constexpr TileConfig tile = tile_of(sizeof(T), depth, scores);
+};
+
+}  // namespace pagoda::mha_sm100_d512

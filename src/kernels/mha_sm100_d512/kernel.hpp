@@ -1,0 +1,161 @@
+// SM100MHADeep: attention on Blackwell with head dims of 129 to 512, a block of query rows on each CTA of a
+// pair. Who does what, in both CTAs:
+//
+//   warps 0-3   softmax       warp 8    multiply, one lane, of the leader only
+//   warps 4-7   correction    warp 9    load K and V
+//                             warp 11   schedule, load Q; one lane
+#pragma once
+
+#include "arch/debug.hpp"
+#include "arch/grid_dependency.hpp"
+#include "arch/register_budget.hpp"
+#include "kernels/mha_sm100_d512/roles/correction.hpp"
+#include "kernels/mha_sm100_d512/roles/load.hpp"
+#include "kernels/mha_sm100_d512/roles/mma.hpp"
+#include "kernels/mha_sm100_d512/roles/softmax.hpp"
+
+namespace pagoda::mha_sm100_d512 {
+
+template <class Config>
+struct SM100MHADeep {
+  using Params = AttentionParams;
+  using Storage = mha_sm100_d512::Storage<Config>;
+  static constexpr TileConfig tile = Config::tile;
+  static constexpr int kThreads = mha_sm100_d512::kThreads;
+  static constexpr int kClusterSize = kPair, kMinArch = 100, kMaxArch = 103;
+  static constexpr int kCtasPerSm = 1;
+  static constexpr int kRegisters = 65536 / kThreads / 8 * 8;  // of a thread at launch
+  static constexpr bool kHasTensorMemory = true;
+  // The launch before may still run at the start of this one.
+  static constexpr bool kIsDependent = true;
+  static_assert(sizeof(Storage) <= kSharedBytes);
+
+  static PAGODA_DEVICE void run(const Params& params) {
+    auto& storage = arch::shared_storage<Storage>();
+    const int warp = arch::warp_idx(), rank = arch::cluster_rank();
+    init(params, storage, warp, rank);
+    // Nothing before this line reads what an earlier launch may still write.
+    arch::grid_dependency_wait();
+    arch::cluster_sync();  // each CTA arrives at barriers of the other
+    arch::grid_launch_dependents();
+    run_role(params, storage, warp, rank);
+    // Nobody uses tensor memory any more, nor the memory of a CTA that has ended.
+    arch::cluster_sync();
+    // Read and found anew: no role has a register to spare for them.
+    if (arch::warp_idx() == kAllocatingWarp) {
+      arch::tmem_free<kPair>(tmem_of(storage).base, arch::kTmemColumns);
+    }
+  }
+
+ private:
+  using Ops = Operands<Config>;
+  static constexpr int kAllocatingWarp = 8;
+
+  static PAGODA_DEVICE Tmem<Config> tmem_of(Storage& storage) {
+    return {arch::TmemPtr{arch::load(storage.tmem.at(0))}};
+  }
+
+  static PAGODA_DEVICE void run_role(const Params& params, Storage& storage, int warp, int rank) {
+    const Tmem<Config> tmem = tmem_of(storage);
+    if (warp < 4) {
+      arch::register_budget_increase<tile.softmax_registers>();
+      const arch::Role role("softmax");
+      Softmax<Config>(params, storage, tmem, rank).run();
+    } else if (warp < 8) {
+      arch::register_budget_decrease<tile.correction_registers>();
+      const arch::Role role("correction");
+      Correction<Config>(params, storage, tmem, rank).run();
+    } else {
+      arch::register_budget_decrease<tile.other_registers>();
+      run_single_warp(params, storage, tmem, warp, rank);
+    }
+  }
+
+  // The others must not touch what this prepares before the next cluster barrier.
+  static PAGODA_DEVICE void init(const Params& params, Storage& storage, int warp, int rank) {
+    if (arch::thread_idx() == 0) init_barriers(storage, rank);
+    if (warp == kAllocatingWarp) {
+      arch::tmem_allocate<kPair>(storage.tmem.data(), arch::kTmemColumns);
+      arch::tmem_relinquish<kPair>();
+    }
+    if (arch::thread_idx() == 10 * 32) {  // the first copies need not wait for their maps
+      arch::tma_prefetch_descriptor(params.q);
+      arch::tma_prefetch_descriptor(params.k);
+      arch::tma_prefetch_descriptor(params.v);
+    }
+  }
+
+  static PAGODA_DEVICE void init_barriers(Storage& storage, int rank) {
+    Ops::Ring::init(storage.ring, 1, "kv", arch::Where::current(), kPair);
+    storage.work.init(Ops::work_readers(rank));
+    const auto init = [](arch::MBarrier& barrier, uint32_t arrivals, const char* name,
+                         int index = 0) {
+      barrier.init(arrivals);
+      arch::name_barrier(barrier, name, index);
+    };
+    init(storage.v_tail, 1, "v tail");
+    init(storage.q_full, kPair, "q full");
+    init(storage.q_empty, 1, "q empty");
+    init(storage.s_full[0], 1, "s full", 0);
+    init(storage.s_full[1], 1, "s full", 1);
+    init(storage.p_full, kPair * 8, "p and o ready");
+    init(storage.o_full, 1, "o full");
+    FactorPipeline::init(storage.factor_ring, 4, 4, "factor");
+    arch::fence_mbarrier_init();
+  }
+
+  static PAGODA_DEVICE void run_single_warp(const Params& params, Storage& storage,
+                                            Tmem<Config> tmem, int warp, int rank) {
+    if (warp == 8 && rank == kLeader) {
+      const arch::Role role("multiply");
+      multiply(params, storage, tmem);
+    } else if (warp == 9) {
+      const arch::Role role("load");
+      operand::dispatch_page_size<tile.BN>(params.sequences.keys.paged_size(), [&]<int size>() {
+        if constexpr (size == 0 || size >= kernels::sm100::kMinPieceRows) {
+          if (rank == kLeader) {
+            Load<Config, size, true>(params, storage).run();
+          } else {
+            Load<Config, size, false>(params, storage).run();
+          }
+        }
+      });
+    } else if (warp == 11) {
+      const arch::Role role("schedule");
+      if (arch::elect_one() != 0) schedule(params, storage, rank);
+    }
+  }
+
+  static PAGODA_DEVICE void multiply(const Params& params, Storage& storage, Tmem<Config> tmem) {
+    const int32_t elect = arch::elect_one();  // one lane for all: commits are of what it issued
+    Multiply<Config> products(params, storage, tmem);
+    WorkReader reader(storage.work);
+    for (; reader.next(); reader.release()) {
+      const Work work = reader.work();
+      if (elect != 0 && work.walk.num_tiles > 0) products.run(work);
+    }
+  }
+
+  // Both CTAs compute the same work, from the number of their cluster: nothing is exchanged.
+  static PAGODA_DEVICE void schedule(const Params& params, Storage& storage, int rank) {
+    kernels::WorkWriter writer(storage.work);
+    LoadQ<Config> q(params, storage, rank);
+    const auto write_all = [&writer, &q](auto items) {
+      for (Work work; items.next(work);) {
+        writer.write(work);
+        q.load(work);  // when the rows before have ended; K and V are being loaded meanwhile
+      }
+    };
+    const int32_t pair = arch::block_idx().x / kPair, pairs = arch::grid_dim().x / kPair;
+    if (params.schedule == kernels::Schedule::kPersistent) {
+      write_all(kernels::GridWork<Config, schedule::PersistentScheduler>(
+          params, {params.grid, pair, pairs}));
+    } else {
+      write_all(
+          kernels::GridWork<Config, schedule::TransientScheduler>(params, {params.grid, pair}));
+    }
+    writer.write(Work{});  // the end
+  }
+};
+
+}  // namespace pagoda::mha_sm100_d512

@@ -1,0 +1,104 @@
+// What is refused, the grid, and filling in arguments.
+#include "kernels/mha_sm100_d512/launch_plan.hpp"
+
+#include <algorithm>
+
+#include "kernels/common/work.hpp"
+#include "mask/make_expression_mask.hpp"
+#include "operand/paged_row_indices.hpp"
+
+namespace pagoda::mha_sm100_d512 {
+namespace {
+
+using core::Problem;
+using kernels::Schedule;
+using kernels::total_rows;
+
+TileConfig tile_of(const Shape& shape, ScoreClass scores) {
+  return mha_sm100_d512::tile_of(static_cast<int>(size_bytes(shape.dtype)), shape.depth, scores);
+}
+
+// Query heads of a tile: those of a KV head; of more than a block has rows, a whole fraction.
+int32_t tile_heads(const Problem& p, const TileConfig& tile) {
+  return kernels::PackedRows::of(p.group, tile.block_rows, kPair, TileConfig::fuses_heads).heads;
+}
+int32_t block_tokens(const Problem& p, const TileConfig& tile) {
+  return tile.block_rows / tile_heads(p, tile);
+}
+
+schedule::TileGrid grid_of(const Problem& p, const TileConfig& tile) {
+  return kernels::tile_grid(p, tile_heads(p, tile), kPair * block_tokens(p, tile));
+}
+
+std::string unsupported_pages_reason(const Problem& p, const TileConfig& tile) {
+  if (p.kv_kind == core::KVKind::kPaged) {
+    const int piece = operand::kv_piece_rows(p.page_size, tile.BN);
+    if (piece != 0 && piece < kernels::sm100::kMinPieceRows) {
+      return "pages of " + std::to_string(p.page_size) + " keys: pieces of " +
+             std::to_string(kernels::sm100::kMinPieceRows) + " or more are moved";
+    }
+  }
+  // A CTA's boxes have half of a tile's keys.
+  if (!kernels::is_kv_by_tma(p, tile.BN / kPair, tile.swizzle)) {
+    return "TMA can't move K and V with these strides";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string unsupported_reason(const Shape& shape, const Problem& p) {
+  if (p.q.dtype != shape.dtype) {
+    return std::string("queries are ") + name(p.q.dtype) + ", these are for " + name(shape.dtype);
+  }
+  if (p.k.dtype != shape.dtype) {
+    return std::string("the cache is ") + name(p.k.dtype) + ", not of the queries' type";
+  }
+  if (p.head_dim_qk > shape.depth || p.head_dim_vo > shape.depth) {
+    return "head dims " + std::to_string(p.head_dim_qk) + " x " + std::to_string(p.head_dim_vo) +
+           " exceed " + std::to_string(shape.depth);
+  }
+  if (p.score_mod.functor != nullptr) return "score functors are the host's";
+  const TileConfig tile = tile_of(shape, ScoreClass::kPlain);
+  if (total_rows(p) > 0 &&
+      !kernels::is_possible(kernels::rows_map(p, p.q, p.head_dim_qk, tile_heads(p, tile),
+                                              block_tokens(p, tile), tile.swizzle))) {
+    return "TMA can't move queries with these strides";
+  }
+  if (std::string why = unsupported_pages_reason(p, tile); !why.empty()) return why;
+  return mask::unsupported_mask_reason(p.mask);
+}
+
+std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p,
+                                      const PlanOptions& options) {
+  auto plan = std::make_unique<LaunchPlan>();
+  plan->shape = &shape;
+  plan->scores = kernels::score_class(p);
+  plan->schedule = options.schedule;
+  if (total_rows(p) == 0) return plan;
+  const int32_t tiles = grid_of(p, tile_of(shape, plan->scores)).size();
+  const int32_t pairs = std::max(1, options.num_sms / kPair);
+  plan->ctas = kPair * (options.schedule == Schedule::kTransient ? tiles : std::min(tiles, pairs));
+  plan->num_work_items = plan->ctas;
+  return plan;
+}
+
+kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Problem& p) {
+  const TileConfig tile = tile_of(*plan.shape, plan.scores);
+  kernels::LaunchArguments result;
+  kernels::AttentionArguments& a = result.arguments;
+  kernels::set_call(p, a);
+  a.schedule = plan.schedule;
+  a.grid = grid_of(p, tile);
+  const int32_t heads = tile_heads(p, tile), tokens = block_tokens(p, tile);
+  result.q = kernels::rows_map(p, p.q, p.head_dim_qk, heads, tokens, tile.swizzle);
+  result.k = kernels::kv_map(p, p.k, p.head_dim_qk, tile.BN / kPair, tile.swizzle);
+  result.v = kernels::kv_map(p, p.v, p.head_dim_vo, tile.BN / kPair, tile.swizzle);
+  // O is of 16 bits: lines of 128 bytes, whatever Q's.
+  result.out = kernels::rows_map(p, p.out, p.head_dim_vo, heads, tokens, arch::Swizzle::k128B);
+  a.is_out_by_tma = kernels::is_possible(result.out);
+  if (!a.is_out_by_tma) result.out.rank = 0;
+  return result;
+}
+
+}  // namespace pagoda::mha_sm100_d512

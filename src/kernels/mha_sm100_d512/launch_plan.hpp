@@ -1,0 +1,37 @@
+// From a call to a launch: with how many CTAs, and its arguments. Host code without a machine: the CUDA back
+// end and the emulator launch what it says. Reads no length.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/kernel.hpp"
+#include "core/problem.hpp"
+#include "kernels/common/call_arguments.hpp"
+#include "kernels/common/launch_arguments.hpp"
+#include "kernels/mha_sm100_d512/instances.hpp"
+
+namespace pagoda::mha_sm100_d512 {
+
+struct LaunchPlan final : core::KernelPlan {
+  const Shape* shape = nullptr;
+  ScoreClass scores = ScoreClass::kPlain;
+  kernels::Schedule schedule = kernels::Schedule::kPersistent;
+  int32_t ctas = 0;  // 0: nothing to write
+};
+
+// Why the shape can't serve the problem; empty = it can.
+[[nodiscard]] std::string unsupported_reason(const Shape& shape, const core::Problem& problem);
+
+struct PlanOptions {
+  int32_t num_sms = 148;  // of a B200
+  kernels::Schedule schedule = kernels::Schedule::kPersistent;
+};
+[[nodiscard]] std::unique_ptr<LaunchPlan> make_plan(const Shape& shape,
+                                                    const core::Problem& problem,
+                                                    const PlanOptions& options);
+
+[[nodiscard]] kernels::LaunchArguments make_arguments(const LaunchPlan& plan,
+                                                      const core::Problem& problem);
+
+}  // namespace pagoda::mha_sm100_d512

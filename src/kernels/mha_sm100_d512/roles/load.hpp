@@ -1,0 +1,216 @@
+// The load roles: K and V by a warp of each CTA, through PagedRowIndices and TMA, and Q by one lane. A CTA
+// brings its half of a tile's K rows and of V's columns; bytes are counted on the leader's barriers, where each
+// CTA announces its own. Key tiles are walked from the last to the first, as by every role.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/debug.hpp"
+#include "arch/fault.hpp"
+#include "arch/fence.hpp"
+#include "arch/thread.hpp"
+#include "arch/tma.hpp"
+#include "arch/warp.hpp"
+#include "kernels/mha_sm100_d512/rows.hpp"
+#include "operand/paged_row_indices.hpp"
+
+namespace pagoda::mha_sm100_d512 {
+
+// The box of K and V, whose bytes go to the leader's barrier.
+template <class Tile>
+struct PairTile : Tile {
+  template <int smem_rows>
+  PAGODA_DEVICE void copy(arch::SharedPtr<typename Tile::T> to, arch::MBarrier& mbar, uint32_t row,
+                          uint32_t kv_head, uint32_t depth_offset, int32_t elect,
+                          arch::Eviction eviction, arch::Where where) const {
+    PAGODA_UNROLL
+    for (int chunk = 0; chunk < Tile::chunks; ++chunk) {
+      arch::tma_load_pair<3>(elect, to + chunk * smem_rows * Tile::gran, *this->map,
+                             {{static_cast<int32_t>(depth_offset) + chunk * Tile::gran,
+                               static_cast<int32_t>(kv_head), static_cast<int32_t>(row)}},
+                             mbar, eviction, where);
+    }
+  }
+};
+
+// All lanes of a warp. The ring holds K(0) K(1) V(0) K(2) V(1) .. V(last), each in the slots of its parts:
+// the order of the products.
+//
+// A slot of V in which the sequence ends lands on a barrier of this warp's, and is full when the rows after
+// the end, as far as products read them, are zeros: a probability of zero times what lies there may be NaN.
+template <class Config, int page_size, bool is_leader>
+class Load {
+ public:
+  using Ops = Operands<Config>;
+  using T = typename Config::T;
+  static constexpr TileConfig tile = Config::tile;
+  static constexpr int BN = tile.BN, BK1 = tile.BK1();
+  static constexpr int v_parts = BN / BK1;
+  using Indices = operand::PagedRowIndices<BN, page_size, true, is_leader>;
+  static_assert(Indices::k_issue_rows == Indices::template v_issue_rows<v_parts>);
+  using Tile = operand::KVTmaTile<T, Indices::k_issue_rows, tile.BK0, tile.swizzle>;
+
+  PAGODA_DEVICE Load(const AttentionParams& params, Storage<Config>& storage)
+      : params_(params),
+        storage_(storage),
+        ring_(Ops::Ring::producer(storage.ring)),
+        elect_(arch::elect_one()) {}
+
+  PAGODA_DEVICE void run() {
+    WorkReader reader(storage_.work);
+    for (; reader.next(); reader.release()) {
+      const Work work = reader.work();
+      if (work.walk.num_tiles > 0) load(work);
+    }
+    ring_.producer_drain();  // commits may not arrive at a CTA that has ended
+  }
+
+ private:
+  PAGODA_DEVICE void load(const Work& work) {
+    num_keys_ = static_cast<uint32_t>(work.rows.seqlen_kv);
+    head_ = static_cast<uint32_t>(work.kv_head);
+    int32_t i = work.walk.num_tiles - 1;
+    Indices rows = populate(work, i);
+    load_k(rows, work.walk.column(i));
+    PAGODA_NO_UNROLL
+    for (; i >= 0; --i) {
+      const Indices v_rows = rows;
+      if (i > 0) {
+        rows = populate(work, i - 1);
+        load_k(rows, work.walk.column(i - 1));
+      }
+      load_v(v_rows, work.walk.column(i), work.walk.valid_keys(i));
+    }
+  }
+
+  PAGODA_DEVICE Indices populate(const Work& work, int32_t i) const {
+    return params_.sequences.keys.template populate<Indices>(
+        work.sequence, static_cast<uint32_t>(work.walk.column(i)));
+  }
+
+  // Rows that do not exist become zeros, or are whatever a page holds: masks hide them.
+  PAGODA_DEVICE void load_k(const Indices& rows, int32_t column) {
+    const uint32_t valid = Indices::k_num_valid_pages(static_cast<uint32_t>(column), num_keys_);
+    PAGODA_NO_UNROLL
+    for (int32_t depth = 0; depth < params_.dim_qk; depth += tile.BK0) {
+      acquire();
+      expect_bytes();
+      rows.template tma_copy_k<true, BN / 2, operand::MissingPages::kZero>(
+          PairTile<Tile>{{&params_.k}}, slot(), full(), head_, elect_, valid,
+          static_cast<uint32_t>(depth));
+      ring_.step();
+    }
+  }
+
+  // Keys from `keys` on are not multiplied: parts of the tile without any stay away.
+  PAGODA_DEVICE void load_v(const Indices& rows, int32_t column, int32_t keys) {
+    PAGODA_NO_UNROLL
+    for (int section = 0; section * tile.section_columns() < params_.dim_vo; ++section) {
+      const int first = section * tile.section_columns();
+      const int share = computed_columns<Config>(params_, section) / kPair;
+      const int depth = first + (is_leader ? 0 : share);
+      load_v_part<0>(rows, column, static_cast<uint32_t>(depth));
+      if (keys > BK1) load_v_part<1>(rows, column, static_cast<uint32_t>(depth));
+    }
+  }
+
+  template <int part>
+  PAGODA_DEVICE void load_v_part(const Indices& rows, int32_t column, uint32_t depth) {
+    const uint32_t first_key = static_cast<uint32_t>(column) + part * BK1;
+    acquire();
+    if (first_key + BK1 <= num_keys_) {
+      expect_bytes();
+      rows.template tma_copy_v<false, v_parts, part>(PairTile<Tile>{{&params_.v}}, slot(), full(),
+                                                     head_, elect_,
+                                                     Indices::template v_pages<v_parts>, depth);
+    } else {
+      storage_.v_tail.arrive_expect_tx_if(elect_, tile.slot_bytes());
+      rows.template tma_copy_v<true, v_parts, part, operand::MissingPages::kZero>(
+          Tile{&params_.v}, slot(), storage_.v_tail, head_, elect_,
+          Indices::template v_num_valid_pages<v_parts>(static_cast<uint32_t>(column), num_keys_,
+                                                       part),
+          depth);
+      storage_.v_tail.wait(tail_phase_);  // this CTA's columns have landed
+      tail_phase_ ^= 1U;
+      const auto keys_left = static_cast<int32_t>(num_keys_ - first_key);
+      zero_rows(keys_left, core::align_up(keys_left, tile.mma_k()));
+      arch::fence_proxy_async_shared();  // the zeros, before products read them
+      arch::syncwarp();
+      if (elect_ != 0) full().arrive_remote(kLeader);
+    }
+    ring_.step();
+  }
+
+  // The products of both CTAs have read what the slot held.
+  PAGODA_DEVICE void acquire() const {
+    ring_.producer_acquire();
+    arch::syncwarp();
+  }
+  // Of this CTA; the barrier counts two arrivals.
+  PAGODA_DEVICE void expect_bytes() const {
+    if (elect_ != 0) full().arrive_expect_tx_remote(kLeader, tile.slot_bytes());
+  }
+  [[nodiscard]] PAGODA_DEVICE arch::MBarrier& full() const { return ring_.producer_mbar(); }
+  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<T> slot() const {
+    const uint32_t stage = arch::mutable_stage("K and V stages share memory", ring_.state.index);
+    return storage_.kv.at(static_cast<int32_t>(stage) * Ops::slot_elements);
+  }
+
+  // Of the slot. A swizzle moves words inside a row only.
+  PAGODA_DEVICE void zero_rows(int first, int end) const {
+    constexpr int words = Ops::chunk * static_cast<int>(sizeof(T)) / 16;  // of a row of a panel
+    const auto to = slot().template as<arch::Words<4>>();
+    for (int i = arch::lane_idx(); i < (end - first) * words; i += 32) {
+      PAGODA_UNROLL
+      for (int panel = 0; panel < tile.BK0 / Ops::chunk; ++panel) {
+        arch::store(to + ((panel * BK1 + first) * words + i), arch::Words<4>{{0, 0, 0, 0}});
+      }
+    }
+  }
+
+  const AttentionParams& params_;
+  Storage<Config>& storage_;
+  typename Ops::Ring ring_;
+  int32_t elect_;
+  uint32_t num_keys_ = 0, head_ = 0;
+  uint32_t tail_phase_ = 0;
+};
+
+// The load role of Q: one lane, the scheduler's, after it has written `work`.
+template <class Config>
+class LoadQ {
+ public:
+  using Ops = Operands<Config>;
+  using T = typename Config::T;
+  static constexpr TileConfig tile = Config::tile;
+
+  PAGODA_DEVICE LoadQ(const AttentionParams& params, Storage<Config>& storage, int rank)
+      : params_(params), storage_(storage), rank_(rank) {}
+
+  // The block of this CTA. Rows past the sequence's end are another's, or zeros: nobody looks at what becomes
+  // of them.
+  PAGODA_DEVICE void load(const Work& work) {
+    if (work.walk.num_tiles == 0) return;
+    storage_.q_empty.wait(phase_);  // O has left its place
+    phase_ ^= 1U;
+    const bool is_ragged = params_.sequences.cu_rows != nullptr;
+    const int32_t tokens = tokens_of_block<Config>(work);
+    const int32_t row = work.first_token + rank_ * tokens + (is_ragged ? work.memory_row : 0);
+    const int32_t columns = core::align_up(params_.dim_qk, Ops::chunk);  // past the head dim: zeros
+    storage_.q_full.arrive_expect_tx_remote(
+        kLeader, static_cast<uint32_t>(tokens * work.num_heads * columns) * sizeof(T));
+    for (int column = 0; column < columns; column += Ops::chunk) {
+      arch::tma_load_pair<4>(1, storage_.q.at(column * tile.block_rows), params_.q,
+                             {{column, work.first_head, row, is_ragged ? 0 : work.sequence}},
+                             storage_.q_full, arch::Eviction::kFirst);
+    }
+  }
+
+ private:
+  const AttentionParams& params_;
+  Storage<Config>& storage_;
+  int rank_;
+  uint32_t phase_ = 1;
+};
+
+}  // namespace pagoda::mha_sm100_d512

@@ -1,0 +1,124 @@
+// The instances: which shapes are compiled, and with which tiles. Tuning is data: every number here
+// was measured on an H200 (README.md) and nothing else decides a tile.
+#pragma once
+
+#include "kernels/mha_sm90/config.hpp"
+#include "pagoda/dtype.hpp"
+
+namespace pagoda::mha_sm90 {
+
+// A family of instances: one element type and one pair of padded head dims.
+struct Shape {
+  const char* name;
+  DType dtype;
+  int depth_qk;
+  int depth_vo;
+};
+
+// In the order of the registry: the smallest that holds a call's head dims serves it.
+inline constexpr Shape kShapes[] = {
+    {"sm90.d64.bf16", DType::kBF16, 64, 64},      {"sm90.d96.bf16", DType::kBF16, 96, 96},
+    {"sm90.d128.bf16", DType::kBF16, 128, 128},   {"sm90.d192x128.bf16", DType::kBF16, 192, 128},
+    {"sm90.d256.bf16", DType::kBF16, 256, 256},   {"sm90.d64.f16", DType::kF16, 64, 64},
+    {"sm90.d96.f16", DType::kF16, 96, 96},        {"sm90.d128.f16", DType::kF16, 128, 128},
+    {"sm90.d192x128.f16", DType::kF16, 192, 128}, {"sm90.d256.f16", DType::kF16, 256, 256},
+};
+
+// The shape of these types. Another one than those above does not compile.
+constexpr Shape shape_of(DType dtype, int depth_qk, int depth_vo) {
+  for (const Shape& shape : kShapes) {
+    if (shape.dtype == dtype && shape.depth_qk == depth_qk && shape.depth_vo == depth_vo) {
+      return shape;
+    }
+  }
+  throw "kShapes has no such shape";
+}
+
+PAGODA_HOST_DEVICE constexpr TileConfig tokens_tile(int depth_qk, int depth_vo) {
+  TileConfig tile;
+  tile.depth_qk = depth_qk;
+  tile.depth_vo = depth_vo;
+  if (depth_qk == 64) {  // bound by exponentials: three consumers share the tensor cores
+    tile.num_consumers = 3;
+    tile.BN = 96;  // 128 needs more than 152 registers
+    tile.producer_registers = 56;
+    tile.consumer_registers = 152;
+    tile.k_stages = tile.v_stages = 4;
+  }
+  if (depth_qk <= 128) tile.q_stages = 2;
+  if (depth_qk == 256) tile.BN = 64;  // two stages of K and of V fill the shared memory
+  return tile;
+}
+
+PAGODA_HOST_DEVICE constexpr TileConfig packed_tile(int depth_qk, int depth_vo) {
+  TileConfig tile;
+  tile.rows = RowKind::kPacked;
+  tile.depth_qk = depth_qk;
+  tile.depth_vo = depth_vo;
+  tile.num_consumers = 1;
+  tile.has_turns = false;
+  tile.BN = 64;
+  tile.k_stages = tile.v_stages = 3;
+  if (depth_qk <= 128) {  // two CTAs: one multiplies while the other waits for memory
+    tile.ctas_per_sm = 2;
+    tile.producer_registers = 64;
+    tile.consumer_registers = 192;
+    if (depth_qk == 64) tile.k_stages = tile.v_stages = 6;
+    if (depth_qk == 96) tile.k_stages = tile.v_stages = 4;
+  }
+  return tile;
+}
+
+// Packed rows whose K and V are gathered: beside the stages, 32 KB or more of fp8 on its way.
+PAGODA_HOST_DEVICE constexpr TileConfig gather_tile(int depth_qk, int depth_vo, ScoreClass scores) {
+  TileConfig tile = packed_tile(depth_qk, depth_vo);
+  tile.load = LoadKind::kGather;
+  tile.scores = scores;
+  tile.k_stages = tile.v_stages = depth_qk == 64 ? 4 : 2;
+  tile.raw_tiles = depth_qk == 64 ? 8 : 4;
+  if (depth_qk == 192 || depth_qk == 96) tile.k_stages = tile.v_stages = 3;
+  tile.producer_registers = 104;
+  tile.consumer_registers = 152;
+  if (scores == ScoreClass::kGeneral) tile.ctas_per_sm = 1;  // masks need registers
+  if (scores == ScoreClass::kGeneral && depth_vo == 256) tile.BN = 32;
+  if (depth_qk % 64 != 0) tile.swizzle = arch::Swizzle::k64B;
+  return tile;
+}
+
+// Packed rows over an fp8 cache, products by warps. Columns past the head dim, up to whole panels, are
+// TMA's zeros: they cost shared memory and a little arithmetic, no traffic.
+PAGODA_HOST_DEVICE constexpr TileConfig fp8_tile(int depth_qk, int depth_vo, ScoreClass scores) {
+  TileConfig tile = packed_tile(depth_qk, depth_vo);
+  tile.load = LoadKind::kTmaFp8;
+  tile.block_rows = kWarpRows;
+  tile.scores = scores;
+  tile.depth_qk = depth_qk == 64 ? 64 : (depth_qk + 127) / 128 * 128;
+  tile.depth_vo = depth_qk == 64 ? 64 : (depth_vo + 127) / 128 * 128;
+  tile.swizzle = depth_qk == 64 ? arch::Swizzle::k64B : arch::Swizzle::k128B;
+  tile.BN = 128;
+  tile.k_stages = tile.v_stages = 2;
+  if (scores == ScoreClass::kGeneral) tile.ctas_per_sm = 1;  // masks need registers
+  return tile;
+}
+
+PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int depth_qk, int depth_vo, RowKind rows,
+                                                ScoreClass scores, LoadKind load = LoadKind::kTma) {
+  if (load == LoadKind::kGather) return gather_tile(depth_qk, depth_vo, scores);
+  if (load == LoadKind::kTmaFp8) return fp8_tile(depth_qk, depth_vo, scores);
+  TileConfig tile =
+      rows == RowKind::kTokens ? tokens_tile(depth_qk, depth_vo) : packed_tile(depth_qk, depth_vo);
+  tile.scores = scores;
+  // Masks and biases need registers.
+  if (scores == ScoreClass::kGeneral) tile.BN = depth_vo == 256 ? 32 : 64;
+  if (depth_qk % 64 != 0) tile.swizzle = arch::Swizzle::k64B;
+  return tile;
+}
+
+template <class T_, int depth_qk, int depth_vo, RowKind rows, ScoreClass scores,
+          LoadKind load = LoadKind::kTma>
+struct Instance {
+  using T = T_;
+  static constexpr TileConfig tile = tile_of(depth_qk, depth_vo, rows, scores, load);
+};
+
+}  // namespace pagoda::mha_sm90

@@ -1,0 +1,183 @@
+// Choosing instances and filling in arguments.
+#include "kernels/mha_sm90/launch_plan.hpp"
+
+#include <algorithm>
+
+#include "core/int_math.hpp"
+#include "kernels/mha_sm90/work.hpp"
+#include "mask/make_expression_mask.hpp"
+
+namespace pagoda::mha_sm90 {
+namespace {
+
+using core::Problem;
+using kernels::total_rows;
+
+// Sequences of up to so many query rows have their heads packed; longer ones fill tiles of tokens.
+// Measured on an H200, README.md.
+constexpr int32_t kShortRows = 64;
+constexpr int32_t kFewRows = 16;
+constexpr int32_t kMinSplitTiles = 4;   // of keys: less does not pay for the merge
+constexpr int64_t kL2Bytes = 32 << 20;  // K and V that tiles of one section share: of H200's 50 MB
+
+// Boxes of 64 rows of one head.
+arch::TensorMapSpec q_map(const Problem& p, const TileConfig& tile) {
+  return kernels::rows_map(p, p.q, p.head_dim_qk, 1, kRows, tile.swizzle);
+}
+
+bool is_kv_by_tma(const Problem& p, const TileConfig& tile) {
+  const DType dtype = tile.load == LoadKind::kTmaFp8 ? DType::kF8E4M3 : p.q.dtype;
+  return p.k.dtype == dtype && kernels::is_kv_by_tma(p, tile.BN, tile.swizzle);
+}
+
+schedule::TileGrid grid_of(const Problem& p, const TileConfig& tile, const Launch& launch) {
+  schedule::TileGrid grid;
+  grid.batch = p.batch;
+  grid.num_heads = p.num_q_heads;
+  grid.tile_rows = tile.tile_rows();
+  grid.rows = static_cast<int32_t>(p.is_ragged ? p.total_q : p.max_seqlen_q);
+  grid.cu_rows = p.is_ragged ? p.cu_seqlens_q.data() : nullptr;
+  grid.num_splits = launch.num_splits;
+  const mask::ExpressionMask mask = mask::make_expression_mask(p.mask);
+  if (mask.interval.rule.right != mask::IntervalRule::kOpen) {
+    grid.order = schedule::TileOrder::kLongestFirst;
+    // Heads whose K and V fit in L2 together; all query heads of a KV head share them.
+    const int64_t head_bytes =
+        int64_t{p.max_seqlen_kv_bound} * (p.head_dim_qk + p.head_dim_vo) * 2 / p.group;
+    grid.section = static_cast<int32_t>(
+        std::clamp<int64_t>(kL2Bytes / std::max<int64_t>(head_bytes, 1), 1, INT32_MAX));
+  }
+  return grid;
+}
+
+Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, int32_t num_sms,
+                     bool splits) {
+  Launch launch{.rows = RowKind::kTokens, .scores = scores};
+  const TileConfig tile = tile_of(shape.depth_qk, shape.depth_vo, launch.rows, scores);
+  const int32_t tiles = grid_of(p, tile, launch).size();
+  if (splits && tiles > 0 && tiles < num_sms) {
+    const int32_t key_tiles = core::ceil_div(p.max_seqlen_kv_bound, tile.BN);
+    launch.num_splits = std::max(1, std::min(num_sms / tiles, key_tiles / kMinSplitTiles));
+  }
+  launch.ctas = std::min(tiles * launch.num_splits, num_sms);
+  return launch;
+}
+
+LoadKind packed_load(const Problem& p, const Shape& shape, ScoreClass scores) {
+  const auto serves = [&](LoadKind load) {
+    return is_kv_by_tma(p, tile_of(shape.depth_qk, shape.depth_vo, RowKind::kPacked, scores, load));
+  };
+  if (serves(LoadKind::kTma)) return LoadKind::kTma;
+  const bool has_few_rows = int64_t{p.group} * p.max_seqlen_q <= kWarpRows;
+  return has_few_rows && serves(LoadKind::kTmaFp8) ? LoadKind::kTmaFp8 : LoadKind::kGather;
+}
+
+Launch packed_launch(const Problem& p, const Shape& shape, ScoreClass scores, LoadKind load,
+                     int32_t num_sms) {
+  Launch launch{.rows = RowKind::kPacked, .scores = scores, .load = load};
+  const TileConfig tile = tile_of(shape.depth_qk, shape.depth_vo, launch.rows, scores, load);
+  const PackedRows packed = PackedRows::of(p.group, tile.block_rows);
+  const int64_t rows = total_rows(p);
+  const int64_t token_tiles = std::min<int64_t>(rows, rows / packed.tokens + p.batch);
+  const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, tile.BN) + 1);
+  const int64_t most = token_tiles * p.num_kv_heads * packed.head_tiles * key_tiles;
+  // Many rows take long to merge: half of the pieces then.
+  const int32_t rows_of_unit = std::min(packed.tokens, p.max_seqlen_q) * packed.heads;
+  const int32_t per_sm = rows_of_unit > kFewRows ? 1 : tile.ctas_per_sm;
+  launch.ctas = static_cast<int32_t>(std::min<int64_t>(most, int64_t{num_sms} * per_sm));
+  return launch;
+}
+
+// Slots of partial results, each of tile.num_consumers * 64 rows.
+int64_t num_slots(const Problem& p, const TileConfig& tile, const Launch& launch, bool splits) {
+  if (!splits) return 0;
+  if (launch.rows == RowKind::kPacked) return launch.ctas > 1 ? 2 * int64_t{launch.ctas} : 0;
+  return launch.num_splits > 1 ? grid_of(p, tile, launch).size() : 0;
+}
+
+void size_workspace(const Problem& p, LaunchPlan& plan) {
+  for (int32_t i = 0; i < plan.num_launches; ++i) {
+    const Launch& launch = plan.launches[i];
+    const TileConfig tile = tile_of(plan.shape->depth_qk, plan.shape->depth_vo, launch.rows,
+                                    launch.scores, launch.load);
+    const int64_t blocks = num_slots(p, tile, launch, !plan.has_whole_units) * tile.num_consumers;
+    plan.split.hold(blocks, tile.block_rows, tile.depth_vo);
+    if (blocks > 0) plan.num_split_rows = total_rows(p) * p.num_q_heads;
+  }
+  plan.split.finish();
+  plan.zeroed_workspace_bytes = plan.split.counter_bytes;
+  plan.workspace_bytes = plan.split.bytes();
+}
+
+}  // namespace
+
+std::string unsupported_reason(const Shape& shape, const Problem& p) {
+  if (p.q.dtype != shape.dtype) {
+    return std::string("queries are ") + name(p.q.dtype) + ", these are for " + name(shape.dtype);
+  }
+  if (p.k.dtype != shape.dtype && p.k.dtype != DType::kF8E4M3) {
+    return std::string("the cache is ") + name(p.k.dtype) +
+           ": the queries' type or f8e4m3 is served";
+  }
+  if (p.head_dim_qk > shape.depth_qk || p.head_dim_vo > shape.depth_vo) {
+    return "head dims " + std::to_string(p.head_dim_qk) + " x " + std::to_string(p.head_dim_vo) +
+           " exceed " + std::to_string(shape.depth_qk) + " x " + std::to_string(shape.depth_vo);
+  }
+  if (p.score_mod.functor != nullptr) return "score functors are the host's";
+  return mask::unsupported_mask_reason(p.mask);
+}
+
+std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int32_t num_sms,
+                                      bool is_batch_invariant) {
+  auto plan = std::make_unique<LaunchPlan>();
+  plan->shape = &shape;
+  plan->has_whole_units = is_batch_invariant;
+  if (total_rows(p) == 0) return plan;  // nothing to write
+  const ScoreClass scores = kernels::score_class(p);
+  const TileConfig tokens = tile_of(shape.depth_qk, shape.depth_vo, RowKind::kTokens, scores);
+  const bool has_tokens = p.max_seqlen_q > kShortRows && is_kv_by_tma(p, tokens) &&
+                          kernels::is_possible(q_map(p, tokens));
+  const auto add = [&plan](const Launch& launch) {
+    plan->launches[plan->num_launches++] = launch;
+    plan->num_work_items += launch.ctas;
+  };
+  if (!has_tokens || kernels::may_have_short_rows(p, kShortRows)) {
+    Launch launch = packed_launch(p, shape, scores, packed_load(p, shape, scores), num_sms);
+    if (has_tokens) launch.max_rows = kShortRows;
+    add(launch);
+  }
+  if (has_tokens) {
+    Launch launch = tokens_launch(p, shape, scores, num_sms, !is_batch_invariant);
+    launch.min_rows = plan->num_launches > 0 ? kShortRows + 1 : 1;
+    add(launch);
+  }
+  size_workspace(p, *plan);
+  return plan;
+}
+
+kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch,
+                                        const Problem& p, std::span<std::byte> workspace) {
+  const TileConfig tile =
+      tile_of(plan.shape->depth_qk, plan.shape->depth_vo, launch.rows, launch.scores, launch.load);
+  kernels::LaunchArguments result;
+  kernels::AttentionArguments& a = result.arguments;
+  kernels::set_call(p, a);
+  a.has_whole_units = plan.has_whole_units;
+  a.min_rows = launch.min_rows;
+  a.max_rows = launch.max_rows;
+  plan.split.set(workspace, a);
+  if (launch.rows == RowKind::kTokens) {
+    a.grid = grid_of(p, tile, launch);
+    result.q = q_map(p, tile);
+    result.out = kernels::rows_map(p, p.out, p.head_dim_vo, 1, kRows, tile.swizzle);
+    a.is_out_by_tma = kernels::is_possible(result.out);
+    if (!a.is_out_by_tma) result.out.rank = 0;
+  }
+  if (launch.load != LoadKind::kGather) {
+    result.k = kernels::kv_map(p, p.k, p.head_dim_qk, tile.BN, tile.swizzle);
+    result.v = kernels::kv_map(p, p.v, p.head_dim_vo, tile.BN, tile.swizzle);
+  }
+  return result;
+}
+
+}  // namespace pagoda::mha_sm90

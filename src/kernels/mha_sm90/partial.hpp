@@ -1,0 +1,75 @@
+// Split rows: what a consumer leaves of a piece, and the merge by the last (attention/split_rows.hpp).
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/common/split_rows.hpp"
+#include "kernels/mha_sm90/roles/epilogue.hpp"
+
+namespace pagoda::mha_sm90 {
+
+template <class Config>
+class Partial {
+ public:
+  using T = typename Config::T;
+  static constexpr TileConfig tile = Config::tile;
+  using Rows = kernels::SplitRows<T, tile.block_rows, tile.num_consumers, tile.depth_vo, true>;
+
+  PAGODA_DEVICE Partial(const AttentionParams& params, Storage<Config>& storage, int warpgroup)
+      : params_(params), storage_(storage), warpgroup_(warpgroup), rows_(params, warpgroup) {}
+
+  // All threads of the warpgroup.
+  PAGODA_DEVICE void run(const Work& work, const Row (&rows)[2],
+                         const float (&o)[tile.depth_vo / 2]) {
+    leave(work, rows, o);
+    merge_if_last(work);
+  }
+
+  // The same in parts: four columns of a row that is valid, its statistics, and, by all threads, the end.
+  PAGODA_DEVICE void leave_quad(const Work& work, int row, int column,
+                                const kernels::FloatQuad& o) const {
+    rows_.leave_quad(work.slot(work.piece), row, column, o);
+  }
+  PAGODA_DEVICE void leave_stats(const Work& work, int row, softmax::Sums sums, float max) const {
+    rows_.leave_stats(work.slot(work.piece), row, sums, max);
+  }
+  PAGODA_DEVICE void merge_if_last(const Work& work) {
+    const bool is_first = arch::thread_idx() % kWarpgroup == 0;
+    if (!rows_.arrives_last(work, storage_.arrivals.at(warpgroup_), is_first,
+                            [this](arch::Where where) { sync_warpgroup(warpgroup_, where); })) {
+      return;
+    }
+    const int first = warpgroup_ * tile.block_rows;
+    const int32_t left = work.num_tokens * work.num_heads - first;
+    for (int r = arch::warp_idx() % 4; r < tile.block_rows && r < left; r += 4) {
+      const Row where = make_row<Config>(params_, work, first + r);
+      if (where.is_written) rows_.merge_row(work, r, where);
+    }
+  }
+
+ private:
+  PAGODA_DEVICE void leave(const Work& work, const Row (&rows)[2],
+                           const float (&o)[tile.depth_vo / 2]) {
+    const int lane = arch::lane_idx();
+    const int first = 16 * (arch::warp_idx() % 4) + lane / 4;
+    const int32_t slot = work.slot(work.piece);
+    PAGODA_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      if (!rows[r].is_valid) continue;
+      const int row = first + 8 * r;
+      const arch::GlobalPtr<float> to = rows_.out_row(slot, row) + 2 * (lane % 4);
+      PAGODA_UNROLL
+      for (int j = 0; j < tile.depth_vo / 8; ++j) {
+        Rows::store_pair(to + 8 * j, o[4 * j + 2 * r], o[4 * j + 2 * r + 1]);
+      }
+      if (lane % 4 == 0) rows_.leave_stats(slot, row, rows[r].sums, rows[r].online.max());
+    }
+  }
+
+  const AttentionParams& params_;
+  Storage<Config>& storage_;
+  int warpgroup_;
+  Rows rows_;
+};
+
+}  // namespace pagoda::mha_sm90

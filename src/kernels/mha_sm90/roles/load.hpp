@@ -1,0 +1,113 @@
+// The load roles of K and V, by TMA, a warp each. They walk the key tiles of their work from the last to
+// the first, as the consumers do.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/debug.hpp"
+#include "arch/fence.hpp"
+#include "arch/thread.hpp"
+#include "arch/tma.hpp"
+#include "arch/warp.hpp"
+#include "kernels/mha_sm90/request_order.hpp"
+#include "kernels/mha_sm90/storage.hpp"
+#include "kernels/mha_sm90/work.hpp"
+#include "operand/paged_row_indices.hpp"
+
+namespace pagoda::mha_sm90 {
+
+template <class Config, int page_size>
+PAGODA_DEVICE void load_k(const AttentionParams& params, Storage<Config>& storage) {
+  using Ops = Operands<Config>;
+  using Indices = operand::PagedRowIndices<Config::tile.BN, page_size>;
+  using Tile = operand::KVTmaTile<typename Ops::KV, Indices::k_issue_rows, Config::tile.depth_qk,
+                                  Config::tile.swizzle>;
+  auto ring = Ops::KProducer::create(storage.k_ring, storage.k.data());
+  const int32_t elect = arch::elect_one();
+  RequestOrder<Config> order(storage);
+  WorkReader reader(storage.work);
+  for (; reader.next(); reader.release()) {
+    order.wait_for_q();
+    const Work work = reader.work();
+    const auto num_keys = static_cast<uint32_t>(work.rows.seqlen_kv);
+    for (int32_t tile = work.walk.num_tiles; tile-- > 0;) {
+      const auto column = static_cast<uint32_t>(work.walk.column(tile));
+      const auto rows = params.sequences.keys.template populate<Indices>(work.sequence, column);
+      ring.acquire();  // every consumer warp has multiplied with what was there
+      arch::syncwarp();
+      const auto to = ring.get_tile(elect);
+      // Pages that do not exist become zeros; so does nothing else: masks hide the rest.
+      rows.template tma_copy_k<true, Config::tile.BN, operand::MissingPages::kZero>(
+          Tile{&params.k}, to.smem, to.mbar, static_cast<uint32_t>(work.kv_head), elect,
+          Indices::k_num_valid_pages(column, num_keys));
+      ring.commit_step();
+    }
+  }
+}
+
+// Zeros in the rows of a V tile from `first` on, by a warp: a probability of zero times stale NaN would
+// be NaN.
+template <class Config>
+PAGODA_DEVICE void zero_rows(arch::SharedPtr<typename Config::T> tile, int first) {
+  using Ops = Operands<Config>;
+  constexpr int words = Ops::chunk / 8;  // of 16 bytes, in a row of a panel
+  constexpr int panels = Config::tile.depth_vo / Ops::chunk;
+  const int rows = Config::tile.BN - first;
+  for (int i = arch::lane_idx(); i < rows * words; i += 32) {
+    PAGODA_UNROLL
+    for (int panel = 0; panel < panels; ++panel) {
+      // A swizzle moves words inside a row only.
+      const int at = (panel * Config::tile.BN + first) * Ops::chunk + i * 8;
+      arch::store((tile + at).template as<arch::Words<4>>(), arch::Words<4>{{0, 0, 0, 0}});
+    }
+  }
+}
+
+template <class Config, int page_size>
+PAGODA_DEVICE void load_v(const AttentionParams& params, Storage<Config>& storage) {
+  using Ops = Operands<Config>;
+  using Indices = operand::PagedRowIndices<Config::tile.BN, page_size>;
+  using Tile = operand::KVTmaTile<typename Ops::KV, Indices::template v_issue_rows<1>,
+                                  Config::tile.depth_vo, Config::tile.swizzle>;
+  auto ring = Ops::VProducer::create(storage.v_ring, storage.v.data());
+  const int32_t elect = arch::elect_one();
+  uint32_t tail_phase = 0;
+  RequestOrder<Config> order(storage);
+  WorkReader reader(storage.work);
+  for (; reader.next(); reader.release()) {
+    order.wait_for_q();
+    const Work work = reader.work();
+    const auto num_keys = static_cast<uint32_t>(work.rows.seqlen_kv);
+    for (int32_t tile = work.walk.num_tiles; tile-- > 0;) {
+      const auto column = static_cast<uint32_t>(work.walk.column(tile));
+      const auto rows = params.sequences.keys.template populate<Indices>(work.sequence, column);
+      const Tile op{&params.v};
+      const auto head = static_cast<uint32_t>(work.kv_head);
+      const uint32_t pages = Indices::template v_num_valid_pages<1>(column, num_keys);
+      ring.acquire();  // every consumer warp has multiplied with what was there
+      arch::syncwarp();
+      if constexpr (Config::tile.has_warp_products()) {  // whoever reads V knows where it ends
+        const auto to = ring.get_tile(elect);
+        rows.template tma_copy_v<true, 1, 0, operand::MissingPages::kZero>(op, to.smem, to.mbar,
+                                                                           head, elect, pages);
+      } else if (column + Config::tile.BN <= num_keys) {
+        const auto to = ring.get_tile(elect);
+        rows.template tma_copy_v<false>(op, to.smem, to.mbar, head, elect);
+      } else {  // the copies land on a barrier of this warp's, the tail is zeroed, then V is full
+        const auto to = ring.get_tile();
+        storage.v_tail.arrive_expect_tx_if(elect, Ops::VProducer::tile_bytes);
+        rows.template tma_copy_v<true, 1, 0, operand::MissingPages::kZero>(
+            op, to.smem, storage.v_tail, head, elect, pages);
+        storage.v_tail.wait(tail_phase);
+        tail_phase ^= 1U;
+        zero_rows<Config>(to.smem, static_cast<int>(num_keys - column));
+        arch::fence_proxy_async_shared();  // the zeros, before wgmma reads them
+        arch::syncwarp();
+        to.mbar.arrive_if(elect);
+      }
+      ring.commit_step();
+    }
+  }
+}
+
+}  // namespace pagoda::mha_sm90

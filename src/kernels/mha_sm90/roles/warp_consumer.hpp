@@ -1,0 +1,299 @@
+// The consumer's main loop for an fp8 cache and up to 16 rows: every warp has all rows and a slice of
+// every key tile, its own softmax and its own O (merge_warps.hpp adds them up). K and V are widened in
+// registers, on their way from shared memory to mma.sync; no warp waits for another.
+//
+// Products are of f16, which holds every e4m3 number. Queries of bf16 are made f16 under a power of two
+// of their row's: what that loses is 2^-24 of the row's largest element, less than their sum in fp32 does.
+// Probabilities, at most 2^8 (softmax/online.hpp), have three bits more than in bf16.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+
+#include "arch/fault.hpp"
+#include "arch/mma.hpp"
+#include "arch/warp.hpp"
+#include "kernels/mha_sm90/fp8_fragments.hpp"
+#include "kernels/mha_sm90/named_barriers.hpp"
+#include "kernels/mha_sm90/roles/load_q.hpp"
+#include "kernels/mha_sm90/softmax.hpp"
+#include "kernels/mha_sm90/storage.hpp"
+
+namespace pagoda::mha_sm90 {
+
+// The power of two that brings `largest`, a row's largest magnitude (finite), to [2^14, 2^15), and its
+// inverse. 1 where there is none to bring.
+struct RowPower {
+  float factor = 1, inverse = 1;
+
+  static PAGODA_HOST_DEVICE RowPower of(float largest) {
+    if (!(largest > 0)) return {};
+    uint32_t bits;
+    memcpy(&bits, &largest, sizeof bits);
+    uint32_t exponent = bits >> 23U;   // 1 .. 254
+    if (exponent < 15) exponent = 15;  // then the inverse is normal, too
+    const uint32_t up = (268 - exponent) << 23U, down = (exponent - 14) << 23U;
+    RowPower power;
+    memcpy(&power.factor, &up, sizeof up);
+    memcpy(&power.inverse, &down, sizeof down);
+    return power;
+  }
+};
+
+// What softmax.hpp sees of a slice.
+template <class Config>
+struct Slice {
+  static constexpr TileConfig make() {
+    TileConfig tile = Config::tile;
+    tile.BN = Config::tile.BN / 4;
+    return tile;
+  }
+  using T = typename Config::T;
+  static constexpr TileConfig tile = make();
+  static_assert(tile.BN == 32 || tile.BN == 16);
+};
+
+template <class Config>
+class AttendWarp {
+ public:
+  using Ops = Operands<Config>;
+  using T = typename Config::T;
+  static constexpr TileConfig tile = Config::tile;
+  static constexpr int BN = Slice<Config>::tile.BN;  // of the slice
+  static_assert(tile.num_consumers == 1);
+  using Keys = Fp8Tile<tile.BN, tile.depth_qk, tile.swizzle>;
+  using Values = Fp8Tile<tile.BN, tile.depth_vo, tile.swizzle>;
+
+  PAGODA_DEVICE AttendWarp(const AttentionParams& params, Storage<Config>& storage)
+      : params_(params),
+        storage_(storage),
+        k_(Ops::KRing::consumer(storage.k_ring)),
+        v_(Ops::VRing::consumer(storage.v_ring)),
+        order_(storage),
+        key_place_(Keys::key_place(first_key())),
+        value_places_(Values::value_places(first_key())) {}
+
+  // Adds this warp's keys of the reader's work to `rows` (lane / 4 and lane / 4 + 8 of the unit) and `o`;
+  // `walk`, its own, has at least one tile.
+  PAGODA_DEVICE void run(const WorkReader& reader, const mask::TileWalk& walk, Row (&rows)[2],
+                         float (&o)[tile.depth_vo / 2]) {
+    load_q(reader);
+    PAGODA_UNROLL
+    for (int i = 0; i < tile.depth_vo / 2; ++i) o[i] = 0;
+    const int32_t first = walk.start_column + first_key();
+    for (int32_t i = walk.num_tiles; i-- > 0;) {
+      const bool is_masked = i >= walk.unmasked_end || i < walk.unmasked_begin;
+      step(reader, first + i * tile.BN, is_masked, rows, o);
+    }
+  }
+
+  // A unit without keys.
+  PAGODA_DEVICE void skip() { order_.q_is_requested(); }
+
+ private:
+  static PAGODA_DEVICE int first_key() { return arch::warp_idx() % 4 * BN; }  // in a tile
+
+  // --- Q ------------------------------------------------------------------------------------------
+
+  static constexpr int steps = tile.depth_qk / 16;  // of the sum over columns
+
+  // This thread's columns of its two rows, as A operands. Where they go to shared memory, all warps wait
+  // for each other.
+  PAGODA_DEVICE void load_q(const WorkReader& reader) {
+    uint32_t q[steps][4];
+    make_q(reader, q);
+    if constexpr (tile.keeps_q()) {
+      memcpy(q_, q, sizeof q);
+    } else {
+      sync_warpgroup(0);  // every warp has multiplied with the Q before
+      PAGODA_UNROLL
+      for (int step = 0; step < steps; ++step) {  // all warps have the same
+        if (step % 4 != arch::warp_idx() % 4) continue;
+        arch::Words<4> words;
+        memcpy(&words, q[step], sizeof words);
+        arch::store(q_operand(step), words);
+      }
+      sync_warpgroup(0);
+    }
+  }
+  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<arch::Words<4>> q_operand(int step) const {
+    return storage_.q_operands.at(step * 32 + arch::lane_idx());
+  }
+  PAGODA_DEVICE void get_q(int step, uint32_t (&a)[4]) const {
+    if constexpr (tile.keeps_q()) {
+      memcpy(a, q_[step], sizeof a);
+    } else {
+      const arch::Words<4> words = arch::load(q_operand(step));
+      memcpy(a, &words, sizeof a);
+    }
+  }
+
+  PAGODA_DEVICE void make_q(const WorkReader& reader, uint32_t (&q)[steps][4]) {
+    const Work work = reader.work();
+    const float k_scale = params_.kv_scales.k_scale(work.kv_head);
+    Columns row[2];  // of T
+    if (has_aligned_rows(params_)) {
+      load_rows<true>(work, row);
+    } else {
+      load_rows<false>(work, row);
+    }
+    order_.q_is_requested();
+    PAGODA_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      RowPower power;
+      if constexpr (std::same_as<T, arch::BFloat16>) power = narrow(row[r]);
+      factors_[r] = k_scale * power.inverse;
+      PAGODA_UNROLL
+      for (int i = 0; i < Keys::key_words; ++i) {
+        PAGODA_UNROLL
+        for (int w = 0; w < 8; ++w) q[4 * i + w / 2][w % 2 * 2 + r] = row[r][i][w / 4].word[w % 4];
+      }
+    }
+  }
+  using Columns = arch::Words<4>[Keys::key_words][2];  // of a thread and a row: 16 elements each
+  template <bool is_aligned>
+  PAGODA_DEVICE void load_rows(const Work& work, Columns (&row)[2]) const {
+    PAGODA_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      const int32_t index = arch::lane_idx() / 4 + 8 * r;
+      const bool is_valid = index < work.valid_tokens * work.num_heads;
+      const int64_t token = work.memory_row + work.first_token + index / work.num_heads;
+      const int32_t head = work.first_head + index % work.num_heads;
+      const arch::GlobalPtr<const T> from =
+          params_.q_data.template as<const T>() + params_.q_rows.offset(work.sequence, token, head);
+      PAGODA_UNROLL
+      for (int i = 0; i < 2 * Keys::key_words; ++i) {
+        const int column = Keys::key_column(i / 2) + i % 2 * 8;
+        arch::Words<4>& value = row[r][i / 2][i % 2];
+        value = arch::Words<4>{{0, 0, 0, 0}};
+        if (is_valid && column < params_.dim_qk) value = load_words<is_aligned>(from + column);
+      }
+    }
+  }
+  // bf16 becomes f16. The four lanes of the row call.
+  static PAGODA_DEVICE RowPower narrow(Columns& row) {
+    uint32_t largest = 0;  // bits of a magnitude
+    PAGODA_UNROLL
+    for (int i = 0; i < 16 * Keys::key_words; ++i) {
+      const uint32_t bits = row[i / 16][i / 8 % 2].word[i / 2 % 4] >> 16U * (i % 2) & 0x7fffU;
+      if (bits < 0x7f80 && bits > largest) largest = bits;
+    }
+    const RowPower power = RowPower::of(max_of_quad(to_float(largest)));
+    PAGODA_UNROLL
+    for (int i = 0; i < 8 * Keys::key_words; ++i) {
+      uint32_t& pair = row[i / 8][i / 4 % 2].word[i % 4];
+      pair = arch::pack_f16(to_float(pair & 0xffffU) * power.factor,
+                            to_float(pair >> 16U) * power.factor);
+    }
+    return power;
+  }
+  static PAGODA_DEVICE float to_float(uint32_t bf16) {
+    const uint32_t bits = bf16 << 16U;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+
+  // --- a tile -------------------------------------------------------------------------------------
+
+  PAGODA_DEVICE void step(const WorkReader& reader, int32_t column, bool is_masked, Row (&rows)[2],
+                          float (&o)[tile.depth_vo / 2]) {
+    float s[BN / 2];
+    k_.consumer_wait();  // the load warp's K has landed
+    multiply_keys(s);
+    release(k_);
+    float factors[2];
+    if (make_probabilities(reader, column, is_masked, s, rows, factors)) {
+      PAGODA_UNROLL
+      for (int i = 0; i < tile.depth_vo / 2; ++i) o[i] *= factors[i / 2 % 2];
+    }
+    uint32_t p[BN / 16][4];
+    pack<arch::Half, BN>(s, p);
+    v_.consumer_wait();  // the load warp's V has landed
+    multiply_values(p, is_masked ? reader.work().rows.seqlen_kv - column : BN, o);
+    release(v_);
+  }
+
+  PAGODA_DEVICE void multiply_keys(float (&s)[BN / 2]) const {
+    const auto keys = storage_.k.at(
+        static_cast<int32_t>(arch::mutable_stage("K stages share memory", k_.state.index)) *
+        Ops::k_elements);
+    float sums[BN / 8][4] = {};
+    PAGODA_UNROLL
+    for (int i = 0; i < Keys::key_words; ++i) {
+      arch::Words<4> wide[BN / 8][2];
+      PAGODA_UNROLL
+      for (int n = 0; n < BN / 8; ++n) {
+        arch::widen_e4m3_f16(Keys::load_key(keys, key_place_, n, i), wide[n]);
+      }
+      PAGODA_UNROLL
+      for (int step = 0; step < 4; ++step) {
+        uint32_t a[4];
+        get_q(4 * i + step, a);
+        PAGODA_UNROLL
+        for (int n = 0; n < BN / 8; ++n) {
+          const arch::Words<4>& words = wide[n][step / 2];
+          const uint32_t b[2] = {words.word[step % 2 * 2], words.word[step % 2 * 2 + 1]};
+          arch::mma_m16n8k16<arch::Half>(sums[n], a, b);
+        }
+      }
+    }
+    PAGODA_UNROLL
+    for (int i = 0; i < BN / 2; ++i) s[i] = sums[i / 4][i % 4] * factors_[i / 2 % 2];
+  }
+
+  // keys: of the slice that exist. What else is in the stage may be NaN, which no probability of 0 hides.
+  PAGODA_DEVICE void multiply_values(const uint32_t (&p)[BN / 16][4], int32_t keys,
+                                     float (&o)[tile.depth_vo / 2]) const {
+    const auto values = storage_.v.at(
+        static_cast<int32_t>(arch::mutable_stage("V stages share memory", v_.state.index)) *
+        Ops::v_elements);
+    PAGODA_UNROLL
+    for (int k = 0; k < BN / 16; ++k) {
+      PAGODA_UNROLL
+      for (int panel = 0; panel < Values::panels; ++panel) {
+        auto raw = Values::load_values(values, value_places_, k, panel);
+        if (keys < 16 * (k + 1)) Values::clear_from(raw, keys - 16 * k);
+        PAGODA_UNROLL
+        for (int eight = 0; eight < Values::run / 8; ++eight) {
+          uint32_t b[8][2];
+          Values::widen(raw, eight, b);
+          PAGODA_UNROLL
+          for (int i = 0; i < 8; ++i) {
+            auto& sums =
+                reinterpret_cast<float(&)[4]>(o[4 * (panel * Values::run + 8 * eight + i)]);
+            arch::mma_m16n8k16<arch::Half>(sums, p[k], b[i]);
+          }
+        }
+      }
+    }
+  }
+
+  PAGODA_DEVICE bool make_probabilities(const WorkReader& reader, int32_t column, bool is_masked,
+                                        float (&s)[BN / 2], Row (&rows)[2], float (&factors)[2]) {
+    constexpr bool is_general = tile.scores == ScoreClass::kGeneral;
+    if constexpr (is_general) score<Slice<Config>>(params_, reader, rows, column, s);
+    if (is_masked) hide<Slice<Config>>(params_, reader, rows, column, s);
+    return soften<BN>(s, rows, is_general ? 1.0F : params_.score_map.scale_log2, factors);
+  }
+
+  // One arrival a warp: its lanes have read the stage.
+  template <class Ring>
+  PAGODA_DEVICE void release(Ring& ring) {
+    arch::syncwarp();
+    ring.consumer_release(arch::elect_one());
+  }
+
+  const AttentionParams& params_;
+  Storage<Config>& storage_;
+  typename Ops::KRing k_;
+  typename Ops::VRing v_;
+  RequestOrder<Config> order_;
+  int32_t key_place_;  // of this thread, in a stage
+  typename Values::ValuePlaces value_places_;
+  uint32_t q_[tile.keeps_q() ? steps : 1][4];
+  float factors_[2];  // of a row's products: Q's power of two and K's scale
+};
+
+}  // namespace pagoda::mha_sm90

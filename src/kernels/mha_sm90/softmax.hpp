@@ -1,0 +1,207 @@
+// Softmax of one tile of scores, in registers: hides keys, takes maxima, makes probabilities. No
+// synchronisation but the shuffles of the four lanes that share a row.
+//
+// A thread holds two rows of its warpgroup's 64, and of each the columns 8 j + 2 (lane % 4) + {0, 1}
+// (arch/layout/fragment_layout.hpp): register i belongs to row i / 2 % 2.
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+
+#include "arch/debug.hpp"
+#include "arch/math.hpp"
+#include "arch/thread.hpp"
+#include "arch/warp.hpp"
+#include "core/target.hpp"
+#include "kernels/common/row.hpp"
+#include "kernels/mha_sm90/config.hpp"
+#include "kernels/mha_sm90/work.hpp"
+#include "softmax/online.hpp"
+
+namespace pagoda::mha_sm90 {
+
+// One of the two rows of a thread.
+using Row = kernels::Row<softmax::RescaleLazily>;
+
+template <class Config>
+PAGODA_DEVICE Row make_row(const AttentionParams& params, const Work& work, int32_t index) {
+  Row row;
+  int32_t token = index, head = 0;
+  if constexpr (Config::tile.rows == RowKind::kPacked) {
+    token = index / work.num_heads;
+    head = index % work.num_heads;
+  }
+  row.token = work.first_token + token;
+  row.q_head = work.first_head + head;
+  row.is_written = token < work.num_tokens;
+  row.is_valid = token < work.valid_tokens;
+  if (row.is_valid) row.keys = params.mask.interval.visible(work.rows, row.token);
+  return row;
+}
+
+// Which of the tile's keys a row sees, 32 a word. General masks are evaluated by the four lanes of a
+// row, a word each.
+template <class Config>
+struct KeepWords {
+  uint32_t own = 0;  // general: of this lane
+
+  static PAGODA_DEVICE KeepWords of(const AttentionParams& params, const WorkReader& reader,
+                                    const Row& row, int32_t column) {
+    KeepWords words;
+    if constexpr (Config::tile.scores == ScoreClass::kGeneral) {
+      constexpr int blocks = (Config::tile.BN + 31) / 32;
+      const int32_t base = column + 32 * (arch::lane_idx() % 4 % blocks);
+      if (row.is_valid && row.keys.keep32(base) != 0) {
+        const mask::RowTile rows = reader.work().rows;
+        words.own = params.mask.row(rows, row.token, row.q_head).keep32(base);
+      }
+    }
+    return words;
+  }
+  // Every lane of the warp calls.
+  PAGODA_DEVICE uint32_t word(const Row& row, int32_t column, int block) const {
+    if constexpr (Config::tile.scores == ScoreClass::kGeneral) {
+      return arch::shuffle(own, arch::lane_idx() / 4 * 4 + block);
+    }
+    return row.keys.keep32(column + 32 * block);
+  }
+};
+
+// Scores of hidden keys become -infinity; `column` is that of the tile.
+template <class Config>
+PAGODA_DEVICE void hide(const AttentionParams& params, const WorkReader& reader,
+                        const Row (&rows)[2], int32_t column, float (&s)[Config::tile.BN / 2]) {
+  constexpr int BN = Config::tile.BN;
+  const int32_t first = 2 * (arch::lane_idx() % 4);  // of the thread, in 8 columns
+  PAGODA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const auto words = KeepWords<Config>::of(params, reader, rows[r], column);
+    PAGODA_UNROLL
+    for (int block = 0; block < BN; block += 32) {
+      uint32_t keep = words.word(rows[r], column, block / 32);
+      keep = arch::mutable_value("one key dropped", keep, keep & keep >> 1U);
+      keep = arch::mutable_value("one hidden key kept", keep, keep | keep << 1U);
+      keep >>= static_cast<uint32_t>(first);
+      PAGODA_UNROLL
+      for (int j = 0; j < 32 && block + j < BN; j += 8) {
+        PAGODA_UNROLL
+        for (int e = 0; e < 2; ++e) {
+          float& score = s[(block + j) / 2 + 2 * r + e];
+          if ((keep >> static_cast<uint32_t>(j + e) & 1U) == 0) score = softmax::kMinusInfinity;
+        }
+      }
+    }
+  }
+}
+
+// General scores: products become scores in log2 units with soft cap, ALiBi and biases.
+template <class Config>
+PAGODA_DEVICE void score(const AttentionParams& params, const WorkReader& reader,
+                         const Row (&rows)[2], int32_t column, float (&s)[Config::tile.BN / 2]) {
+  constexpr int BN = Config::tile.BN;
+  const mask::RowTile tile = reader.work().rows;
+  PAGODA_UNROLL
+  for (int i = 0; i < BN / 2; ++i) s[i] = params.score_map(s[i]);
+  const int32_t first = column + 2 * (arch::lane_idx() % 4);  // of the thread
+  PAGODA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    if (!rows[r].is_valid) continue;
+    if (params.alibi_slopes != nullptr) {
+      const float slope =
+          arch::load_read_only(params.alibi_slopes + rows[r].q_head) * softmax::kLog2e;
+      const int32_t position = tile.position(rows[r].token);
+      PAGODA_UNROLL
+      for (int i = 0; i < BN / 2; i += 4) {
+        s[i + 2 * r] += softmax::alibi_bias(slope, first + 2 * i, position);
+        s[i + 2 * r + 1] += softmax::alibi_bias(slope, first + 2 * i + 1, position);
+      }
+    }
+    for (int32_t b = 0; b < params.mask.num_biases; ++b) {
+      const mask::BiasRow bias = params.mask.biases[b].row(tile, rows[r].token, rows[r].q_head);
+      PAGODA_UNROLL
+      for (int i = 0; i < BN / 2; i += 4) {
+        s[i + 2 * r] = bias.rewrite(first + 2 * i, s[i + 2 * r]);
+        s[i + 2 * r + 1] = bias.rewrite(first + 2 * i + 1, s[i + 2 * r + 1]);
+      }
+    }
+  }
+}
+
+PAGODA_DEVICE float max_of_quad(float value) {
+  const float other = arch::shuffle_xor(value, 1);
+  value = value > other ? value : other;
+  const float third = arch::shuffle_xor(value, 2);
+  return value > third ? value : third;
+}
+
+// Sum over the four lanes of a row.
+PAGODA_DEVICE float sum_of_quad(float value) {
+  value += arch::shuffle_xor(value, 1);
+  return value + arch::shuffle_xor(value, 2);
+}
+
+using kernels::lost_sum;
+
+// Scores become probabilities relative to the rows' pivots. `scale`: from score to log2 units, > 0.
+// Returns whether O must be multiplied with `factors`; the warp agrees.
+template <int BN>
+PAGODA_DEVICE bool soften(float (&s)[BN / 2], Row (&rows)[2], float scale, float (&factors)[2]) {
+  float tile_max[2];
+  scale = arch::mutable_factor("softmax scale x 1.02", scale);
+  PAGODA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    float largest = s[2 * r];
+    PAGODA_UNROLL
+    for (int i = 0; i < BN / 2; i += 4) {
+      largest = fmaxf(largest, fmaxf(s[i + 2 * r], s[i + 2 * r + 1]));
+    }
+    tile_max[r] = max_of_quad(largest) * scale;
+  }
+  // Rows that hold no query have scores of whatever was in Q's place: they have no vote.
+  const bool rescales =
+      arch::any((!rows[0].keys.empty() && rows[0].online.wants_rescale(tile_max[0])) ||
+                (!rows[1].keys.empty() && rows[1].online.wants_rescale(tile_max[1])));
+  PAGODA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const float offset_before = rows[r].online.offset();
+    factors[r] = rows[r].online.begin_tile(tile_max[r], rescales);
+    const float offset =
+        arch::mutable_value("pivot of the tile before", rows[r].online.offset(), offset_before);
+    float sums[2] = {0, 0};  // two chains
+    PAGODA_UNROLL
+    for (int i = 0; i < BN / 2; i += 4) {
+      PAGODA_UNROLL
+      for (int e = 0; e < 2; ++e) {
+        float& p = s[i + 2 * r + e];
+        p = arch::exp2_approx(p * scale + offset);
+        sums[e] += p;
+      }
+    }
+    const float sum = sums[0] + sums[1];
+    rows[r].online.add(
+        arch::mutable_value("row sum not rescaled", sum, sum + lost_sum(rows[r], factors[r])));
+    factors[r] = arch::mutable_value("O not rescaled", factors[r], 1.0F);
+  }
+  return rescales;
+}
+
+// Probabilities as the A operand of P V: the register maps agree.
+template <class T, int BN>
+PAGODA_DEVICE void pack(const float (&s)[BN / 2], uint32_t (&p)[BN / 16][4]) {
+  PAGODA_UNROLL
+  for (int k = 0; k < BN / 16; ++k) {
+    const int from = arch::mutable_value("P of the tile's first keys", k, 0);
+    PAGODA_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const float low = s[8 * from + 2 * i], high = s[8 * from + 2 * i + 1];
+      if constexpr (std::same_as<T, arch::Half>) {
+        p[k][i] = arch::pack_f16(low, high);
+      } else {
+        p[k][i] = arch::pack_bf16(low, high);
+      }
+    }
+  }
+}
+
+}  // namespace pagoda::mha_sm90

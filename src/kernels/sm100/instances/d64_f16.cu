@@ -1,8 +1,0 @@
-// Attention with head dims up to 64, f16.
-#include "kernels/sm100/instances/on_gpu.hpp"
-
-namespace pagoda::sm100 {
-
-Family<OnGpu> d64_f16() { return make_family<OnGpu, arch::Half, arch::Half, 64>(); }
-
-}  // namespace pagoda::sm100

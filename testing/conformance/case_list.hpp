@@ -1,0 +1,44 @@
+// CaseList: collects cases and names each after what it is.
+#pragma once
+
+#include <vector>
+
+#include "testing/conformance/case.hpp"
+
+namespace pagoda::conformance {
+
+class CaseList {
+ public:
+  // Names the case, numbers its sequences and appends it. Two cases of one name end the program.
+  void add(Case c);
+  [[nodiscard]] std::vector<Case> take() { return std::move(cases_); }
+
+ private:
+  std::vector<Case> cases_;
+};
+
+// Batches that many groups of cases use.
+[[nodiscard]] NamedLengths decode_lengths();
+[[nodiscard]] NamedLengths prefill_lengths();
+[[nodiscard]] NamedLengths mixed_lengths();
+
+// One function per part of the table.
+void add_dims(CaseList& list);
+void add_groups(CaseList& list);
+void add_pages(CaseList& list);
+void add_layouts(CaseList& list);
+void add_length_edges(CaseList& list);
+void add_masks(CaseList& list);
+void add_scores(CaseList& list);
+void add_fp8(CaseList& list);
+void add_tile_edges(CaseList& list);
+void add_large_heads(CaseList& list);
+void add_empty(CaseList& list);
+void add_numerics(CaseList& list);
+void add_long(CaseList& list);
+void add_huge_offsets(CaseList& list);
+void add_repeats(CaseList& list);
+void add_batch_invariance(CaseList& list);
+void add_traps(CaseList& list);
+
+}  // namespace pagoda::conformance

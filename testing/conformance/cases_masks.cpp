@@ -1,0 +1,169 @@
+// Cases that vary what a query sees and what happens to its scores.
+#include <array>
+#include <vector>
+
+#include "testing/conformance/case_list.hpp"
+#include "testing/conformance/mask_material.hpp"
+
+namespace pagoda::conformance {
+namespace {
+
+using M = MaskMaterial;
+
+std::vector<NamedMask> masks() {
+  return {
+      {"full", {}},
+      {"causal", [](M&) { return Mask::causal(); }},
+      {"window8", [](M&) { return Mask::window(7, 0); }},
+      {"window40", [](M&) { return Mask::window(39, 0); }},
+      {"window0", [](M&) { return Mask::window(0, 0); }},
+      {"windowleft", [](M&) { return Mask::window(20, -1); }},
+      {"windowright", [](M&) { return Mask::window(-1, 6); }},
+      {"windowboth", [](M&) { return Mask::window(11, 5); }},
+      {"windowopen", [](M&) { return Mask::window(-1, -1); }},
+      {"chunked16", [](M&) { return Mask::chunked(16); }},
+      {"chunked5_causal", [](M&) { return Mask::chunked(5) & Mask::causal(); }},
+      {"chunked64_causal", [](M&) { return Mask::causal() & Mask::chunked(64); }},
+      {"padding", [](M& m) { return m.padding(); }},
+      {"padding_causal", [](M& m) { return m.padding() & Mask::causal(); }},
+      {"additive3", [](M& m) { return m.additive(3, false, true); }},
+      {"additive3_shared", [](M& m) { return m.additive(3, true, true); }},
+      {"additive4", [](M& m) { return m.additive(4, false, false); }},
+      {"additive4_onehead", [](M& m) { return m.additive(4, false, true); }},
+      {"additive4_causal", [](M& m) { return m.additive(4, true, false) & Mask::causal(); }},
+      {"relative4", [](M& m) { return m.relative_bias(4); }},
+      {"relative0", [](M& m) { return m.relative_bias(0); }},
+      {"relative300_causal", [](M& m) { return Mask::causal() & m.relative_bias(300); }},
+      {"additive_relative",
+       [](M& m) { return m.additive(4, true, true) & m.relative_bias(9) & Mask::window(30, 2); }},
+      {"tree", [](M& m) { return m.tree(); }},
+      {"bits", [](M& m) { return m.bits(0, 0.4); }},
+      {"bits_window", [](M& m) { return m.bits(0, 0.4) & Mask::window(45, 3); }},
+      {"bits_sparse_causal", [](M& m) { return m.bits(0, 0.03) & Mask::causal(); }},
+      {"functor", [](M& m) { return m.functor(); }},
+      {"functor_causal", [](M& m) { return Mask::causal() & m.functor(); }},
+      {"window_and_padding", [](M& m) { return Mask::window(25, 0) & m.padding(); }},
+      {"window_or_prefix",
+       [](M& m) { return Mask::causal() & (Mask::window(6, 0) | m.bits(10, 0)); }},
+      {"chunk_or_window", [](M&) { return Mask::chunked(12) | Mask::window(3, 1); }},
+      {"padding_or_window", [](M& m) { return m.padding() | Mask::window(2, 2); }},
+      {"or_of_distant", [](M& m) { return Mask::window(4, 0) | (m.bits(3, 0) & Mask::causal()); }},
+      {"nested",
+       [](M& m) {
+         return (Mask::causal() & (Mask::chunked(32) | m.bits(4, 0.1))) |
+                (Mask::window(2, 2) & (m.padding() | m.functor()));
+       }},
+      {"nothing",
+       [](M&) {
+         return Mask::causal() & Mask::window(-1, 0) & Mask::chunked(1) &
+                Mask::functor([](void*, int32_t, int32_t, int64_t, int64_t) { return false; });
+       }},
+      {"bias_and_or",
+       [](M& m) { return m.relative_bias(16) & (Mask::window(9, 0) | m.bits(5, 0)); }},
+  };
+}
+
+Case small(DType dtype) {
+  Case c;
+  c.q_dtype = c.kv_dtype = dtype;
+  c.q_heads = 4;
+  c.kv_heads = 2;
+  c.dim_qk = c.dim_vo = 32;
+  return c;
+}
+
+}  // namespace
+
+void add_masks(CaseList& list) {
+  for (const NamedMask& mask : masks()) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      Case c = small(dtype);
+      c.mask = mask;
+      c.lengths = mixed_lengths();
+      // More queries than keys: the first rows stand at negative positions.
+      c.lengths.sequences.push_back({20, 12});
+      list.add(c);
+      c.kv_layout = KVLayout::kDense;
+      c.is_q_ragged = false;
+      c.padding_rows = 1;
+      c.q_heads = 2;
+      c.lengths = {"prefill", {{70, 70}, {33, 150}}};
+      list.add(c);
+    }
+    Case c = small(DType::kF16);
+    c.mask = mask;
+    c.q_heads = 5;
+    c.kv_heads = 1;
+    c.page_size = 64;
+    c.lengths = {"decode", {{1, 300}, {1, 65}, {1, 15}}};
+    list.add(c);
+  }
+  // Queries whose positions the caller states: not at the end of the keys.
+  for (const char* name : {"causal", "window8", "windowboth", "chunked16", "relative4"}) {
+    for (const NamedMask& mask : masks()) {
+      if (mask.name != name) continue;
+      Case c = small(DType::kBF16);
+      c.mask = mask;
+      c.lengths = {"placed", {{5, 90, 40}, {20, 64, 0}, {1, 30, 29}, {3, 10, 50}}};
+      list.add(c);
+    }
+  }
+}
+
+void add_scores(CaseList& list) {
+  const std::vector<NamedMask> all = masks();
+  const auto mask = [&](const std::string& name) {
+    for (const NamedMask& m : all) {
+      if (m.name == name) return m;
+    }
+    return NamedMask{};
+  };
+  struct Mods {
+    const char* mask;
+    bool has_alibi;
+    float softcap;
+    bool has_functor;
+    std::optional<float> sinks;
+  };
+  const Mods kMods[] = {
+      {"causal", true, 0, false, {}},       {"causal", false, 20, false, {}},
+      {"causal", false, 1, false, {}},      {"causal", false, 0, true, {}},
+      {"causal", false, 0, false, 0.0F},    {"causal", false, 0, false, 60.0F},
+      {"causal", false, 0, false, -60.0F},  {"full", true, 0, false, {}},
+      {"window8", false, 0, false, 1.0F},   {"window8", false, 30, false, 30.0F},
+      {"causal", true, 15, false, {}},      {"chunked16", true, 0, false, -1.0F},
+      {"additive4", false, 10, false, {}},  {"additive4", true, 0, true, 2.0F},
+      {"tree", true, 5, false, 0.0F},       {"window_or_prefix", true, 25, true, 1.0F},
+      {"nothing", false, 0, false, 3.0F},   {"bits_sparse_causal", false, 0, false, 1.0F},
+      {"relative4", true, 50, true, -2.0F}, {"padding_causal", false, 0, false, 0.5F}};
+  for (const Mods& mods : kMods) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      Case c = small(dtype);
+      c.mask = mask(mods.mask);
+      c.has_alibi = mods.has_alibi;
+      c.softcap = mods.softcap;
+      c.tag = mods.softcap == 0 ? "" : std::to_string(static_cast<int32_t>(mods.softcap));
+      c.has_score_functor = mods.has_functor;
+      c.sinks = mods.sinks;
+      c.amplitude = mods.softcap == 0 ? 1 : 4;
+      c.lengths = mixed_lengths();
+      c.lengths.sequences.push_back({6, 2});
+      list.add(c);
+      c.q_heads = 16;
+      c.page_size = 64;
+      c.lengths = {"decode", {{1, 400}, {1, 100}, {1, 0}}};
+      list.add(c);
+    }
+  }
+  // tanh near 0, where a formula by exponentials loses digits.
+  for (const DType dtype : {DType::kF32, DType::kF16}) {
+    Case c = small(dtype);
+    c.softcap = 50;
+    c.amplitude = 0.02F;
+    c.tag = "tinyscores";
+    c.lengths = {"short", {{6, 4}, {3, 1}}};
+    list.add(c);
+  }
+}
+
+}  // namespace pagoda::conformance

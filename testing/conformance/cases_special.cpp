@@ -1,0 +1,312 @@
+// Cases about types and extremes: fp8, emptiness, large numbers, long caches, far addresses,
+// repeated bits, batch invariance.
+#include <cstdint>
+#include <string>
+
+#include "testing/conformance/case_list.hpp"
+#include "testing/conformance/mask_material.hpp"
+
+namespace pagoda::conformance {
+namespace {
+
+NamedMask causal() {
+  return {"causal", [](MaskMaterial&) { return Mask::causal(); }};
+}
+NamedMask window(int64_t left) {
+  return {"window" + std::to_string(left + 1),
+          [=](MaskMaterial&) { return Mask::window(left, 0); }};
+}
+
+Case typed(DType dtype) {
+  Case c;
+  c.q_dtype = c.kv_dtype = dtype;
+  c.mask = causal();
+  return c;
+}
+
+}  // namespace
+
+void add_fp8(CaseList& list) {
+  for (const DType q_dtype : {DType::kBF16, DType::kF16, DType::kF8E4M3}) {
+    for (const Scales scales : {Scales::kNone, Scales::kPerTensor, Scales::kPerHead}) {
+      Case c = typed(q_dtype);
+      c.kv_dtype = DType::kF8E4M3;
+      c.q_heads = 6;
+      c.kv_heads = 3;
+      c.dim_qk = c.dim_vo = 128;
+      c.scales = scales;
+      c.lengths = {"decode", {{1, 100}, {1, 17}}};
+      list.add(c);
+      c.lengths = {"three", {{1, 33}, {15, 40}, {18, 18}}};
+      c.dim_qk = c.dim_vo = 64;
+      list.add(c);
+      c.kv_layout = KVLayout::kDense;
+      c.sinks = 0.5F;
+      c.mask = window(11);
+      c.inner_gap = 5;
+      list.add(c);
+    }
+  }
+}
+
+// Lengths beside the tiles of the GPU kernels: keys beside 128 and 192 of them, rows beside halves of 128
+// (two heads a token); windows that leave nothing to some rows, or to every other tile.
+void add_tile_edges(CaseList& list) {
+  const NamedLengths keys{"keyedges",
+                          {{1, 127}, {1, 128}, {1, 129}, {1, 191}, {1, 192}, {1, 193}, {2, 257}}};
+  const NamedLengths rows{"rowedges", {{63, 200}, {64, 130}, {65, 129}, {129, 129}}};
+  for (const int32_t dim : {64, 128}) {
+    Case c = typed(DType::kBF16);
+    c.dim_qk = c.dim_vo = dim;
+    c.lengths = keys;
+    list.add(c);
+    c.sinks = 0.5F;
+    c.mask = window(130);
+    list.add(c);
+    c.sinks.reset();
+    c.lengths = rows;
+    list.add(c);
+    c.mask = window(3);
+    c.page_size = 64;
+    list.add(c);
+  }
+  // Rows beside the products of a pair of CTAs, of 256 rows, and beside its tiles of two of them.
+  for (const DType dtype : {DType::kBF16, DType::kF16, DType::kF8E4M3}) {
+    Case c = typed(dtype);
+    c.dim_qk = c.dim_vo = 128;
+    c.lengths = {"pairedges", {{127, 127}, {129, 300}, {256, 256}, {257, 100}}};
+    c.page_size = 64;
+    list.add(c);
+    c.sinks = 0.5F;
+    c.mask = window(70);
+    c.kv_layout = KVLayout::kRagged;
+    list.add(c);
+  }
+  // Units of work whose rows hold no query, beside others of the same keys; a CTA begins with one.
+  Case c = typed(DType::kBF16);
+  c.kv_heads = 2;
+  c.q_heads = 8;
+  c.is_q_ragged = false;
+  c.padding_rows = 46;
+  c.lengths = {"paddingunits", {{2, 40}, {1, 50}}};
+  list.add(c);
+}
+
+void add_empty(CaseList& list) {
+  const NamedLengths kLengths[] = {{"emptyfirst", {{0, 0}, {3, 10}}},
+                                   {"emptylast", {{3, 10}, {0, 0}}},
+                                   {"emptybetween", {{2, 5}, {0, 7}, {0, 0}, {1, 3}, {0, 1}}},
+                                   {"zerokeys", {{4, 0}, {1, 0}, {2, 6}}},
+                                   {"onlyzerokeys", {{1, 0}, {3, 0}}},
+                                   {"noqueries", {{0, 4}, {0, 0}}},
+                                   {"morequeries", {{40, 3}, {70, 1}, {33, 32}}},
+                                   {"single", {{1, 1}}}};
+  for (const NamedLengths& lengths : kLengths) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      Case c = typed(dtype);
+      c.lengths = lengths;
+      list.add(c);
+      c.sinks = 0.0F;
+      c.kv_layout = KVLayout::kCsr;
+      list.add(c);
+      if (lengths.name == "noqueries" || lengths.name == "onlyzerokeys") continue;
+      c.kv_layout = KVLayout::kRagged;
+      c.is_q_ragged = false;
+      c.padding_rows = 1;
+      list.add(c);
+    }
+  }
+}
+
+void add_numerics(CaseList& list) {
+  struct Numbers {
+    const char* name;
+    float amplitude;
+    std::optional<float> scale;
+  };
+  const Numbers kNumbers[] = {{"scores1e4", 1e4F, {}}, {"scores1e3", 1e3F, {}}, {"tiny", 1e-4F, {}},
+                              {"scale1", 1, 1.0F},     {"scale1e-6", 1, 1e-6F}, {"scale4", 1, 4.0F},
+                              {"scale1e-3", 1, 1e-3F}, {"scale30", 1, 30.0F}};
+  for (const Numbers& numbers : kNumbers) {
+    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+      Case c = typed(dtype);
+      c.amplitude = numbers.amplitude;
+      c.softmax_scale = numbers.scale;
+      c.tag = numbers.name;
+      c.lengths = {"mixed", {{1, 70}, {20, 40}}};
+      list.add(c);
+    }
+  }
+}
+
+namespace {
+// Several tiles of queries and of keys, and intervals that begin and end inside them.
+void add_long_prefill(CaseList& list) {
+  const NamedMask kMasks[] = {
+      causal(),
+      window(99),
+      {"windowboth", [](MaskMaterial&) { return Mask::window(70, 33); }},
+      {"bits_window", [](MaskMaterial& m) { return m.bits(0, 0.5) & Mask::window(77, 5); }},
+      {"chunked100_causal", [](MaskMaterial&) { return Mask::chunked(100) & Mask::causal(); }},
+      {"functor_causal", [](MaskMaterial& m) { return m.functor() & Mask::causal(); }},
+      {"bits", [](MaskMaterial& m) { return m.bits(2, 0.2); }}};
+  for (const NamedMask& mask : kMasks) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      Case c = typed(dtype);
+      c.q_heads = 3;
+      c.dim_qk = c.dim_vo = 24;
+      c.mask = mask;
+      c.lengths = {"prefill611", {{611, 611}, {5, 5}}};
+      list.add(c);
+    }
+  }
+}
+// Grids of real GPUs: one multiprocessor more than there are by default, those of an H100 and of a B200. A chunk
+// whose keys are split over multiprocessors that would idle; decode whose keys are shared by all of them.
+void add_num_sms(CaseList& list) {
+  for (const int32_t num_sms : {4, 132, 148}) {
+    Case c = typed(DType::kBF16);
+    c.page_size = 64;
+    c.num_sms = num_sms;
+    c.tag = "sms" + std::to_string(num_sms);
+    c.lengths = {"chunk1500", {{150, 1500}, {70, 90}}};
+    list.add(c);
+    c.q_heads = 8;
+    c.kv_heads = 2;
+    c.lengths = {"decode2000", {{1, 2000}, {2, 700}, {1, 0}, {1, 1}}};
+    list.add(c);
+  }
+}
+
+}  // namespace
+
+void add_long(CaseList& list) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    Case c = typed(dtype);
+    c.q_heads = 8;
+    c.page_size = 64;
+    c.lengths = {"decode9001", {{1, 9001}}};
+    list.add(c);
+    c.q_heads = 4;
+    c.kv_heads = 2;
+    c.page_size = 16;
+    c.sinks = 2.0F;
+    c.lengths = {"decode5000", {{1, 5000}, {1, 30}, {1, 4097}}};
+    list.add(c);
+    c.mask = window(1023);
+    c.softcap = 30;
+    list.add(c);
+    c = typed(dtype);
+    c.dim_qk = c.dim_vo = 32;
+    c.page_size = 128;
+    c.lengths = {"chunk2100", {{24, 2100}, {1, 3000}}};
+    list.add(c);
+    c.mask = {"tree", [](MaskMaterial& m) { return m.tree(); }};
+    c.lengths = {"tree1500", {{13, 1500}}};
+    list.add(c);
+    // Masks that are not intervals, split.
+    c.lengths = {"decode3000", {{2, 3000}, {1, 5}}};
+    c.mask = {"additive4", [](MaskMaterial& m) { return m.additive(4, false, false); }};
+    list.add(c);
+    c.mask = {"window_or_prefix", [](MaskMaterial& m) {
+                return Mask::causal() & (Mask::window(300, 0) | m.bits(10, 0));
+              }};
+    list.add(c);
+    c.mask = {"relative300_causal",
+              [](MaskMaterial& m) { return Mask::causal() & m.relative_bias(300); }};
+    c.sinks = -1.0F;
+    list.add(c);
+  }
+  // Pieces of the keys that are hidden from all but the first or the last rows.
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    Case c = typed(dtype);
+    c.q_heads = 1;
+    c.dim_qk = c.dim_vo = 32;
+    c.mask = {"chunked2304_causal",
+              [](MaskMaterial&) { return Mask::chunked(2304) & Mask::causal(); }};
+    c.lengths = {"chunk2450", {{250, 2450}}};
+    list.add(c);
+  }
+  add_long_prefill(list);
+  add_num_sms(list);
+}
+
+// Elements beyond 2^31, some beyond 2^32: 32-bit arithmetic on offsets goes astray here.
+void add_huge_offsets(CaseList& list) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    Case c = typed(dtype);
+    c.lengths = {"mixed", {{1, 50}, {6, 20}}};
+    c.page_id_step = 500'000;  // * 16 * 64 elements
+    c.tag = "hugepageids";
+    list.add(c);
+    c.page_layout = PageLayout::kHND;
+    c.storage = KVStorage::kInterleaved;
+    list.add(c);
+    c.page_id_step = 1;
+    c.outer_gap = (int64_t{1} << 28) + 3;
+    c.tag = "hugepagestride";
+    list.add(c);
+    c.storage = KVStorage::kSeparate;
+    c.page_layout = PageLayout::kNHD;
+    c.outer_gap = 0;
+    c.middle_gap = (int64_t{1} << 25) + 1;  // between the rows of a page
+    c.is_q_ragged = false;
+    c.lengths = {"decode", {{1, 40}}};
+    c.tag = "hugerowstride";
+    list.add(c);
+    c = typed(dtype);
+    c.kv_layout = KVLayout::kDense;
+    c.outer_gap = (int64_t{1} << 30) + 5;
+    c.lengths = {"mixed", {{1, 20}, {7, 7}, {2, 9}, {1, 3}, {3, 40}}};
+    c.tag = "hugesequencestride";
+    list.add(c);
+    c.is_q_ragged = false;
+    list.add(c);
+  }
+}
+
+void add_repeats(CaseList& list) {
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    Case c = typed(dtype);
+    c.demand = Demand::kRepeats;
+    c.q_heads = 4;
+    c.kv_heads = 2;
+    c.tag = "repeat16";
+    c.lengths = mixed_lengths();
+    list.add(c);
+    c.lengths = {"decode3000", {{1, 3000}, {1, 10}}};  // split
+    list.add(c);
+  }
+}
+
+void add_batch_invariance(CaseList& list) {
+  const NamedLengths lengths{"mixed", {{1, 600}, {20, 20}, {9, 300}, {1, 2500}, {0, 4}}};
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    Case c = typed(dtype);
+    c.demand = Demand::kBatchInvariant;
+    c.q_heads = 4;
+    c.kv_heads = 2;
+    c.dim_qk = c.dim_vo = 32;
+    c.tag = "invariant";
+    c.lengths = lengths;
+    list.add(c);
+    c.page_size = 64;
+    c.mask = window(99);
+    c.sinks = 1.0F;
+    list.add(c);
+    c.sinks.reset();
+    c.mask = {"tree", [](MaskMaterial& m) { return m.tree(); }};
+    list.add(c);
+    c.mask = causal();
+    c.kv_layout = KVLayout::kRagged;
+    c.is_q_ragged = false;
+    list.add(c);
+    c.kv_layout = KVLayout::kBlockTable;
+    c.q_heads = 2;
+    c.dim_qk = c.dim_vo = 16;
+    c.lengths = {"decode9000", {{1, 9000}, {3, 5000}, {1, 4096}, {1, 4097}}};
+    list.add(c);
+  }
+}
+
+}  // namespace pagoda::conformance

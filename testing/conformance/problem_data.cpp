@@ -1,0 +1,285 @@
+// Draws the values of a case and describes the call. The cache's memory is in cache_data.cpp.
+#include "testing/conformance/problem_data.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "core/element.hpp"
+#include "testing/conformance/random.hpp"
+
+namespace pagoda::conformance {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// The nearest value that `dtype` can hold.
+float rounded_to(DType dtype, float value) {
+  unsigned char bytes[4];
+  core::store_element(bytes, dtype, 0, value);
+  return core::load_element(bytes, dtype, 0);
+}
+
+// Never -infinity: a pair that the mask or the bias hides must stay hidden all the same.
+float score_functor(void*, float score, int32_t, int32_t head, int64_t q, int64_t k) {
+  return std::max(0.75F * score, -4.0F) - 0.125F * static_cast<float>((q + 2 * k + head) % 5);
+}
+
+}  // namespace
+
+ProblemData::ProblemData(const Case& c) : case_(c) {
+  measure();
+  draw_values();
+  make_query();
+  make_cache();
+  make_scalars();
+  make_outputs();
+  make_canonical();
+  checksum_ = input_checksum();
+}
+
+void ProblemData::measure() {
+  for (const Sequence& s : case_.lengths.sequences) {
+    rows_ = std::max(rows_, s.q);
+    keys_ = std::max(keys_, s.kv);
+  }
+  if (!case_.is_q_ragged) rows_ += case_.padding_rows;
+  if (case_.kv_layout == KVLayout::kDense) keys_ += case_.padding_keys;
+}
+
+void ProblemData::draw_values() {
+  const auto size = [&](int64_t extent, int64_t heads, int64_t dim) {
+    return static_cast<size_t>(static_cast<int64_t>(batch()) * extent * heads * dim);
+  };
+  q_.assign(size(rows_, case_.q_heads, case_.dim_qk), kNan);
+  k_.assign(size(keys_, case_.kv_heads, case_.dim_qk), kNan);
+  v_.assign(size(keys_, case_.kv_heads, case_.dim_vo), kNan);
+  const auto draw = [](Random& random, std::vector<float>& to, int64_t begin, int64_t count,
+                       DType dtype, float amplitude) {
+    for (int64_t i = 0; i < count; ++i) {
+      to[static_cast<size_t>(begin + i)] = rounded_to(dtype, amplitude * random.normal());
+    }
+  };
+  for (size_t b = 0; b < batch(); ++b) {
+    const Sequence& s = sequence(b);
+    const auto at = static_cast<int64_t>(b);
+    Random q_random(case_.seed + "/q", s.id);
+    Random k_random(case_.seed + "/k", s.id);
+    Random v_random(case_.seed + "/v", s.id);
+    const int64_t q_size = int64_t{case_.q_heads} * case_.dim_qk;
+    const int64_t k_size = int64_t{case_.kv_heads} * case_.dim_qk;
+    const int64_t v_size = int64_t{case_.kv_heads} * case_.dim_vo;
+    draw(q_random, q_, at * rows_ * q_size, s.q * q_size, case_.q_dtype, case_.amplitude);
+    draw(k_random, k_, at * keys_ * k_size, s.kv * k_size, case_.kv_dtype, 1);
+    draw(v_random, v_, at * keys_ * v_size, s.kv * v_size, case_.kv_dtype, 1);
+  }
+  if (case_.storage != KVStorage::kVInsideK) return;
+  for (int64_t i = 0; i < static_cast<int64_t>(v_.size()); ++i) {
+    v_[static_cast<size_t>(i)] =
+        k_[static_cast<size_t>(i / case_.dim_vo * case_.dim_qk + i % case_.dim_vo)];
+  }
+}
+
+void ProblemData::make_query() {
+  int32_t total = 0;
+  q_offsets_.push_back(0);
+  for (const Sequence& s : case_.lengths.sequences) {
+    q_lengths_.push_back(s.q);
+    q_offsets_.push_back(total += s.q);
+  }
+  const int64_t head_stride = case_.dim_qk + case_.inner_gap;
+  const int64_t row_stride = case_.q_heads * head_stride + case_.middle_gap;
+  const int64_t sequence_stride =
+      case_.is_q_ragged ? 0 : rows_ * row_stride + case_.outer_gap + case_.q_outer_gap;
+  const auto offset = [&](int64_t b, int64_t row, int64_t head) {
+    const int64_t first = case_.is_q_ragged ? q_offsets_[static_cast<size_t>(b)] : 0;
+    return b * sequence_stride + (first + row) * row_stride + head * head_stride;
+  };
+  const auto last = static_cast<int64_t>(batch()) - 1;
+  const int64_t elements = std::max<int64_t>(
+      case_.is_q_ragged ? (total - 1) * row_stride + (case_.q_heads - 1) * head_stride
+                        : offset(last, rows_ - 1, case_.q_heads - 1),
+      0);
+  q_memory_ = Memory((elements + case_.dim_qk) * size_bytes(case_.q_dtype));
+  q_memory_.fill_with_nan(case_.q_dtype);
+  for (size_t b = 0; b < batch(); ++b) {
+    for (int64_t row = 0; row < sequence(b).q; ++row) {
+      for (int64_t head = 0; head < case_.q_heads; ++head) {
+        const int64_t from =
+            ((static_cast<int64_t>(b) * rows_ + row) * case_.q_heads + head) * case_.dim_qk;
+        q_memory_.store(case_.q_dtype, offset(static_cast<int64_t>(b), row, head), case_.dim_qk,
+                        [&](int64_t d) { return q_[static_cast<size_t>(from + d)]; });
+      }
+    }
+  }
+  ConstTensor& q = attention_.q;
+  if (case_.is_q_ragged) {
+    q = ConstTensor::contiguous(q_memory_.data(), case_.q_dtype,
+                                {total, case_.q_heads, case_.dim_qk});
+    q.strides = {row_stride, head_stride, 1};
+    attention_.cu_seqlens_q = q_offsets_;
+  } else {
+    q = ConstTensor::contiguous(q_memory_.data(), case_.q_dtype,
+                                {last + 1, rows_, case_.q_heads, case_.dim_qk});
+    q.strides = {sequence_stride, row_stride, head_stride, 1};
+    const bool is_full = std::all_of(q_lengths_.begin(), q_lengths_.end(),
+                                     [&](int32_t length) { return length == rows_; });
+    if (!is_full) attention_.seqlens_q = q_lengths_;
+  }
+}
+
+void ProblemData::make_scalars() {
+  bool says_cache_lengths = false;
+  for (const Sequence& s : case_.lengths.sequences) {
+    says_cache_lengths |= s.cache_length >= 0;
+    cache_lengths_.push_back(s.cache_length >= 0 ? s.cache_length : s.kv - s.q);
+  }
+  if (says_cache_lengths) attention_.cache_lengths = cache_lengths_;
+  attention_.softmax_scale = case_.softmax_scale;
+  for (int32_t h = 0; h < case_.q_heads; ++h) {
+    slopes_.push_back(
+        std::exp2(-8.0F * static_cast<float>(h + 1) / static_cast<float>(case_.q_heads)));
+  }
+  attention_.score_mod.softcap = case_.softcap;
+  if (case_.has_alibi) attention_.score_mod.alibi_slopes = slopes_;
+  if (case_.has_score_functor) attention_.score_mod.functor = score_functor;
+  if (case_.sinks) {
+    Random random(case_.seed + "/sinks");
+    for (int32_t h = 0; h < case_.q_heads; ++h) sinks_.push_back(*case_.sinks + random.normal());
+    attention_.sinks = sinks_;
+  }
+  if (case_.scales == Scales::kPerTensor) {
+    attention_.kv_scales.k = 0.7F;
+    attention_.kv_scales.v = 1.6F;
+  } else if (case_.scales == Scales::kPerHead) {
+    for (int32_t h = 0; h < case_.kv_heads; ++h) {
+      k_scales_.push_back(0.5F + 0.3F * static_cast<float>(h));
+      v_scales_.push_back(1.5F - 0.2F * static_cast<float>(h));
+    }
+    attention_.kv_scales.k_per_head = k_scales_;
+    attention_.kv_scales.v_per_head = v_scales_;
+  }
+  material_.emplace(case_, rows_, keys_);
+  if (case_.mask.make) attention_.mask = case_.mask.make(*material_);
+}
+
+void ProblemData::make_outputs() {
+  const int64_t gap = case_.outputs_have_gaps ? 3 : 0;
+  const auto n = static_cast<int64_t>(batch());
+  const int64_t heads = case_.q_heads;
+  if (case_.is_q_ragged) {
+    const int64_t total = q_offsets_.back();
+    out_ = OutputTensor(case_.out_dtype(), {total, heads, case_.dim_vo}, gap, gap);
+    lse_ = OutputTensor(DType::kF32, {total, heads}, gap, gap);
+    row_max_ = OutputTensor(DType::kF32, {total, heads}, 0, gap);
+  } else {
+    out_ = OutputTensor(case_.out_dtype(), {n, rows_, heads, case_.dim_vo}, gap, gap);
+    lse_ = OutputTensor(DType::kF32, {n, rows_, heads}, gap, gap);
+    row_max_ = OutputTensor(DType::kF32, {n, rows_, heads}, 0, gap);
+  }
+  attention_.out = out_.tensor();
+  if (!case_.wants_statistics) return;
+  attention_.lse = lse_.tensor();
+  attention_.row_max = row_max_.tensor();
+}
+
+void ProblemData::make_canonical() {
+  core::Problem& p = canonical_;
+  const auto dense = [](std::vector<float>& values, int64_t extent, int64_t heads, int64_t dim) {
+    return core::KVView{values.data(), DType::kF32, extent * heads * dim, heads * dim, dim};
+  };
+  p.batch = static_cast<int32_t>(batch());
+  p.num_q_heads = case_.q_heads;
+  p.num_kv_heads = case_.kv_heads;
+  p.group = case_.q_heads / case_.kv_heads;
+  p.head_dim_qk = case_.dim_qk;
+  p.head_dim_vo = case_.dim_vo;
+  p.max_seqlen_q = rows_;
+  const int64_t q_row = int64_t{case_.q_heads} * case_.dim_qk;
+  p.q = {q_.data(), DType::kF32, rows_ * q_row, q_row, case_.dim_qk};
+  p.k = dense(k_, keys_, case_.kv_heads, case_.dim_qk);
+  p.v = dense(v_, keys_, case_.kv_heads, case_.dim_vo);
+  p.softmax_scale = case_.softmax_scale.value_or(1 / std::sqrt(static_cast<float>(case_.dim_qk)));
+  p.seqlens_q_valid = q_lengths_;
+  p.cache_lengths = cache_lengths_;
+  p.seqlens_kv = kv_lengths_;
+  p.max_seqlen_kv = keys_;
+  p.mask = attention_.mask.nodes();
+  p.score_mod = attention_.score_mod;
+  p.sinks = attention_.sinks;
+  p.kv_scales = attention_.kv_scales;
+}
+
+int32_t ProblemData::output_rows(int32_t b) const {
+  return case_.is_q_ragged ? sequence(static_cast<size_t>(b)).q : rows_;
+}
+
+float ProblemData::out(int32_t b, int32_t row, int32_t head, int32_t d) const {
+  if (!case_.is_q_ragged) return out_.at({b, row, head, d});
+  return out_.at({q_offsets_[static_cast<size_t>(b)] + row, head, d});
+}
+
+float ProblemData::lse(int32_t b, int32_t row, int32_t head) const {
+  if (!case_.is_q_ragged) return lse_.at({b, row, head});
+  return lse_.at({q_offsets_[static_cast<size_t>(b)] + row, head});
+}
+
+float ProblemData::row_max(int32_t b, int32_t row, int32_t head) const {
+  if (!case_.is_q_ragged) return row_max_.at({b, row, head});
+  return row_max_.at({q_offsets_[static_cast<size_t>(b)] + row, head});
+}
+
+std::vector<uint32_t> ProblemData::result_bits(int32_t b) const {
+  std::vector<uint32_t> bits;
+  for (int32_t row = 0; row < sequence(static_cast<size_t>(b)).q; ++row) {
+    for (int32_t h = 0; h < case_.q_heads; ++h) {
+      for (int32_t d = 0; d < case_.dim_vo; ++d) {
+        bits.push_back(std::bit_cast<uint32_t>(out(b, row, h, d)));
+      }
+      bits.push_back(std::bit_cast<uint32_t>(lse(b, row, h)));
+      bits.push_back(std::bit_cast<uint32_t>(row_max(b, row, h)));
+    }
+  }
+  return bits;
+}
+
+void ProblemData::poison_outputs() {
+  out_.poison();
+  lse_.poison();
+  row_max_.poison();
+}
+
+mirror::Surroundings ProblemData::surroundings() {
+  mirror::Surroundings all{
+      .outputs = {out_.bytes(), lse_.bytes(), row_max_.bytes()}, .sparse = {}, .touched = {}};
+  for (const Memory* memory : {&q_memory_, &k_memory_, &v_memory_}) {
+    if (!memory->is_sparse()) continue;
+    all.sparse.push_back(memory->span());
+    all.touched.insert(all.touched.end(), memory->touched().begin(), memory->touched().end());
+  }
+  return all;
+}
+
+int32_t ProblemData::max_seqlen_q() const {
+  return *std::max_element(q_lengths_.begin(), q_lengths_.end());
+}
+int32_t ProblemData::max_seqlen_kv() const {
+  return *std::max_element(kv_lengths_.begin(), kv_lengths_.end());
+}
+
+uint64_t ProblemData::input_checksum() const {
+  return q_memory_.checksum() ^ k_memory_.checksum() * 3 ^ v_memory_.checksum() * 5;
+}
+
+std::string ProblemData::damage() const {
+  const std::pair<const char*, const OutputTensor*> outputs[] = {
+      {"out", &out_}, {"lse", &lse_}, {"row_max", &row_max_}};
+  for (const auto& [name, output] : outputs) {
+    const std::string stray = output->stray_write();
+    if (!stray.empty()) return std::string(name) + ": " + stray;
+  }
+  return input_checksum() == checksum_ ? "" : "an input was written";
+}
+
+}  // namespace pagoda::conformance

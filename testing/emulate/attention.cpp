@@ -1,0 +1,83 @@
+// Launches of small instances of the Hopper attention kernel.
+#include "testing/emulate/attention.hpp"
+
+#include "kernels/mha_sm90/kernel.hpp"
+#include "testing/emulate/attention_case.hpp"
+
+namespace pagoda::emulate {
+
+using emulator::Options;
+
+namespace {
+
+struct PrefillConfig {
+  using T = arch::BFloat16;
+  static constexpr mha_sm90::TileConfig tile{.depth_qk = AttentionCase::kDepth,
+                                             .depth_vo = AttentionCase::kDepth,
+                                             .BN = 32,
+                                             .q_stages = 2};
+};
+// One place of Q, as wide heads have.
+struct SplitConfig {
+  using T = arch::BFloat16;
+  static constexpr mha_sm90::TileConfig tile{
+      .depth_qk = AttentionCase::kDepth, .depth_vo = AttentionCase::kDepth, .BN = 32};
+};
+struct DecodeConfig {
+  using T = arch::BFloat16;
+  static constexpr mha_sm90::TileConfig tile{.depth_qk = AttentionCase::kDepth,
+                                             .depth_vo = AttentionCase::kDepth,
+                                             .BN = 32,
+                                             .num_consumers = 1,
+                                             .rows = mha_sm90::RowKind::kPacked,
+                                             .has_turns = false,
+                                             .ctas_per_sm = 2,
+                                             .producer_registers = 64,
+                                             .consumer_registers = 192};
+};
+
+template <class Config_>
+struct Traits {
+  using Config = Config_;
+  using Kernel = mha_sm90::Kernel<Config>;
+  static constexpr int block_rows = mha_sm90::kRows, blocks = Config::tile.num_consumers;
+  static constexpr bool fuses_heads = false;
+};
+
+}  // namespace
+
+// Tiles of 128 rows: whole halves leave by TMA, parts from registers. Sequences that end inside of tiles
+// and pages, one without keys between others, four tiles a CTA, seven tiles of keys: the rings wrap.
+Outcome run_prefill(const Options& options) {
+  const AttentionShape shape{.kernel = "sm90/prefill",
+                             .sequences = {{70, 75}, {70, 0}, {33, 33}, {66, 200}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 2};
+  return AttentionCase(shape, options.seed).run<Traits<PrefillConfig>>(options);
+}
+
+// Fifteen tiles of keys in three parts, which whoever ends last merges; each part goes around the rings
+// twice. Rows without keys have no parts, those of one tile of keys one, and leave by TMA.
+Outcome run_prefill_split(const Options& options) {
+  const AttentionShape shape{.kernel = "sm90/prefill_split",
+                             .sequences = {{70, 470}, {70, 20}, {5, 0}, {66, 30}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 2,
+                             .num_splits = 3};
+  return AttentionCase(shape, options.seed).run<Traits<SplitConfig>>(options);
+}
+
+// Two tokens of four heads a unit; 34 tiles of keys on six CTAs: shares of six, which hold several units
+// and cut others, up to three pieces.
+Outcome run_decode(const Options& options) {
+  const AttentionShape shape{.kernel = "sm90/decode",
+                             .sequences = {{2, 150}, {1, 37}, {2, 0}, {2, 260}},
+                             .num_kv_heads = 2,
+                             .group = 4,
+                             .ctas = 6};
+  return AttentionCase(shape, options.seed).run<Traits<DecodeConfig>>(options);
+}
+
+}  // namespace pagoda::emulate

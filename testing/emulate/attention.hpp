@@ -1,0 +1,27 @@
+// Runs of the attention kernels in kernels/mha_sm90, sm100 and sm100_deep, for the registry.
+#pragma once
+
+#include "testing/emulate/kernel.hpp"
+
+namespace pagoda::emulate {
+
+Outcome run_prefill(const emulator::Options& options);
+Outcome run_prefill_split(const emulator::Options& options);
+Outcome run_decode(const emulator::Options& options);
+Outcome run_decode_gathered(const emulator::Options& options);
+
+Outcome run_mha_2q(const emulator::Options& options);
+Outcome run_mha_2q_split(const emulator::Options& options);
+Outcome run_mha_2q_gathered(const emulator::Options& options);
+Outcome run_mha_2q_decode(const emulator::Options& options);
+Outcome run_mha_2q_persistent(const emulator::Options& options);
+Outcome run_mha_2q_pair(const emulator::Options& options);
+// Not in the registry: with one tile a CTA no ring of work goes around, and mutants of it survive.
+Outcome run_mha_2q_transient(const emulator::Options& options);
+Outcome run_mha_2q_pair_transient(const emulator::Options& options);
+
+Outcome run_mha_deep(const emulator::Options& options);
+Outcome run_mha_deep_sections(const emulator::Options& options);
+Outcome run_mha_deep_transient(const emulator::Options& options);  // not in the registry, as above
+
+}  // namespace pagoda::emulate

@@ -1,0 +1,308 @@
+// A call of an attention kernel that the emulator runs by itself: causal, over pages of 16 keys, with
+// instances so small that few keys make several tiles and rings that wrap. Plain loops in double make
+// the scores; testing/oracle says what must follow from them, and how near.
+//
+// Of three rows one is ordinary, random throughout; the scores of one grow from key tile to key tile,
+// and those of one fall, by 10 in log2 units: whichever way a kernel walks, every tile rescales, for its
+// row or for one of the same warp. Every head has a sink, K and V have scales.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "arch/layout/types.hpp"
+#include "core/element.hpp"
+#include "emulator/machine/launch.hpp"
+#include "kernels/common/attention_params.hpp"
+#include "operand/kv_tma_tile.hpp"
+#include "operand/paged_row_indices.hpp"
+#include "pagoda/dtype.hpp"
+#include "testing/emulate/kernel.hpp"
+#include "testing/oracle/comparison.hpp"
+#include "testing/oracle/row.hpp"
+
+namespace pagoda::emulate {
+
+struct AttentionSequence {
+  int rows, keys;
+};
+
+struct AttentionShape {
+  const char* kernel;
+  std::vector<AttentionSequence> sequences;
+  int num_kv_heads, group;
+  int ctas;
+  int num_splits = 1;
+  kernels::Schedule schedule = kernels::Schedule::kQueue;
+  bool is_gathered = false;
+};
+
+// Elements of Q, K and V as the cases make them.
+template <class T>
+struct CaseElement;
+template <>
+struct CaseElement<arch::BFloat16> {
+  using Bits = uint16_t;
+  static Bits make(float value) { return core::float_to_bf16(value); }
+  static float value(Bits bits) { return core::bf16_to_float(bits); }
+  static constexpr DType dtype = DType::kBF16;
+};
+template <>
+struct CaseElement<arch::Float8E4M3> {
+  using Bits = uint8_t;
+  static Bits make(float value) { return core::float_to_f8e4m3(value); }
+  static float value(Bits bits) { return core::f8e4m3_to_float(bits); }
+  static constexpr DType dtype = DType::kF8E4M3;
+};
+
+// Causal attention over pages of 16 keys. Ragged rows; the cache is NaN where no key lies. O is bf16.
+template <class T>
+class TypedAttentionCase {
+ public:
+  using Element = CaseElement<T>;
+  using Bits = typename Element::Bits;
+  static constexpr int kDepth = 64, kPageSize = 16;
+  static constexpr Bits kNan = static_cast<Bits>(0xffff);
+  // Kernels take a scale of K where it is of 8 bits.
+  static constexpr float kKScale = sizeof(T) == 1 ? 1.25F : 1, kVScale = 0.75F;
+
+  TypedAttentionCase(const AttentionShape& shape, uint64_t seed)
+      : shape_(shape), random_(static_cast<uint32_t>(seed)) {
+    for (const AttentionSequence& s : shape.sequences) {
+      cu_rows_.push_back(cu_rows_.back() + s.rows);
+      lengths_.push_back(s.keys);
+      table_stride_ = std::max(table_stride_, (s.keys - 1) / kPageSize + 1);
+    }
+    table_.resize(shape.sequences.size() * static_cast<size_t>(table_stride_));
+    std::iota(table_.begin(), table_.end(), 0);
+    std::shuffle(table_.begin(), table_.end(), random_);
+    for (size_t head = 0; head < heads(); ++head) sinks_.push_back(normal_(random_));
+    q_.assign(rows() * heads() * kDepth, 0);
+    for (size_t i = 0; i < q_.size(); ++i) q_[i] = i % kDepth == 0 ? trend(i / kDepth) : draw();
+    k_.assign(cache_rows() * kv_heads() * kDepth, kNan);
+    v_ = k_;
+    out_.assign(q_.size(), uint16_t{0xffff});
+    lse_.assign(rows() * heads(), std::numeric_limits<float>::quiet_NaN());
+  }
+
+  // Traits: Kernel, Config, block_rows, blocks (of a tile, or slot of partial results), fuses_heads.
+  template <class Traits>
+  Outcome run(const emulator::Options& options) {
+    using Kernel = typename Traits::Kernel;
+    fill_cache(Traits::Config::tile.BN);
+    kernels::AttentionParams params = arguments<Traits>();
+    const size_t slots = 2 * static_cast<size_t>(std::max(shape_.ctas, params.grid.size()));
+    const size_t blocks = slots * Traits::blocks;
+    std::vector<float> partial_out(blocks * Traits::block_rows * kDepth);
+    std::vector<float> partial_stats(blocks * Traits::block_rows * 4);
+    std::vector<uint32_t> counters(blocks + 1);
+    params.partial_out = partial_out.data();
+    params.partial_stats = partial_stats.data();
+    params.counters = counters.data() + 1;
+    params.grid_counter = counters.data();
+    Outcome outcome;
+    outcome.result = emulator::launch<Kernel>(
+        emulator::shape_of<Kernel>(shape_.kernel, {shape_.ctas}), params,
+        {emulator::input("q", q_.data(), q_.size()), emulator::input("k", k_.data(), k_.size()),
+         emulator::input("v", v_.data(), v_.size()),
+         emulator::input("cu_rows", cu_rows_.data(), cu_rows_.size()),
+         emulator::input("lengths", lengths_.data(), lengths_.size()),
+         emulator::input("table", table_.data(), table_.size()),
+         emulator::input("sinks", sinks_.data(), sinks_.size()),
+         emulator::output("out", out_.data(), out_.size()),
+         emulator::output("lse", lse_.data(), lse_.size()),
+         emulator::output("partial_out", partial_out.data(), partial_out.size()),
+         emulator::output("partial_stats", partial_stats.data(), partial_stats.size()),
+         emulator::inout("counters", counters.data(), counters.size())},
+        options);
+    for (size_t i = 0; i < counters.size(); ++i) outcome.check("counters", i, counters[i], 0U);
+    check_rows(outcome);
+    return outcome;
+  }
+
+ private:
+  static constexpr arch::TensorMapType kMapType =
+      sizeof(T) == 1 ? arch::TensorMapType::kU8 : arch::TensorMapType::kBF16;
+  [[nodiscard]] size_t rows() const { return static_cast<size_t>(cu_rows_.back()); }
+  [[nodiscard]] size_t kv_heads() const { return static_cast<size_t>(shape_.num_kv_heads); }
+  [[nodiscard]] size_t heads() const { return kv_heads() * static_cast<size_t>(shape_.group); }
+  [[nodiscard]] size_t cache_rows() const { return table_.size() * kPageSize; }
+  // Of the first element.
+  [[nodiscard]] size_t cache_at(size_t sequence, size_t key, size_t kv_head) const {
+    const size_t page = sequence * static_cast<size_t>(table_stride_) + key / kPageSize;
+    const size_t row = static_cast<size_t>(table_[page]) * kPageSize + key % kPageSize;
+    return (row * kv_heads() + kv_head) * kDepth;
+  }
+  Bits draw() { return Element::make(normal_(random_)); }
+
+  // Column 0 of Q and K makes the scores of two rows in three grow or fall by 7 a tile of keys.
+  static Bits trend(size_t row) {
+    constexpr float kSigns[] = {0, 4, -4};
+    return Element::make(kSigns[row % 3]);
+  }
+  static Bits height(size_t tile) { return Element::make(14 / kKScale * static_cast<float>(tile)); }
+
+  void fill_cache(int block_keys) {
+    for (size_t b = 0; b < lengths_.size(); ++b) {
+      for (size_t key = 0; key < static_cast<size_t>(lengths_[b]); ++key) {
+        for (size_t head = 0; head < kv_heads(); ++head) {
+          const size_t begin = cache_at(b, key, head);
+          for (size_t i = begin; i < begin + kDepth; ++i) {
+            k_[i] = draw();
+            v_[i] = draw();
+          }
+          k_[begin] = height(key / static_cast<size_t>(block_keys));
+        }
+      }
+    }
+  }
+
+  template <class Traits>
+  kernels::AttentionParams arguments() {
+    using Config = typename Traits::Config;
+    const int32_t fused = Traits::fuses_heads ? shape_.group : 1;
+    const int32_t block_tokens = Traits::block_rows / fused;
+    using Indices = operand::PagedRowIndices<Config::tile.BN, kPageSize>;
+    using Tile = operand::KVTmaTile<T, Indices::k_issue_rows, kDepth, Config::tile.swizzle>;
+    const auto num_heads = static_cast<int32_t>(heads());
+    kernels::AttentionParams params;
+    params.sequences.batch = static_cast<int32_t>(lengths_.size());
+    params.sequences.cu_rows = cu_rows_.data();
+    params.sequences.keys.kind = operand::KeyRowsKind::kPaged;
+    params.sequences.keys.paged = {.pages = table_.data(),
+                                   .table_stride = table_stride_,
+                                   .lengths = lengths_.data(),
+                                   .page_size = kPageSize,
+                                   .row_stride = kPageSize};
+    params.num_kv_heads = shape_.num_kv_heads;
+    params.group = shape_.group;
+    params.dim_qk = params.dim_vo = kDepth;
+    params.q_data = q_.data();
+    params.out_data = out_.data();
+    params.lse = lse_.data();
+    params.sinks = sinks_.data();
+    params.kv_scales.k = kKScale;
+    params.kv_scales.v = kVScale;
+    params.q_rows = params.out_rows = {0, num_heads * kDepth, kDepth};
+    params.lse_rows = {0, num_heads, 1};
+    params.is_out_by_tma = true;
+    params.mask.interval.rule.right = 0;
+    params.score_map = softmax::score_map(scale(), 0);
+    params.grid.batch = params.sequences.batch;
+    params.schedule = shape_.schedule;
+    params.grid.num_heads = num_heads / fused;
+    params.grid.tile_rows = Traits::blocks * block_tokens;
+    params.grid.rows = cu_rows_.back();
+    params.grid.cu_rows = cu_rows_.data();
+    params.grid.num_splits = shape_.num_splits;
+    params.grid.order = schedule::TileOrder::kLongestFirst;
+    params.is_gathered = shape_.is_gathered;
+    params.k_data = k_.data();
+    params.v_data = v_.data();
+    const auto row = static_cast<int64_t>(kv_heads()) * kDepth;
+    params.k_rows = params.v_rows = {kPageSize * row, row, kDepth};
+    params.kv_element_bytes = sizeof(T);
+    params.q = rows_map(q_, kMapType, Config::tile.swizzle, fused, block_tokens);
+    constexpr auto out_swizzle = sizeof(T) == 1 ? arch::Swizzle::k64B : arch::Swizzle::k128B;
+    params.out = rows_map(out_, arch::TensorMapType::kBF16, out_swizzle, fused, block_tokens);
+    operand::KVRows cache{.address = reinterpret_cast<uint64_t>(k_.data()),
+                          .num_rows = cache_rows(),
+                          .num_heads = kv_heads(),
+                          .depth = kDepth,
+                          .row_stride_bytes = kv_heads() * kDepth * sizeof(T),
+                          .head_stride_bytes = kDepth * sizeof(T),
+                          .type = kMapType};
+    params.k = Tile::tensor_map(cache);
+    cache.address = reinterpret_cast<uint64_t>(v_.data());
+    params.v = Tile::tensor_map(cache);
+    return params;
+  }
+
+  // Boxes of `tokens` tokens of `fused` heads.
+  template <class Word>
+  [[nodiscard]] arch::TensorMapSpec rows_map(const std::vector<Word>& rows_of,
+                                             arch::TensorMapType type, arch::Swizzle swizzle,
+                                             int32_t fused, int32_t tokens) const {
+    const uint64_t row_bytes = heads() * kDepth * sizeof(Word);
+    return {.type = type,
+            .rank = 4,
+            .address = reinterpret_cast<uint64_t>(rows_of.data()),
+            .dims = {kDepth, heads(), rows(), 1},
+            .strides_bytes = {kDepth * sizeof(Word), row_bytes, row_bytes},
+            .box = {static_cast<uint32_t>(swizzle_width_bytes(swizzle) / sizeof(Word)),
+                    static_cast<uint32_t>(fused), static_cast<uint32_t>(tokens), 1},
+            .swizzle = swizzle};
+  }
+
+  static_assert(kDepth == 64);
+  static float scale() { return 0.125F; }  // 1 / sqrt(kDepth)
+
+  void check_rows(Outcome& outcome) const {
+    const std::vector<float> q = widen<T>(q_), k = widen<T>(k_), v = widen<T>(v_);
+    const std::vector<float> out = widen<arch::BFloat16>(out_);
+    oracle::Comparison comparison;
+    for (size_t b = 0; b < lengths_.size(); ++b) {
+      const auto [num_rows, num_keys] = shape_.sequences[b];
+      for (int i = 0; i < num_rows; ++i) {
+        const auto row = static_cast<size_t>(cu_rows_[b] + i);
+        for (size_t head = 0; head < heads(); ++head) {
+          const size_t at = row * heads() + head;
+          const size_t kv_head = head / static_cast<size_t>(shape_.group);
+          const oracle::ExpectedRow expected = oracle::expect_row(
+              visible_keys(b, num_keys - num_rows + i + 1, kv_head, q.data() + at * kDepth, k, v),
+              kDepth, {Element::dtype, DType::kBF16}, double{kVScale}, double{sinks_[head]});
+          comparison.add(expected, {static_cast<int32_t>(b), i, static_cast<int32_t>(head)},
+                         std::span(out).subspan(at * kDepth, kDepth), &lse_[at]);
+        }
+      }
+    }
+    comparison.finish();
+    outcome.add(comparison.checked(), comparison.mismatches(), comparison.message());
+    outcome.error_share = comparison.shares().worst();
+  }
+
+  // The first `num_keys` keys, as a row sees them.
+  [[nodiscard]] std::vector<oracle::VisibleKey> visible_keys(size_t sequence, int num_keys,
+                                                             size_t kv_head, const float* q,
+                                                             const std::vector<float>& k,
+                                                             const std::vector<float>& v) const {
+    std::vector<oracle::VisibleKey> keys;
+    const double factor = double{scale()} * double{kKScale};
+    for (size_t key = 0; static_cast<int>(key) < num_keys; ++key) {
+      const size_t from = cache_at(sequence, key, kv_head);
+      oracle::VisibleKey visible{.value = v.data() + from};
+      for (size_t i = 0; i < kDepth; ++i) {
+        const double term = factor * static_cast<double>(q[i]) * static_cast<double>(k[from + i]);
+        visible.score += term;
+        visible.magnitude += std::abs(term);
+      }
+      keys.push_back(visible);
+    }
+    return keys;
+  }
+
+  template <class E>
+  static std::vector<float> widen(const std::vector<typename CaseElement<E>::Bits>& values) {
+    std::vector<float> wide(values.size());
+    std::transform(values.begin(), values.end(), wide.begin(), CaseElement<E>::value);
+    return wide;
+  }
+
+  const AttentionShape& shape_;
+  std::mt19937 random_;
+  std::normal_distribution<float> normal_;
+  int32_t table_stride_ = 0;
+  std::vector<int32_t> cu_rows_{0}, lengths_, table_;
+  std::vector<Bits> q_, k_, v_;
+  std::vector<uint16_t> out_;
+  std::vector<float> lse_, sinks_;
+};
+
+using AttentionCase = TypedAttentionCase<arch::BFloat16>;
+
+}  // namespace pagoda::emulate

@@ -1,0 +1,123 @@
+// The mutation score of every attention kernel. `ctest` runs a sample, one mutant for every eighth call; with
+// PAGODA_NIGHTLY set all mutants run, and each kernel as it is over 100 seeds a mode.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <gtest/gtest.h>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "testing/emulate/mutation_score.hpp"
+#include "testing/emulate/registry.hpp"
+
+namespace pagoda::emulate {
+namespace {
+
+using emulator::Mutation;
+
+bool is_nightly() { return std::getenv("PAGODA_NIGHTLY") != nullptr; }
+
+// Survivors that docs/emulator.md explains, by kernel or family, call, file and kind: so many of a kernel.
+struct Explained {
+  std::string_view kernels;  // how their names begin
+  std::string_view primitive, file;
+  Mutation kind;
+  int at_most = 1;
+};
+constexpr Explained kExplained[] = {
+    // Turns of the consumers: speed.
+    {"sm90/", "named_barrier_sync", "consumer.hpp", Mutation::kDrop},
+    // The emulator ends a wgmma for the four warps of its warpgroup at once.
+    {"sm90/", "named_barrier_sync", "epilogue.hpp", Mutation::kDrop},
+    {"sm90/decode", "mbarrier_init", "kernel.hpp", Mutation::kFewer},
+    // The first Q is requested before K and V: speed.
+    {"sm90/", "mbarrier_wait", "request_order.hpp", Mutation::kDrop, 2},
+    // Gathered K and V: the consumer's own fence covers its Q; a barrier of TMA's that is not used;
+    // questions whether a ring has room, and a meeting of lanes that meet again at the next question.
+    {"sm90/decode_gathered", "fence_proxy_async_shared", "load_q.hpp", Mutation::kDrop},
+    {"sm90/decode_gathered", "mbarrier_init", "kernel.hpp", Mutation::kDrop},
+    {"sm90/decode_gathered", "mbarrier_init", "kernel.hpp", Mutation::kMore},
+    {"sm90/decode_gathered", "fence_mbarrier_init", "kernel.hpp", Mutation::kDrop},
+    {"sm90/decode_gathered", "mbarrier_test_wait", "work_ring.hpp", Mutation::kParity},
+    {"sm90/decode_gathered", "syncwarp", "gather.hpp", Mutation::kDrop},
+    // Arrivals that expect bytes, and a wait for bytes alone: no thread's memory is passed on.
+    {"sm100/", "mbarrier_arrive_expect_tx_remote", "load.hpp", Mutation::kNarrow, 2},
+    {"sm100/", "mbarrier_wait_cluster", "mma.hpp", Mutation::kNarrow},
+    // Released stages: the end of a product is learnt by any wait. A part of K that no product reads would need the
+    // scope (head dims below the instance's); the small cases have none.
+    {"sm100/", "mbarrier_wait_cluster", "load.hpp", Mutation::kNarrow, 2},
+    {"sm100/", "mbarrier_wait_cluster", "rings.hpp", Mutation::kNarrow},
+};
+
+const Explained* explanation(const EmulatedKernel& kernel, const Mutant& mutant) {
+  const auto* const found =
+      std::find_if(std::begin(kExplained), std::end(kExplained), [&](const Explained& known) {
+        return std::string_view(kernel.name).starts_with(known.kernels) &&
+               mutant.site.primitive == known.primitive && mutant.site.file == known.file &&
+               mutant.kind == known.kind;
+      });
+  return found != std::end(kExplained) ? found : nullptr;
+}
+
+class Mutants : public testing::TestWithParam<const EmulatedKernel*> {};
+
+TEST_P(Mutants, are_shown_but_for_those_that_are_explained) {
+  const EmulatedKernel& kernel = *GetParam();
+  MutationPlan plan{.is_sample = !is_nightly(), .max_runs_of = {}};
+  if (plan.is_sample) {
+    plan.stride = 8;
+    plan.offset = static_cast<size_t>(&kernel - all_kernels().data());
+    // What is expected to survive gets few runs.
+    plan.max_runs_of = [&](const Mutant& mutant) {
+      return explanation(kernel, mutant) != nullptr ? 2 : plan.max_runs;
+    };
+  }
+  const MutationScore score = score_mutants(kernel, plan);
+  EXPECT_GE(score.mutants.size(), 4U) << kernel.name;
+  std::map<const Explained*, int> survivors;
+  for (const Mutant& mutant : score.mutants) {
+    if (mutant.is_killed()) continue;
+    const Explained* const why = explanation(kernel, mutant);
+    EXPECT_TRUE(why != nullptr && ++survivors[why] <= why->at_most)
+        << kernel.name << ": " << to_string(mutant);
+  }
+  // The few of a sample say little about a share.
+  if (!plan.is_sample) {
+    EXPECT_GE(10 * score.killed(), 9 * score.mutants.size()) << kernel.name;
+  }
+  std::printf("%s: %zu of %zu mutants shown\n", kernel.name, score.killed(), score.mutants.size());
+}
+
+TEST_P(Mutants, are_of_a_kernel_that_is_right_over_many_seeds) {
+  // EmulatedKernels has the first.
+  const uint64_t first = is_nightly() ? 1 : 2, last = is_nightly() ? 100 : 2;
+  for (const emulator::Mode mode : emulator::kModes) {
+    for (uint64_t seed = first; seed <= last; ++seed) {
+      const Outcome outcome = GetParam()->run({.mode = mode, .seed = seed});
+      ASSERT_TRUE(outcome.is_right())
+          << GetParam()->name << ' ' << name(mode) << ' ' << seed << ' ' << outcome.first_mismatch
+          << (outcome.result.is_clean() ? "" : to_string(outcome.result.reports[0]));
+    }
+  }
+}
+
+std::vector<const EmulatedKernel*> attention_kernels() {
+  std::vector<const EmulatedKernel*> kernels;
+  for (const EmulatedKernel& kernel : all_kernels()) {
+    if (std::string_view(kernel.name).starts_with("sm")) kernels.push_back(&kernel);
+  }
+  return kernels;
+}
+
+std::string test_name(const testing::TestParamInfo<const EmulatedKernel*>& info) {
+  std::string name = info.param->name;
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Attention, Mutants, testing::ValuesIn(attention_kernels()), test_name);
+
+}  // namespace
+}  // namespace pagoda::emulate

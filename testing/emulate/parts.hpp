@@ -1,0 +1,14 @@
+// Runs of the parts that kernels are made of, for the registry.
+#pragma once
+
+#include "testing/emulate/kernel.hpp"
+
+namespace pagoda::emulate {
+
+Outcome run_tile_product(const emulator::Options& options);
+Outcome run_product_chain(const emulator::Options& options);
+Outcome run_shared_ring(const emulator::Options& options);
+Outcome run_split_rings(const emulator::Options& options);
+Outcome run_paged_tile(const emulator::Options& options);
+
+}  // namespace pagoda::emulate

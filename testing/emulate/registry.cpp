@@ -1,0 +1,59 @@
+// The table of emulated kernels: a line each.
+#include "testing/emulate/registry.hpp"
+
+#include <algorithm>
+
+#include "testing/emulate/attention.hpp"
+#include "testing/emulate/demo.hpp"
+#include "testing/emulate/parts.hpp"
+#include "testing/emulate/states.hpp"
+
+namespace pagoda::emulate {
+namespace {
+
+using emulator::ReportKind;
+
+// clang-format off
+constexpr EmulatedKernel kKernels[] = {
+    {"demo/relay", "sm_80", "A warp fills a ring of four stages, another drains it", run_relay},
+    {"demo/copy_ring", "sm_90", "The copy engine fills a ring and writes results back", run_copy_ring},
+    {"demo/last_block_sum", "sm_80", "The CTA that ends last adds the sums of all", run_last_block_sum},
+    {"demo/tile_product", "sm_90a", "TMA into a ring, wgmma with one group in flight", run_tile_product},
+    {"demo/product_chain", "sm_100a", "tcgen05: two products a tile, the second from tensor memory", run_product_chain},
+    {"pipeline/shared_ring", "sm_90", "TMAProducerPipeline, KVConsumerPipeline, MBarPipeline: K and V in one ring", run_shared_ring},
+    {"pipeline/split_rings", "sm_90", "TMAProducerPipeline, StagedPipeline, MBarPipeline: rings of their own, K in parts", run_split_rings},
+    {"operand/paged_tile", "sm_90", "PagedRowIndices: K and V of a tile of 16-key pages in every way", run_paged_tile},
+    {"states/append_kv", "sm_80", "New rows of K and V to the slots of an fp8 cache", run_append_kv},
+    {"states/merge_states", "sm_80", "35 partial results a row become one, a warp a row", run_merge_states},
+    {"sm90/prefill", "sm_90a", "Attention, tiles of tokens: two consumers in turns, a queue of tiles", run_prefill},
+    {"sm90/prefill_split", "sm_90a", "Attention, tiles of tokens: keys in three parts, merged by the last", run_prefill_split},
+    {"sm90/decode", "sm_90a", "Attention, packed rows: equal shares of all keys, merged by the last", run_decode},
+    {"sm90/decode_gathered", "sm_90a", "The same, K and V brought row by row by four warps", run_decode_gathered},
+    {"sm100/mha_2q", "sm_100a", "Attention, two halves of 128 rows, K and V in one ring, a queue of tiles", run_mha_2q},
+    {"sm100/mha_2q_split", "sm_100a", "The same, two rings, general scores, keys in two parts", run_mha_2q_split},
+    {"sm100/mha_2q_gathered", "sm_100a", "The same, K and V brought row by row by two warps", run_mha_2q_gathered},
+    {"sm100/mha_2q_decode", "sm_100a", "The same, one ring, equal shares of all keys, three heads a token", run_mha_2q_decode},
+    {"sm100/mha_2q_persistent", "sm_100a", "The same, e4m3, two rings, a fixed share of the tiles a CTA", run_mha_2q_persistent},
+    {"sm100/mha_2q_pair", "sm_100a", "The same by pairs of CTAs, one ring, a fixed share of the tiles a pair", run_mha_2q_pair},
+    {"sm100/mha_deep", "sm_100a", "Attention by pairs of CTAs, 128 rows each, K in two parts, a fixed share of the tiles", run_mha_deep},
+    {"sm100/mha_deep_sections", "sm_100a", "The same with 64 rows in both halves of the lanes, O in two sections, general scores", run_mha_deep_sections},
+    {"planted/race", "sm_90", "No proxy fence before the copy engine reads", run_planted_race, ReportKind::kRace},
+    {"planted/deadlock", "sm_90", "One lane releases what counts 32 arrivals", run_planted_deadlock, ReportKind::kDeadlock},
+    {"planted/uninitialised", "sm_90", "A lane skips its store", run_planted_uninitialised, ReportKind::kUninitialised},
+    {"planted/bounds", "sm_90", "One row too many", run_planted_bounds, ReportKind::kBounds},
+    {"planted/protocol", "sm_90", "The CTA ends while the copy engine still reads", run_planted_protocol, ReportKind::kProtocol},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const EmulatedKernel> all_kernels() { return kKernels; }
+
+const EmulatedKernel* find_kernel(std::string_view name) {
+  const auto* const found =
+      std::find_if(std::begin(kKernels), std::end(kKernels),
+                   [&](const EmulatedKernel& kernel) { return kernel.name == name; });
+  return found != std::end(kKernels) ? found : nullptr;
+}
+
+}  // namespace pagoda::emulate

@@ -1,0 +1,157 @@
+// Launches of small instances of the Blackwell attention kernel. No Blackwell chip has run it.
+#include "kernels/mha_sm100/kernel.hpp"
+#include "testing/emulate/attention.hpp"
+#include "testing/emulate/attention_case.hpp"
+
+namespace pagoda::emulate {
+
+using emulator::Options;
+using kernels::Schedule;
+
+namespace {
+
+template <int slots, mha_sm100::ScoreClass scores = mha_sm100::ScoreClass::kPlain>
+struct SmallConfig {
+  using T = arch::BFloat16;
+  using Out = arch::BFloat16;
+  static constexpr mha_sm100::TileConfig tile{
+      .depth = AttentionCase::kDepth, .BN = 32, .slots = slots, .scores = scores};
+};
+
+// Keys of a tile in two parts of whole products, which take 32 of them; O takes twice the place of Q.
+template <int slots>
+struct SmallConfigFp8 {
+  using T = arch::Float8E4M3;
+  using Out = arch::BFloat16;
+  static constexpr mha_sm100::TileConfig tile{.element_bytes = 1,
+                                              .depth = AttentionCase::kDepth,
+                                              .BN = 64,
+                                              .slots = slots,
+                                              .swizzle = arch::Swizzle::k64B};
+};
+
+// A CTA of a pair has half of V's columns: panels of 32.
+template <int slots>
+struct SmallPairConfig {
+  using T = arch::BFloat16;
+  using Out = arch::BFloat16;
+  static constexpr mha_sm100::TileConfig tile{.ctas = 2,
+                                              .depth = AttentionCase::kDepth,
+                                              .BN = 32,
+                                              .slots = slots,
+                                              .swizzle = arch::Swizzle::k64B};
+};
+
+template <class Config_>
+struct Traits {
+  using Config = Config_;
+  using Kernel = mha_sm100::SM100MHA2Q<Config>;
+  static constexpr int block_rows = mha_sm100::kRows,
+                       blocks = mha_sm100::kHalves * Config::tile.ctas;
+  static constexpr bool fuses_heads = true;
+};
+
+// A fixed share of the tiles a CTA, or one tile: whoever has the entries that are no tile ends at once. Of
+// e4m3.
+Outcome run_mha_2q_scheduled(const Options& options, Schedule schedule) {
+  const bool is_persistent = schedule == Schedule::kPersistent;
+  const AttentionShape shape{
+      .kernel = is_persistent ? "sm100/mha_2q_persistent" : "sm100/mha_2q_transient",
+      .sequences = {{300, 310}, {70, 0}, {33, 90}},
+      .num_kv_heads = 1,
+      .group = 2,
+      .ctas = is_persistent ? 2 : 6,
+      .schedule = schedule};
+  return TypedAttentionCase<arch::Float8E4M3>(shape, options.seed)
+      .run<Traits<SmallConfigFp8<4>>>(options);
+}
+
+}  // namespace
+
+// K and V in one ring of three slots, tiles from a queue. Tiles of two halves, whole and not, of one
+// half, and rows without keys; one key tile, and seven, which go around the ring four times.
+Outcome run_mha_2q(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_2q",
+                             .sequences = {{150, 160}, {70, 0}, {33, 33}, {140, 200}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 2};
+  return AttentionCase(shape, options.seed).run<Traits<SmallConfig<3>>>(options);
+}
+
+// K and V in rings of two slots each, keys in two parts that the last CTA merges; scores of the general
+// class, which go back to tensor memory between maximum and exponentials.
+Outcome run_mha_2q_split(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_2q_split",
+                             .sequences = {{140, 300}, {5, 0}, {66, 130}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 2,
+                             .num_splits = 2};
+  return AttentionCase(shape, options.seed)
+      .run<Traits<SmallConfig<4, mha_sm100::ScoreClass::kGeneral>>>(options);
+}
+
+// K and V gathered by two warps into rings of two slots each; rows of one half and of two.
+Outcome run_mha_2q_gathered(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_2q_gathered",
+                             .sequences = {{70, 250}, {70, 0}, {33, 33}, {140, 150}},
+                             .num_kv_heads = 2,
+                             .group = 1,
+                             .ctas = 2,
+                             .is_gathered = true};
+  return AttentionCase(shape, options.seed).run<Traits<SmallConfig<4>>>(options);
+}
+
+// Decode: equal shares of all keys; three heads a token, which do not divide the rows of a half.
+Outcome run_mha_2q_decode(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_2q_decode",
+                             .sequences = {{2, 150}, {1, 37}, {2, 0}, {50, 130}},
+                             .num_kv_heads = 2,
+                             .group = 3,
+                             .ctas = 4,
+                             .schedule = Schedule::kShares};
+  return AttentionCase(shape, options.seed).run<Traits<SmallConfig<5>>>(options);
+}
+
+// Two pairs of CTAs, K and V in one ring of three slots. Rows of one product and of two, that fill a CTA,
+// end in the first or in the second, and see no key. Short sequences, of which each ends in its first key
+// tile: one CTA's load may be a tail ahead of the other's.
+Outcome run_mha_2q_pair(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_2q_pair",
+                             .sequences = {{300, 310},
+                                           {70, 0},
+                                           {100, 190},
+                                           {33, 90},
+                                           {140, 33},
+                                           {3, 9},
+                                           {5, 21},
+                                           {2, 2},
+                                           {4, 7},
+                                           {1, 17}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 4,
+                             .schedule = Schedule::kPersistent};
+  return AttentionCase(shape, options.seed).run<Traits<SmallPairConfig<3>>>(options);
+}
+
+// Rings of two slots each, K in two parts; a pair of CTAs a tile.
+Outcome run_mha_2q_pair_transient(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_2q_pair_transient",
+                             .sequences = {{300, 310}, {70, 0}, {33, 90}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 10,
+                             .schedule = Schedule::kTransient};
+  return AttentionCase(shape, options.seed).run<Traits<SmallPairConfig<4>>>(options);
+}
+
+Outcome run_mha_2q_persistent(const Options& options) {
+  return run_mha_2q_scheduled(options, Schedule::kPersistent);
+}
+Outcome run_mha_2q_transient(const Options& options) {
+  return run_mha_2q_scheduled(options, Schedule::kTransient);
+}
+
+}  // namespace pagoda::emulate

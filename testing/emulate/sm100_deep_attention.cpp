@@ -1,0 +1,82 @@
+// Launches of small instances of the Blackwell kernel for large heads. No Blackwell chip has run it.
+#include "kernels/mha_sm100_d512/kernel.hpp"
+#include "testing/emulate/attention.hpp"
+#include "testing/emulate/attention_case.hpp"
+
+namespace pagoda::emulate {
+
+using emulator::Options;
+using kernels::Schedule;
+
+namespace {
+
+// A lane a row, one section of O, two parts of K.
+struct RowConfig {
+  using T = arch::BFloat16;
+  using Out = arch::BFloat16;
+  static constexpr mha_sm100_d512::TileConfig tile{.depth = AttentionCase::kDepth,
+                                                   .block_rows = 128,
+                                                   .BN = 32,
+                                                   .BK0 = 32,
+                                                   .slots = 3,
+                                                   .swizzle = arch::Swizzle::k64B};
+};
+
+// Two lanes a row, two sections of O, four parts of K.
+struct SectionConfig {
+  using T = arch::BFloat16;
+  using Out = arch::BFloat16;
+  static constexpr mha_sm100_d512::TileConfig tile{.depth = AttentionCase::kDepth,
+                                                   .block_rows = 64,
+                                                   .BN = 32,
+                                                   .BK0 = 16,
+                                                   .slots = 5,
+                                                   .swizzle = arch::Swizzle::k32B,
+                                                   .scores = mha_sm100_d512::ScoreClass::kGeneral};
+};
+
+template <class Config_>
+struct Traits {
+  using Config = Config_;
+  using Kernel = mha_sm100_d512::SM100MHADeep<Config>;
+  static constexpr int block_rows = Config::tile.block_rows, blocks = mha_sm100_d512::kPair;
+  static constexpr bool fuses_heads = true;
+};
+
+}  // namespace
+
+// One pair for all tiles: of both CTAs, whole and not, of one, and rows without keys; one key tile, and seven,
+// which go around the ring nine times.
+Outcome run_mha_deep(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_deep",
+                             .sequences = {{150, 160}, {70, 0}, {140, 200}, {33, 33}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 2,
+                             .schedule = Schedule::kPersistent};
+  return AttentionCase(shape, options.seed).run<Traits<RowConfig>>(options);
+}
+
+// Three heads a token, which do not divide the rows of a CTA.
+Outcome run_mha_deep_sections(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_deep_sections",
+                             .sequences = {{50, 70}, {30, 0}, {2, 150}, {13, 13}},
+                             .num_kv_heads = 1,
+                             .group = 3,
+                             .ctas = 2,
+                             .schedule = Schedule::kPersistent};
+  return AttentionCase(shape, options.seed).run<Traits<SectionConfig>>(options);
+}
+
+Outcome run_mha_deep_transient(const Options& options) {
+  const AttentionShape shape{
+      .kernel = "sm100/mha_deep_transient",
+      .sequences = {{150, 160}, {70, 0}, {33, 90}},
+      .num_kv_heads = 1,
+      .group = 2,
+      .ctas = 10,  // entries of the grid, some of which are no tile, times two
+      .schedule = Schedule::kTransient};
+  return AttentionCase(shape, options.seed).run<Traits<RowConfig>>(options);
+}
+
+}  // namespace pagoda::emulate

@@ -1,0 +1,21 @@
+// The Blackwell kernel for large heads on the emulator where no other test runs it: a pair a tile.
+#include <gtest/gtest.h>
+
+#include "testing/emulate/attention.hpp"
+
+namespace pagoda::emulate {
+namespace {
+
+TEST(SM100MHADeep, one_tile_a_pair_gives_what_shares_give) {
+  using emulator::Mode;
+  for (const Mode mode : {Mode::kRoundRobin, Mode::kRandom, Mode::kEager, Mode::kLazy}) {
+    for (uint64_t seed = 1; seed <= 2; ++seed) {
+      const Outcome outcome = run_mha_deep_transient({.mode = mode, .seed = seed});
+      EXPECT_TRUE(outcome.is_right()) << outcome.first_mismatch;
+      EXPECT_GT(outcome.checked, 0U);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pagoda::emulate

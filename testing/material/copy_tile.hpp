@@ -1,0 +1,167 @@
+// A kernel for tests of PagedRowIndices: copies K and V of one tile in every way that it offers, and
+// writes out what lies in shared memory, row by row. On the emulator: paged_row_indices_sweep.hpp; on a
+// GPU: tests/primitives/parts.hpp.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/mbarrier.hpp"
+#include "arch/memory.hpp"
+#include "arch/named_barrier.hpp"
+#include "arch/thread.hpp"
+#include "arch/tma.hpp"
+#include "arch/warp.hpp"
+#include "operand/kv_operand.hpp"
+#include "operand/paged_row_indices.hpp"
+
+namespace pagoda::sweep {
+
+using arch::Swizzle;
+using T = arch::BFloat16;
+
+inline constexpr int kHeads = 2, kHead = 1;         // of the cache, and copied
+inline constexpr int kChunks = 2, kFirstChunk = 1;  // of the three that a row of the cache has
+
+// Copies of one tile; each fills the start of `stage` and is dumped row by row.
+enum Section : int {
+  kK,
+  kKHalfPanels,
+  kKFolded,
+  kV,
+  kVZero,
+  kVFolded,
+  kVPart0,
+  kVPart1,
+  kSections
+};
+
+template <class Indices_, Swizzle swizzle>
+struct CopyTile {
+  using Indices = Indices_;
+  static constexpr int BN = Indices::BN;
+  static constexpr int gran = static_cast<int>(swizzle_width_bytes(swizzle)) / 2;
+  static constexpr int BK = kChunks * gran;
+  static constexpr bool folds_k = Indices::k_pages == 1 && !Indices::pair_cta;
+  static constexpr bool folds_v = Indices::num_pages == 1;
+  using KTile = operand::KVTmaTile<T, Indices::k_issue_rows, BK, swizzle>;
+  using KFoldedTile = operand::KVTmaTile<T, Indices::k_issue_rows, BK, swizzle, true>;
+  using VTile = operand::KVTmaTile<T, Indices::template v_issue_rows<1>, BK, swizzle>;
+  using VFoldedTile = operand::KVTmaTile<T, Indices::template v_issue_rows<1>, BK, swizzle, true>;
+  using VPartTile = operand::KVTmaTile<T, Indices::template v_issue_rows<2>, BK, swizzle>;
+
+  struct Params {
+    arch::TensorMap k, k_folded, v, v_folded, v_part;
+    operand::PagedRows paged;
+    operand::DenseRows dense;
+    int32_t batch;
+    uint32_t base_row, num_keys;
+    arch::GlobalPtr<uint16_t> out;  // [kSections, BN, BK]
+  };
+  struct Storage {
+    arch::SharedArray<T, BN * BK, 1024> stage;
+    arch::MBarrier mbar;
+  };
+  static constexpr int kThreads = 32, kClusterSize = 1, kMinArch = 90;
+
+  // Expects the bytes of `rows` rows, copies, waits, and writes those rows of panels of smem_rows.
+  template <class Copy>
+  static PAGODA_DEVICE void section(Storage& storage, const Params& params, Section which,
+                                    uint32_t& phase, uint32_t rows, int smem_rows, Copy copy) {
+    const int32_t elect = arch::elect_one();
+    storage.mbar.arrive_expect_tx_if(elect, rows * BK * 2);
+    copy(elect);
+    storage.mbar.wait(phase & 1U);
+    ++phase;
+    const uint32_t base = storage.stage.data().address();
+    for (int i = arch::lane_idx(); i < static_cast<int>(rows) * BK / 8; i += 32) {
+      const int row = i / (BK / 8), column = i % (BK / 8) * 8;
+      const auto dense =
+          static_cast<uint32_t>(((column / gran) * smem_rows + row) * gran + column % gran) * 2;
+      const auto place = static_cast<int32_t>(swizzle_address(base + dense, swizzle) - base);
+      const auto words = arch::load((storage.stage.at(place / 2)).template as<arch::Words<4>>());
+      const arch::GlobalPtr<uint16_t> to = params.out + (which * BN + row) * BK + column;
+      arch::store(to.template as<arch::Words<4>>(), words);
+    }
+    arch::syncwarp();
+  }
+
+  static PAGODA_DEVICE void run(const Params& params) {
+    auto& storage = arch::shared_storage<Storage>();
+    if (arch::thread_idx() == 0) {
+      storage.mbar.init(1);
+      arch::fence_mbarrier_init();
+    }
+    arch::syncthreads();
+    Indices indices;
+    if constexpr (Indices::num_pages == 1) {
+      indices = params.paged.pages != nullptr
+                    ? params.paged.template populate<Indices>(params.batch, params.base_row)
+                    : params.dense.template populate<Indices>(params.batch, params.base_row);
+    } else {
+      indices = params.paged.template populate<Indices>(params.batch, params.base_row);
+    }
+    const uint32_t k_pages = Indices::k_num_valid_pages(params.base_row, params.num_keys);
+    const uint32_t v_pages =
+        Indices::template v_num_valid_pages<1>(params.base_row, params.num_keys);
+    const auto stage = storage.stage.data();
+    uint32_t phase = 0;
+    constexpr uint32_t first = kFirstChunk * gran;
+    const uint32_t k_rows = k_pages * Indices::k_issue_rows, v_rows = v_pages * VTile::box_rows;
+    const bool is_partial = k_pages < Indices::k_pages;
+    section(storage, params, kK, phase, k_rows, BN, [&](int32_t elect) {
+      if (is_partial) {
+        indices.template tma_copy_k<true>(KTile{&params.k}, stage, storage.mbar, kHead, elect,
+                                          k_pages, first);
+      } else {
+        indices.template tma_copy_k<false>(KTile{&params.k}, stage, storage.mbar, kHead, elect,
+                                           k_pages, first, arch::Eviction::kFirst);
+      }
+    });
+    if constexpr (Indices::pair_cta) {
+      section(storage, params, kKHalfPanels, phase, k_rows, BN / 2, [&](int32_t elect) {
+        indices.template tma_copy_k<true, BN / 2>(KTile{&params.k}, stage, storage.mbar, kHead,
+                                                  elect, k_pages, first);
+      });
+    }
+    if constexpr (folds_k) {
+      if (k_pages == 1) {
+        section(storage, params, kKFolded, phase, k_rows, BN, [&](int32_t elect) {
+          indices.template tma_copy_k<false>(KFoldedTile{&params.k_folded}, stage, storage.mbar,
+                                             kHead, elect, 1, first);
+        });
+      }
+    }
+    section(storage, params, kV, phase, v_rows, BN, [&](int32_t elect) {
+      indices.template tma_copy_v<true>(VTile{&params.v}, stage, storage.mbar, kHead, elect,
+                                        v_pages, first);
+    });
+    section(storage, params, kVZero, phase, BN, BN, [&](int32_t elect) {
+      indices.template tma_copy_v<true, 1, 0, operand::MissingPages::kZero>(
+          VTile{&params.v}, stage, storage.mbar, kHead, elect, v_pages, first);
+    });
+    if constexpr (folds_v) {
+      if (v_pages == 1) {
+        section(storage, params, kVFolded, phase, v_rows, BN, [&](int32_t elect) {
+          indices.template tma_copy_v<false>(VFoldedTile{&params.v_folded}, stage, storage.mbar,
+                                             kHead, elect, 1, first);
+        });
+      }
+    }
+    const uint32_t part0 =
+        Indices::template v_num_valid_pages<2>(params.base_row, params.num_keys, 0);
+    section(storage, params, kVPart0, phase, part0 * VPartTile::box_rows, BN / 2,
+            [&](int32_t elect) {
+              indices.template tma_copy_v<true, 2, 0>(VPartTile{&params.v_part}, stage,
+                                                      storage.mbar, kHead, elect, part0, first);
+            });
+    const uint32_t part1 =
+        Indices::template v_num_valid_pages<2>(params.base_row, params.num_keys, 1);
+    section(storage, params, kVPart1, phase, part1 * VPartTile::box_rows, BN / 2,
+            [&](int32_t elect) {
+              indices.template tma_copy_v<true, 2, 1>(VPartTile{&params.v_part}, stage,
+                                                      storage.mbar, kHead, elect, part1, first);
+            });
+  }
+};
+
+}  // namespace pagoda::sweep
