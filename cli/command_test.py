@@ -192,7 +192,7 @@ class Command(unittest.TestCase):
             return {kernel["name"]: kernel["reason"] for kernel in json.loads(result.stdout)["kernels"]}
 
         expected = {
-            "sm100.d64.bf16": "head dims 128 x 128 exceed 64",
+            "sm100.d64.bf16": "head dims 128 x 128 exceed 64 x 64",
             "sm100.d128.bf16": "",  # chosen
             "sm100.d64.f16": "queries are bf16, these are for fp16",
             "sm100.d128.f16": "queries are bf16, these are for fp16",

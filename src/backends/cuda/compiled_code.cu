@@ -1,10 +1,10 @@
-// CMake says what is compiled, as a macro for each architecture: 0 or 1 (src/CMakeLists.txt).
+// Lists of architectures, as text.
+#include <algorithm>
+
 #include "backends/cuda/compiled_code.hpp"
 
 namespace pagoda::cuda {
 namespace {
-
-constexpr int32_t kArchs[] = {90, 100, 103};
 
 std::string list(std::span<const int32_t> archs, bool is_held) {
   std::string text;
@@ -18,16 +18,11 @@ std::string list(std::span<const int32_t> archs, bool is_held) {
 }  // namespace
 
 bool has_attention_code(int32_t arch) {
-  switch (arch) {
-    case 90: return PAGODA_HAS_SM_90A != 0;
-    case 100: return PAGODA_HAS_SM_100A != 0;
-    case 103: return PAGODA_HAS_SM_103A != 0;
-    default: return false;
-  }
+  return std::find(kHeldArchs.begin(), kHeldArchs.end(), arch) != kHeldArchs.end();
 }
 
 std::string held_code(std::span<const int32_t> archs) { return list(archs, true); }
-std::string held_code() { return list(kArchs, true); }
+std::string held_code() { return list({kHeldArchs.begin(), kHeldArchs.end()}, true); }
 std::string missing_code(std::span<const int32_t> archs) { return list(archs, false); }
 
 }  // namespace pagoda::cuda

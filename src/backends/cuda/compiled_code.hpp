@@ -1,7 +1,8 @@
-// Which GPU code this build holds.
+// Which GPU code this build holds. CMake gives every source of this folder the list, PAGODA_HELD_ARCHS.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 
@@ -12,10 +13,12 @@ namespace pagoda::cuda {
 inline constexpr int32_t kLeastArch = 80;
 
 // Attention kernels: for 90, 100 and 103, of which CMake's PAGODA_CUDA_ARCHITECTURES chooses.
+inline constexpr std::initializer_list<int32_t> kHeldArchs = {PAGODA_HELD_ARCHS};
+
 [[nodiscard]] bool has_attention_code(int32_t arch);
 // "sm_90a, sm_100a": those of `archs` that this build has.
 [[nodiscard]] std::string held_code(std::span<const int32_t> archs);
-[[nodiscard]] std::string held_code();  // of all
+[[nodiscard]] std::string held_code();  // all of them
 // Those that it lacks.
 [[nodiscard]] std::string missing_code(std::span<const int32_t> archs);
 

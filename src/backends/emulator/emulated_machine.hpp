@@ -1,19 +1,26 @@
-// EmulatedMachine: the emulator as the registry rows of attention kernels want a machine.
+// EmulatedMachine: the emulator as the machine of a KernelTable.
 #pragma once
 
+#include <string>
+
+#include "backends/emulator/backend.hpp"
 #include "backends/emulator/machine_settings.hpp"
-#include "backends/emulator/on_emulator.hpp"
 #include "backends/emulator/problem_buffers.hpp"
-#include "backends/emulator/sm90_backend.hpp"
-#include "kernels/common/registry_rows.hpp"
+#include "kernels/common/kernel_table.hpp"
+#include "kernels/common/on_emulator.hpp"
 
 namespace pagoda::emulator {
 
-// `Name`: struct with `kBackend`.
-template <class Name>
+// `Chip`: struct with `kBackend` and `kArch`.
+template <class Chip>
 struct EmulatedMachine {
-  using Launcher = OnEmulator;
-  static constexpr const char* kBackend = Name::kBackend;
+  using Launcher = kernels::OnEmulator;
+  static constexpr const char* kBackend = Chip::kBackend;
+
+  static constexpr bool serves(std::span<const int32_t> archs) {
+    return kernels::contains(archs, Chip::kArch);
+  }
+  static constexpr bool has_code(std::span<const int32_t> /*archs*/) { return true; }
 
   static std::string unsupported_reason(std::span<const int32_t> /*archs*/,
                                         const core::Problem& /*problem*/) {
@@ -25,15 +32,16 @@ struct EmulatedMachine {
     return wanted == 0 ? fewest : wanted;
   }
 
-  // Buffers are declared for the emulator's checks.
-  static EmulatedLaunch make_context(const core::Kernel& row, const core::KernelPlan& plan,
-                                     const core::Problem& problem, std::span<std::byte> workspace,
-                                     const core::RunContext& /*context*/) {
+  // Declares the buffers of the call for the emulator's checks.
+  static kernels::EmulatedLaunch make_context(const core::Kernel& row, const core::KernelPlan& plan,
+                                              const core::Problem& problem,
+                                              std::span<std::byte> workspace,
+                                              const core::RunContext& /*context*/) {
     return {.name = row.name,
             .buffers = buffers_of(problem, plan.zeroed_workspace_bytes, workspace).merged()};
   }
 
-  static void finish(const EmulatedLaunch& launch) { expect_clean(launch.result); }
+  static void finish(const kernels::EmulatedLaunch& launch) { expect_clean(launch.result); }
 };
 
 }  // namespace pagoda::emulator

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
+#include "backends/emulator/backend.hpp"
 #include "backends/emulator/machine_settings.hpp"
-#include "backends/emulator/sm100_backend.hpp"
-#include "backends/emulator/sm90_backend.hpp"
 #include "engine/check.hpp"
 #include "engine/registry.hpp"
 
@@ -16,7 +15,7 @@ Status register_emulator(const EmulatorSettings& settings) {
     return engine::complain("num_sms", int64_t{settings.num_sms},
                             "must be from 0 to " + std::to_string(kMaxEmulatedSms));
   }
-  for (const core::Backend* backend : {&emulator::sm90_backend(), &emulator::sm100_backend()}) {
+  for (const core::Backend* backend : emulator::backends()) {
     if (Status s = engine::register_backend(*backend); !s) return s;
   }
   emulator::set_process_num_sms(settings.num_sms);

@@ -12,8 +12,8 @@ namespace {
 
 using core::Problem;
 
-constexpr int64_t kAlignment = 128;     // bytes, of the parts of the workspace
-constexpr int64_t kL2Bytes = 64 << 20;  // K and V that tiles of one section share; not measured
+constexpr int64_t kAlignment = 128;    // bytes, of the parts of the workspace
+constexpr int32_t kMinSplitTiles = 4;  // of keys
 
 // Rows of a box of K or V; 0 where the pages don't fit the tiles.
 int32_t box_rows(const Problem& p, int32_t BN) {
@@ -115,7 +115,7 @@ int64_t total_rows(const Problem& p) {
   return p.is_ragged ? p.total_q : int64_t{p.batch} * p.max_seqlen_q;
 }
 
-schedule::TileGrid tile_grid(const Problem& p, int32_t heads, int32_t tokens) {
+schedule::TileGrid tile_grid(const Problem& p, int32_t heads, int32_t tokens, int64_t l2_bytes) {
   schedule::TileGrid grid;
   grid.batch = p.batch;
   grid.num_heads = p.num_q_heads / heads;
@@ -125,13 +125,43 @@ schedule::TileGrid tile_grid(const Problem& p, int32_t heads, int32_t tokens) {
   const mask::ExpressionMask mask = mask::make_expression_mask(p.mask);
   if (mask.interval.rule.right != mask::IntervalRule::kOpen) {
     grid.order = schedule::TileOrder::kLongestFirst;
-    // Heads whose K and V fit in L2 together.
+    // Tiles of the query heads of a KV head share its K and V.
     const int64_t head_bytes = int64_t{p.max_seqlen_kv_bound} * (p.head_dim_qk + p.head_dim_vo) *
-                               static_cast<int64_t>(size_bytes(p.k.dtype));
+                               static_cast<int64_t>(size_bytes(p.k.dtype)) * heads / p.group;
     grid.section = static_cast<int32_t>(
-        std::clamp<int64_t>(kL2Bytes / std::max<int64_t>(head_bytes, 1), 1, INT32_MAX));
+        std::clamp<int64_t>(l2_bytes / std::max<int64_t>(head_bytes, 1), 1, INT32_MAX));
   }
   return grid;
+}
+
+std::string unsupported_types_reason(const Problem& p, DType dtype, int depth_qk, int depth_vo,
+                                     bool has_fp8_cache) {
+  if (p.q.dtype != dtype) {
+    return std::string("queries are ") + name(p.q.dtype) + ", these are for " + name(dtype);
+  }
+  if (p.k.dtype != dtype && !(has_fp8_cache && p.k.dtype == DType::kF8E4M3)) {
+    return std::string("the cache is ") + name(p.k.dtype) +
+           (has_fp8_cache ? ": the queries' type or f8e4m3 is served"
+                          : ", not of the queries' type");
+  }
+  if (p.head_dim_qk > depth_qk || p.head_dim_vo > depth_vo) {
+    return "head dims " + std::to_string(p.head_dim_qk) + " x " + std::to_string(p.head_dim_vo) +
+           " exceed " + std::to_string(depth_qk) + " x " + std::to_string(depth_vo);
+  }
+  if (p.score_mod.functor != nullptr) return "score functors are the host's";
+  return {};
+}
+
+int32_t num_kv_splits(int32_t tiles, int32_t num_sms, int32_t key_tiles) {
+  if (tiles == 0 || tiles >= num_sms) return 1;
+  return std::max(1, std::min(num_sms / tiles, key_tiles / kMinSplitTiles));
+}
+
+int64_t max_stream_k_ctas(const Problem& p, int32_t tokens, int32_t head_tiles, int32_t BN) {
+  const int64_t rows = total_rows(p);
+  const int64_t token_tiles = std::min<int64_t>(rows, rows / tokens + p.batch);
+  const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, BN) + 1);
+  return token_tiles * p.num_kv_heads * head_tiles * key_tiles;
 }
 
 bool may_have_short_rows(const Problem& p, int32_t short_rows) {

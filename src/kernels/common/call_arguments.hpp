@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "arch/layout/swizzle.hpp"
 #include "arch/layout/tensor_map.hpp"
@@ -19,9 +20,29 @@ namespace pagoda::kernels {
 // Query rows of the batch, in memory.
 [[nodiscard]] int64_t total_rows(const core::Problem& problem);
 
-// Tiles of `tokens` tokens of `heads` query heads each, the longest first where a mask has an end.
+// Tiles of `tokens` tokens of `heads` query heads each. Where a mask bounds the keys on the right (causal), the
+// longest tiles come first, over as many heads at a time as have their K and V in `l2_bytes`.
 [[nodiscard]] schedule::TileGrid tile_grid(const core::Problem& problem, int32_t heads,
-                                           int32_t tokens);
+                                           int32_t tokens, int64_t l2_bytes);
+
+// --- rules that the launch plans share -----------------------------------------------------------
+
+// Sequences of up to so many query rows share the key tiles of the whole batch (stream-K); longer ones fill
+// tiles of tokens. Measured on an H200 (mha_sm90/README.md); Blackwell takes the same value unmeasured.
+inline constexpr int32_t kShortRows = 64;
+
+// Why element types, head dims or a score functor keep a kernel of these from serving; empty: they do not.
+[[nodiscard]] std::string unsupported_types_reason(const core::Problem& problem, DType dtype,
+                                                   int depth_qk, int depth_vo, bool has_fp8_cache);
+
+// KV splits of each of `tiles` tiles, so that they fill the GPU; at least four key tiles a split, for less
+// does not pay for the merge.
+[[nodiscard]] int32_t num_kv_splits(int32_t tiles, int32_t num_sms, int32_t key_tiles);
+
+// The most CTAs of a stream-K partition that get work: the key tiles of all packed rows. `tokens` and
+// `head_tiles`: PackedRows.
+[[nodiscard]] int64_t max_stream_k_ctas(const core::Problem& problem, int32_t tokens,
+                                        int32_t head_tiles, int32_t BN);
 
 // Is there, or may there be, a sequence of 1 .. `short_rows` query rows among longer ones?
 [[nodiscard]] bool may_have_short_rows(const core::Problem& problem, int32_t short_rows);

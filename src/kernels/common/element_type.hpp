@@ -1,4 +1,4 @@
-// kDType: the public name of a kernel's element type.
+// ElementType: the element type of a kernel, from its public name.
 #pragma once
 
 #include "arch/layout/types.hpp"
@@ -6,13 +6,22 @@
 
 namespace pagoda::kernels {
 
-template <class T>
-inline constexpr DType kDType = DType::kF32;  // of no attention kernel
+template <DType dtype>
+struct ElementOf;
 template <>
-inline constexpr DType kDType<arch::BFloat16> = DType::kBF16;
+struct ElementOf<DType::kBF16> {
+  using type = arch::BFloat16;
+};
 template <>
-inline constexpr DType kDType<arch::Half> = DType::kF16;
+struct ElementOf<DType::kF16> {
+  using type = arch::Half;
+};
 template <>
-inline constexpr DType kDType<arch::Float8E4M3> = DType::kF8E4M3;
+struct ElementOf<DType::kF8E4M3> {
+  using type = arch::Float8E4M3;
+};
+
+template <DType dtype>
+using ElementType = typename ElementOf<dtype>::type;
 
 }  // namespace pagoda::kernels

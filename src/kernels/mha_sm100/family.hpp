@@ -1,34 +1,45 @@
-// Family: a shape and the launches of its instances, on one machine (a GPU, the emulator). The shape follows
-// from the types of the instances.
+// Family: what kernels::KernelTable asks of the Blackwell kernels of head dims up to 128.
 #pragma once
 
-#include "kernels/common/element_type.hpp"
-#include "kernels/mha_sm100/kernel.hpp"
+#include <array>
+#include <memory>
+#include <string>
+
 #include "kernels/mha_sm100/launch_plan.hpp"
 
 namespace pagoda::mha_sm100 {
 
-// `Machine`: struct with Context, and `launch<Kernel>(ctas, arguments, context)`.
-template <class Machine>
 struct Family {
-  using Function = void (*)(int32_t ctas, const kernels::LaunchArguments& arguments,
-                            typename Machine::Context& context);
-  Shape shape;
-  Function functions[2];  // by ScoreClass
+  using Shape = mha_sm100::Shape;
+  using Plan = LaunchPlan;
 
-  [[nodiscard]] Function of(const LaunchPlan& plan) const {
-    return functions[static_cast<size_t>(plan.scores)];
+  static constexpr auto& kShapes = mha_sm100::kShapes;
+  static constexpr std::array<int32_t, 2> kArchs = {100, 103};
+  static constexpr int32_t kFewestSms = 3;   // grids are persistent: few CTAs show what many would
+  static constexpr size_t kNumVariants = 2;  // by ScoreClass
+
+  static std::string unsupported_reason(const Shape& shape, const core::Problem& problem) {
+    return mha_sm100::unsupported_reason(shape, problem);
+  }
+  static std::string ranked_lower_reason(const Shape& shape, const core::Problem& problem,
+                                         int32_t num_sms) {
+    return mha_sm100::ranked_lower_reason(shape, problem, num_sms);
+  }
+  static std::unique_ptr<LaunchPlan> plan(const Shape& shape, const core::Problem& problem,
+                                          int32_t num_sms, const Options& options) {
+    return make_plan(shape, problem,
+                     {.num_sms = num_sms, .is_batch_invariant = options.is_batch_invariant});
+  }
+
+  template <class LaunchVariant>
+  static void run(const LaunchPlan& plan, const core::Problem& problem,
+                  std::span<std::byte> workspace, const LaunchVariant& launch_variant) {
+    for (int32_t i = 0; i < plan.num_launches; ++i) {
+      const Launch& launch = plan.launches[i];
+      launch_variant(static_cast<size_t>(plan.scores), launch.ctas,
+                     make_arguments(plan, launch, problem, workspace));
+    }
   }
 };
-
-template <class Machine, class T, class Out, int depth, int ctas = 1>
-Family<Machine> make_family() {
-  using kernels::kDType;
-  static constexpr Shape kShape = shape_of(kDType<T>, depth, ctas);
-  return {
-      kShape,
-      {Machine::template launch<SM100MHA2Q<Instance<T, Out, depth, ScoreClass::kPlain, ctas>>>,
-       Machine::template launch<SM100MHA2Q<Instance<T, Out, depth, ScoreClass::kGeneral, ctas>>>}};
-}
 
 }  // namespace pagoda::mha_sm100

@@ -12,13 +12,9 @@ namespace pagoda::mha_sm100 {
 namespace {
 
 using core::Problem;
+using kernels::kShortRows;
 using kernels::Schedule;
 using kernels::total_rows;
-
-// Sequences of up to so many query rows share the key tiles of the whole batch; longer ones fill the
-// GPU with tiles of rows. The value of sm_90 (kernels/mha_sm90/README.md): nothing is measured here.
-constexpr int32_t kShortRows = 64;
-constexpr int32_t kMinSplitTiles = 4;  // of keys: less does not pay for the merge
 
 TileConfig tile_of(const Shape& shape, ScoreClass scores) {
   return mha_sm100::tile_of(static_cast<int>(size_bytes(shape.dtype)), shape.depth, scores,
@@ -34,7 +30,8 @@ int32_t tile_heads(const Problem& p) { return packed_rows(p).heads; }
 int32_t half_tokens(const Problem& p) { return kRows / tile_heads(p); }
 
 schedule::TileGrid grid_of(const Problem& p, const Launch& launch, int32_t ctas) {
-  schedule::TileGrid grid = kernels::tile_grid(p, tile_heads(p), ctas * kHalves * half_tokens(p));
+  schedule::TileGrid grid = kernels::tile_grid(p, tile_heads(p), ctas * kHalves * half_tokens(p),
+                                               kernels::sm100::kL2Bytes);
   grid.num_splits = launch.num_splits;
   return grid;
 }
@@ -57,10 +54,10 @@ Launch tiles_launch(const Problem& p, const TileConfig& tile, Schedule schedule,
                     bool splits) {
   Launch launch{.schedule = schedule};
   const int32_t tiles = grid_of(p, launch, 1).size();
-  if (splits && tiles > 0 && tiles < num_sms) {
+  if (splits) {
     const int32_t key_tiles =
         core::ceil_div(max_visible_keys(p, kHalves * half_tokens(p)), tile.BN);
-    launch.num_splits = std::max(1, std::min(num_sms / tiles, key_tiles / kMinSplitTiles));
+    launch.num_splits = kernels::num_kv_splits(tiles, num_sms, key_tiles);
   }
   const int32_t all = tiles * launch.num_splits;
   launch.ctas = schedule == Schedule::kTransient ? all : std::min(all, num_sms);
@@ -78,10 +75,7 @@ Launch pairs_launch(const Problem& p, Schedule schedule, int32_t num_sms) {
 Launch shares_launch(const Problem& p, const TileConfig& tile, int32_t num_sms) {
   Launch launch{.schedule = Schedule::kShares};
   const kernels::PackedRows packed = packed_rows(p);
-  const int64_t rows = total_rows(p);
-  const int64_t token_tiles = std::min<int64_t>(rows, rows / packed.tokens + p.batch);
-  const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, tile.BN) + 1);
-  const int64_t most = token_tiles * p.num_kv_heads * packed.head_tiles * key_tiles;
+  const int64_t most = kernels::max_stream_k_ctas(p, packed.tokens, packed.head_tiles, tile.BN);
   launch.ctas = static_cast<int32_t>(std::min<int64_t>(most, num_sms));
   return launch;
 }
@@ -104,18 +98,9 @@ int64_t num_slots(const Problem& p, const Launch& launch) {
 }  // namespace
 
 std::string unsupported_reason(const Shape& shape, const Problem& p) {
-  if (p.q.dtype != shape.dtype) {
-    return std::string("queries are ") + name(p.q.dtype) + ", these are for " + name(shape.dtype);
-  }
-  if (p.k.dtype != shape.dtype && p.k.dtype != DType::kF8E4M3) {
-    return std::string("the cache is ") + name(p.k.dtype) +
-           ": the queries' type or f8e4m3 is served";
-  }
-  if (p.head_dim_qk > shape.depth || p.head_dim_vo > shape.depth) {
-    return "head dims " + std::to_string(p.head_dim_qk) + " x " + std::to_string(p.head_dim_vo) +
-           " exceed " + std::to_string(shape.depth);
-  }
-  if (p.score_mod.functor != nullptr) return "score functors are the host's";
+  std::string reason =
+      kernels::unsupported_types_reason(p, shape.dtype, shape.depth, shape.depth, true);
+  if (!reason.empty()) return reason;
   const TileConfig tile = tile_of(shape, ScoreClass::kPlain);
   if (tile.ctas == 2 && is_gathered(p, tile)) {
     return "pairs of CTAs load K and V by TMA, which can't move these";

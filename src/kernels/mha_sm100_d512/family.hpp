@@ -1,33 +1,41 @@
-// Family: a shape and the launches of its instances, on one machine (a GPU, the emulator). The shape follows
-// from the types of the instances.
+// Family: what kernels::KernelTable asks of the Blackwell kernels of head dims above 128.
 #pragma once
 
-#include "kernels/common/element_type.hpp"
-#include "kernels/mha_sm100_d512/kernel.hpp"
+#include <array>
+#include <memory>
+#include <string>
+
 #include "kernels/mha_sm100_d512/launch_plan.hpp"
 
 namespace pagoda::mha_sm100_d512 {
 
-// `Machine`: struct with Context, and `launch<Kernel>(ctas, arguments, context)`.
-template <class Machine>
 struct Family {
-  using Function = void (*)(int32_t ctas, const kernels::LaunchArguments& arguments,
-                            typename Machine::Context& context);
-  Shape shape;
-  Function functions[2];  // by ScoreClass
+  using Shape = mha_sm100_d512::Shape;
+  using Plan = LaunchPlan;
 
-  [[nodiscard]] Function of(const LaunchPlan& plan) const {
-    return functions[static_cast<size_t>(plan.scores)];
+  static constexpr auto& kShapes = mha_sm100_d512::kShapes;
+  static constexpr std::array<int32_t, 2> kArchs = {100, 103};
+  static constexpr int32_t kFewestSms = 4;   // two pairs of CTAs
+  static constexpr size_t kNumVariants = 2;  // by ScoreClass
+
+  static std::string unsupported_reason(const Shape& shape, const core::Problem& problem) {
+    return mha_sm100_d512::unsupported_reason(shape, problem);
+  }
+  static std::string ranked_lower_reason(const Shape& /*shape*/, const core::Problem& /*problem*/,
+                                         int32_t /*num_sms*/) {
+    return {};
+  }
+  static std::unique_ptr<LaunchPlan> plan(const Shape& shape, const core::Problem& problem,
+                                          int32_t num_sms, const Options& /*options*/) {
+    return make_plan(shape, problem, {.num_sms = num_sms});
+  }
+
+  template <class LaunchVariant>
+  static void run(const LaunchPlan& plan, const core::Problem& problem,
+                  std::span<std::byte> /*workspace*/, const LaunchVariant& launch_variant) {
+    if (plan.ctas == 0) return;  // nothing to write
+    launch_variant(static_cast<size_t>(plan.scores), plan.ctas, make_arguments(plan, problem));
   }
 };
-
-template <class Machine, class T, class Out, int depth>
-Family<Machine> make_family() {
-  using kernels::kDType;
-  static constexpr Shape kShape = shape_of(kDType<T>, depth);
-  return {kShape,
-          {Machine::template launch<SM100MHADeep<Instance<T, Out, depth, ScoreClass::kPlain>>>,
-           Machine::template launch<SM100MHADeep<Instance<T, Out, depth, ScoreClass::kGeneral>>>}};
-}
 
 }  // namespace pagoda::mha_sm100_d512

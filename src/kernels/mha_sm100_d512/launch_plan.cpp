@@ -27,7 +27,8 @@ int32_t block_tokens(const Problem& p, const TileConfig& tile) {
 }
 
 schedule::TileGrid grid_of(const Problem& p, const TileConfig& tile) {
-  return kernels::tile_grid(p, tile_heads(p, tile), kPair * block_tokens(p, tile));
+  return kernels::tile_grid(p, tile_heads(p, tile), kPair * block_tokens(p, tile),
+                            kernels::sm100::kL2Bytes);
 }
 
 std::string unsupported_pages_reason(const Problem& p, const TileConfig& tile) {
@@ -48,24 +49,16 @@ std::string unsupported_pages_reason(const Problem& p, const TileConfig& tile) {
 }  // namespace
 
 std::string unsupported_reason(const Shape& shape, const Problem& p) {
-  if (p.q.dtype != shape.dtype) {
-    return std::string("queries are ") + name(p.q.dtype) + ", these are for " + name(shape.dtype);
-  }
-  if (p.k.dtype != shape.dtype) {
-    return std::string("the cache is ") + name(p.k.dtype) + ", not of the queries' type";
-  }
-  if (p.head_dim_qk > shape.depth || p.head_dim_vo > shape.depth) {
-    return "head dims " + std::to_string(p.head_dim_qk) + " x " + std::to_string(p.head_dim_vo) +
-           " exceed " + std::to_string(shape.depth);
-  }
-  if (p.score_mod.functor != nullptr) return "score functors are the host's";
+  std::string reason =
+      kernels::unsupported_types_reason(p, shape.dtype, shape.depth, shape.depth, false);
+  if (!reason.empty()) return reason;
   const TileConfig tile = tile_of(shape, ScoreClass::kPlain);
   if (total_rows(p) > 0 &&
       !kernels::is_possible(kernels::rows_map(p, p.q, p.head_dim_qk, tile_heads(p, tile),
                                               block_tokens(p, tile), tile.swizzle))) {
     return "TMA can't move queries with these strides";
   }
-  if (std::string why = unsupported_pages_reason(p, tile); !why.empty()) return why;
+  if (reason = unsupported_pages_reason(p, tile); !reason.empty()) return reason;
   return mask::unsupported_mask_reason(p.mask);
 }
 

@@ -1,48 +1,44 @@
-// Family: a shape and the launches of its instances, on one machine (a GPU, the emulator). The shape follows
-// from the types of the instances.
+// Family: what kernels::KernelTable asks of the Hopper kernels.
 #pragma once
 
-#include "kernels/common/element_type.hpp"
-#include "kernels/mha_sm90/kernel.hpp"
+#include <array>
+#include <memory>
+#include <string>
+
 #include "kernels/mha_sm90/launch_plan.hpp"
 
 namespace pagoda::mha_sm90 {
 
-// `Machine`: struct with Context, and `launch<Kernel>(ctas, arguments, context)`.
-template <class Machine>
 struct Family {
-  using Function = void (*)(int32_t ctas, const kernels::LaunchArguments& arguments,
-                            typename Machine::Context& context);
-  Shape shape;
-  Function tokens[2], packed[2], gathered[2], fp8[2];  // by ScoreClass
+  using Shape = mha_sm90::Shape;
+  using Plan = LaunchPlan;
 
-  [[nodiscard]] Function of(const Launch& launch) const {
-    const auto scores = static_cast<size_t>(launch.scores);
-    if (launch.load == LoadKind::kGather) return gathered[scores];
-    if (launch.load == LoadKind::kTmaFp8) return fp8[scores];
-    return launch.rows == RowKind::kTokens ? tokens[scores] : packed[scores];
+  static constexpr auto& kShapes = mha_sm90::kShapes;
+  static constexpr std::array<int32_t, 1> kArchs = {90};
+  static constexpr int32_t kFewestSms = 3;  // grids are persistent: few CTAs show what many would
+  static constexpr size_t kNumVariants = std::size(kVariants);
+
+  static std::string unsupported_reason(const Shape& shape, const core::Problem& problem) {
+    return mha_sm90::unsupported_reason(shape, problem);
+  }
+  static std::string ranked_lower_reason(const Shape& /*shape*/, const core::Problem& /*problem*/,
+                                         int32_t /*num_sms*/) {
+    return {};
+  }
+  static std::unique_ptr<LaunchPlan> plan(const Shape& shape, const core::Problem& problem,
+                                          int32_t num_sms, const Options& options) {
+    return make_plan(shape, problem, num_sms, options.is_batch_invariant);
+  }
+
+  template <class LaunchVariant>
+  static void run(const LaunchPlan& plan, const core::Problem& problem,
+                  std::span<std::byte> workspace, const LaunchVariant& launch_variant) {
+    for (int32_t i = 0; i < plan.num_launches; ++i) {
+      const Launch& launch = plan.launches[i];
+      launch_variant(variant_index({launch.rows, launch.load, launch.scores}), launch.ctas,
+                     make_arguments(plan, launch, problem, workspace));
+    }
   }
 };
-
-template <class Machine, class T, int depth_qk, int depth_vo>
-Family<Machine> make_family() {
-  using kernels::kDType;
-  static constexpr Shape kShape = shape_of(kDType<T>, depth_qk, depth_vo);
-  constexpr auto kPlain = ScoreClass::kPlain, kGeneral = ScoreClass::kGeneral;
-  constexpr auto kTokens = RowKind::kTokens, kPacked = RowKind::kPacked;
-  return {kShape,
-          {Machine::template launch<Kernel<Instance<T, depth_qk, depth_vo, kTokens, kPlain>>>,
-           Machine::template launch<Kernel<Instance<T, depth_qk, depth_vo, kTokens, kGeneral>>>},
-          {Machine::template launch<Kernel<Instance<T, depth_qk, depth_vo, kPacked, kPlain>>>,
-           Machine::template launch<Kernel<Instance<T, depth_qk, depth_vo, kPacked, kGeneral>>>},
-          {Machine::template launch<
-               Kernel<Instance<T, depth_qk, depth_vo, kPacked, kPlain, LoadKind::kGather>>>,
-           Machine::template launch<
-               Kernel<Instance<T, depth_qk, depth_vo, kPacked, kGeneral, LoadKind::kGather>>>},
-          {Machine::template launch<
-               Kernel<Instance<T, depth_qk, depth_vo, kPacked, kPlain, LoadKind::kTmaFp8>>>,
-           Machine::template launch<
-               Kernel<Instance<T, depth_qk, depth_vo, kPacked, kGeneral, LoadKind::kTmaFp8>>>}};
-}
 
 }  // namespace pagoda::mha_sm90

@@ -2,6 +2,8 @@
 // was measured on an H200 (README.md) and nothing else decides a tile.
 #pragma once
 
+#include <iterator>
+
 #include "kernels/mha_sm90/config.hpp"
 #include "pagoda/dtype.hpp"
 
@@ -15,23 +17,46 @@ struct Shape {
   int depth_vo;
 };
 
-// In the order of the registry: the smallest that holds a call's head dims serves it.
+// A row of the registry each, in its order: the smallest that holds a call's head dims serves it. To add an
+// instance, add a line; the build reads the names.
+// clang-format off
 inline constexpr Shape kShapes[] = {
-    {"sm90.d64.bf16", DType::kBF16, 64, 64},      {"sm90.d96.bf16", DType::kBF16, 96, 96},
-    {"sm90.d128.bf16", DType::kBF16, 128, 128},   {"sm90.d192x128.bf16", DType::kBF16, 192, 128},
-    {"sm90.d256.bf16", DType::kBF16, 256, 256},   {"sm90.d64.f16", DType::kF16, 64, 64},
-    {"sm90.d96.f16", DType::kF16, 96, 96},        {"sm90.d128.f16", DType::kF16, 128, 128},
-    {"sm90.d192x128.f16", DType::kF16, 192, 128}, {"sm90.d256.f16", DType::kF16, 256, 256},
+    {"sm90.d64.bf16", DType::kBF16, 64, 64},
+    {"sm90.d96.bf16", DType::kBF16, 96, 96},
+    {"sm90.d128.bf16", DType::kBF16, 128, 128},
+    {"sm90.d192x128.bf16", DType::kBF16, 192, 128},
+    {"sm90.d256.bf16", DType::kBF16, 256, 256},
+    {"sm90.d64.f16", DType::kF16, 64, 64},
+    {"sm90.d96.f16", DType::kF16, 96, 96},
+    {"sm90.d128.f16", DType::kF16, 128, 128},
+    {"sm90.d192x128.f16", DType::kF16, 192, 128},
+    {"sm90.d256.f16", DType::kF16, 256, 256},
 };
+// clang-format on
 
-// The shape of these types. Another one than those above does not compile.
-constexpr Shape shape_of(DType dtype, int depth_qk, int depth_vo) {
-  for (const Shape& shape : kShapes) {
-    if (shape.dtype == dtype && shape.depth_qk == depth_qk && shape.depth_vo == depth_vo) {
-      return shape;
-    }
+// The kernels that each shape has, of which a launch takes one.
+struct Variant {
+  RowKind rows;
+  LoadKind load;
+  ScoreClass scores;
+
+  bool operator==(const Variant&) const = default;
+};
+inline constexpr Variant kVariants[] = {
+    {RowKind::kTokens, LoadKind::kTma, ScoreClass::kPlain},
+    {RowKind::kTokens, LoadKind::kTma, ScoreClass::kGeneral},
+    {RowKind::kPacked, LoadKind::kTma, ScoreClass::kPlain},
+    {RowKind::kPacked, LoadKind::kTma, ScoreClass::kGeneral},
+    {RowKind::kPacked, LoadKind::kGather, ScoreClass::kPlain},
+    {RowKind::kPacked, LoadKind::kGather, ScoreClass::kGeneral},
+    {RowKind::kPacked, LoadKind::kTmaFp8, ScoreClass::kPlain},
+    {RowKind::kPacked, LoadKind::kTmaFp8, ScoreClass::kGeneral},
+};
+constexpr size_t variant_index(const Variant& variant) {
+  for (size_t i = 0; i < std::size(kVariants); ++i) {
+    if (kVariants[i] == variant) return i;
   }
-  throw "kShapes has no such shape";
+  throw "no such variant is compiled";
 }
 
 PAGODA_HOST_DEVICE constexpr TileConfig tokens_tile(int depth_qk, int depth_vo) {

@@ -11,14 +11,12 @@ namespace pagoda::mha_sm90 {
 namespace {
 
 using core::Problem;
+using kernels::kShortRows;
 using kernels::total_rows;
 
-// Sequences of up to so many query rows have their heads packed; longer ones fill tiles of tokens.
-// Measured on an H200, README.md.
-constexpr int32_t kShortRows = 64;
 constexpr int32_t kFewRows = 16;
-constexpr int32_t kMinSplitTiles = 4;   // of keys: less does not pay for the merge
-constexpr int64_t kL2Bytes = 32 << 20;  // K and V that tiles of one section share: of H200's 50 MB
+// K and V that the tiles of one section share: of an H200's 50 MB of L2. Measured, README.md.
+constexpr int64_t kL2Bytes = 32 << 20;
 
 // Boxes of 64 rows of one head.
 arch::TensorMapSpec q_map(const Problem& p, const TileConfig& tile) {
@@ -31,22 +29,8 @@ bool is_kv_by_tma(const Problem& p, const TileConfig& tile) {
 }
 
 schedule::TileGrid grid_of(const Problem& p, const TileConfig& tile, const Launch& launch) {
-  schedule::TileGrid grid;
-  grid.batch = p.batch;
-  grid.num_heads = p.num_q_heads;
-  grid.tile_rows = tile.tile_rows();
-  grid.rows = static_cast<int32_t>(p.is_ragged ? p.total_q : p.max_seqlen_q);
-  grid.cu_rows = p.is_ragged ? p.cu_seqlens_q.data() : nullptr;
+  schedule::TileGrid grid = kernels::tile_grid(p, 1, tile.tile_rows(), kL2Bytes);
   grid.num_splits = launch.num_splits;
-  const mask::ExpressionMask mask = mask::make_expression_mask(p.mask);
-  if (mask.interval.rule.right != mask::IntervalRule::kOpen) {
-    grid.order = schedule::TileOrder::kLongestFirst;
-    // Heads whose K and V fit in L2 together; all query heads of a KV head share them.
-    const int64_t head_bytes =
-        int64_t{p.max_seqlen_kv_bound} * (p.head_dim_qk + p.head_dim_vo) * 2 / p.group;
-    grid.section = static_cast<int32_t>(
-        std::clamp<int64_t>(kL2Bytes / std::max<int64_t>(head_bytes, 1), 1, INT32_MAX));
-  }
   return grid;
 }
 
@@ -55,9 +39,9 @@ Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, in
   Launch launch{.rows = RowKind::kTokens, .scores = scores};
   const TileConfig tile = tile_of(shape.depth_qk, shape.depth_vo, launch.rows, scores);
   const int32_t tiles = grid_of(p, tile, launch).size();
-  if (splits && tiles > 0 && tiles < num_sms) {
+  if (splits) {
     const int32_t key_tiles = core::ceil_div(p.max_seqlen_kv_bound, tile.BN);
-    launch.num_splits = std::max(1, std::min(num_sms / tiles, key_tiles / kMinSplitTiles));
+    launch.num_splits = kernels::num_kv_splits(tiles, num_sms, key_tiles);
   }
   launch.ctas = std::min(tiles * launch.num_splits, num_sms);
   return launch;
@@ -77,10 +61,7 @@ Launch packed_launch(const Problem& p, const Shape& shape, ScoreClass scores, Lo
   Launch launch{.rows = RowKind::kPacked, .scores = scores, .load = load};
   const TileConfig tile = tile_of(shape.depth_qk, shape.depth_vo, launch.rows, scores, load);
   const PackedRows packed = PackedRows::of(p.group, tile.block_rows);
-  const int64_t rows = total_rows(p);
-  const int64_t token_tiles = std::min<int64_t>(rows, rows / packed.tokens + p.batch);
-  const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, tile.BN) + 1);
-  const int64_t most = token_tiles * p.num_kv_heads * packed.head_tiles * key_tiles;
+  const int64_t most = kernels::max_stream_k_ctas(p, packed.tokens, packed.head_tiles, tile.BN);
   // Many rows take long to merge: half of the pieces then.
   const int32_t rows_of_unit = std::min(packed.tokens, p.max_seqlen_q) * packed.heads;
   const int32_t per_sm = rows_of_unit > kFewRows ? 1 : tile.ctas_per_sm;
@@ -112,18 +93,9 @@ void size_workspace(const Problem& p, LaunchPlan& plan) {
 }  // namespace
 
 std::string unsupported_reason(const Shape& shape, const Problem& p) {
-  if (p.q.dtype != shape.dtype) {
-    return std::string("queries are ") + name(p.q.dtype) + ", these are for " + name(shape.dtype);
-  }
-  if (p.k.dtype != shape.dtype && p.k.dtype != DType::kF8E4M3) {
-    return std::string("the cache is ") + name(p.k.dtype) +
-           ": the queries' type or f8e4m3 is served";
-  }
-  if (p.head_dim_qk > shape.depth_qk || p.head_dim_vo > shape.depth_vo) {
-    return "head dims " + std::to_string(p.head_dim_qk) + " x " + std::to_string(p.head_dim_vo) +
-           " exceed " + std::to_string(shape.depth_qk) + " x " + std::to_string(shape.depth_vo);
-  }
-  if (p.score_mod.functor != nullptr) return "score functors are the host's";
+  std::string reason =
+      kernels::unsupported_types_reason(p, shape.dtype, shape.depth_qk, shape.depth_vo, true);
+  if (!reason.empty()) return reason;
   return mask::unsupported_mask_reason(p.mask);
 }
 

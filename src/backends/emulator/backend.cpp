@@ -1,0 +1,88 @@
+// What the emulated back ends offer: the rows of their chip's families; the two calls beside attention are those of
+// every GPU.
+#include "backends/emulator/backend.hpp"
+
+#include <array>
+#include <stdexcept>
+#include <string>
+
+#include "backends/emulator/call_buffers.hpp"
+#include "backends/emulator/emulated_machine.hpp"
+#include "emulator/machine/launch.hpp"
+#include "kernels/append_kv/append_kv.hpp"
+#include "kernels/families.hpp"
+#include "kernels/merge_states/merge_states.hpp"
+
+namespace pagoda::emulator {
+namespace {
+
+Status append_kv(const AppendKV& append, const core::RunContext& /*context*/) {
+  const auto params = kernels::make_params(append);
+  const arch::Dim3 grid = kernels::grid_of(params);
+  if (grid.x == 0) return {};
+  CallBuffers buffers;
+  buffers.reads("k_new", append.k_new)
+      .reads("v_new", append.v_new)
+      .reads("slot_mapping", append.slot_mapping)
+      .reads("kv_scales.k_per_head", append.kv_scales.k_per_head)
+      .reads("kv_scales.v_per_head", append.kv_scales.v_per_head)
+      .updates("k_cache", append.k_cache)
+      .updates("v_cache", append.v_cache);
+  expect_clean(launch<kernels::AppendKVKernel>(shape_of<kernels::AppendKVKernel>("append_kv", grid),
+                                               params, buffers.merged()));
+  return {};
+}
+
+Status merge_states(const MergeStates& merge, const core::RunContext& /*context*/) {
+  const auto params = kernels::make_params(merge);
+  const arch::Dim3 grid = kernels::grid_of(params);
+  if (grid.x == 0) return {};
+  CallBuffers buffers;
+  buffers.reads("partial_out", merge.partial_out)
+      .reads("partial_lse", merge.partial_lse)
+      .writes("out", merge.out)
+      .writes("lse", merge.lse);
+  expect_clean(launch<kernels::MergeStatesKernel>(
+      shape_of<kernels::MergeStatesKernel>("merge_states", grid), params, buffers.merged()));
+  return {};
+}
+
+struct Hopper {
+  static constexpr const char* kBackend = "emu:sm90";
+  static constexpr const char* kDescription = "the GPU kernels for sm_90a on the emulator: slow";
+  static constexpr int32_t kArch = 90;
+};
+struct Blackwell {
+  static constexpr const char* kBackend = "emu:sm100";
+  static constexpr const char* kDescription = "the GPU kernels for sm_100a on the emulator: slow";
+  static constexpr int32_t kArch = 100;
+};
+
+template <class Chip>
+constexpr core::Backend kBackendOf = {
+    .name = Chip::kBackend,
+    .kernels =
+        [] {
+          static const kernels::KernelTable<EmulatedMachine<Chip>> kTable{kernels::Families()};
+          return kTable.kernels();
+        },
+    .description = [] { return std::string(Chip::kDescription); },
+    .append_kv = append_kv,
+    .merge_states = merge_states};
+
+}  // namespace
+
+void expect_clean(const Result& result) {
+  if (result.is_clean()) return;
+  std::string text = "the emulator found:";
+  for (const Report& report : result.reports) text += "\n" + to_string(report);
+  throw std::runtime_error(text);
+}
+
+std::span<const core::Backend* const> backends() {
+  static constexpr std::array<const core::Backend*, 2> kBackends = {&kBackendOf<Hopper>,
+                                                                    &kBackendOf<Blackwell>};
+  return kBackends;
+}
+
+}  // namespace pagoda::emulator

@@ -1,0 +1,42 @@
+// instance(): the launch functions of one instance, that is one shape of a family with all its variants, on
+// one machine. Each is compiled in a translation unit of its own: the family's instance.cpp.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "kernels/common/launch_arguments.hpp"
+
+namespace pagoda::kernels {
+
+// `Launcher`: OnGpu or OnEmulator.
+template <class Launcher>
+using LaunchFunction = void (*)(int32_t ctas, const LaunchArguments& arguments,
+                                typename Launcher::Context& context);
+
+// By variant.
+template <class Launcher, class Family>
+using LaunchFunctions = std::array<LaunchFunction<Launcher>, Family::kNumVariants>;
+
+// The kernel of a variant of Family::kShapes[shape]; specialised in the family's kernel_of.hpp.
+template <class Family, size_t shape, size_t variant>
+struct KernelOf;
+
+// Defined where KernelOf is visible (make_instance.hpp) and instantiated in instance.cpp.
+template <class Launcher, class Family, size_t shape>
+LaunchFunctions<Launcher, Family> instance();
+
+// Which of the shapes has the name: for instance.cpp, whose build gives it the name. Another name than
+// those of the shapes does not compile.
+template <class Shapes>
+constexpr size_t shape_index(const Shapes& shapes, std::string_view name) {
+  for (size_t i = 0; i < std::size(shapes); ++i) {
+    if (name == shapes[i].name) return i;
+  }
+  throw "no shape has this name";
+}
+
+}  // namespace pagoda::kernels

@@ -1,0 +1,139 @@
+// KernelTable: the registry rows of all attention families on one machine, a GPU or the emulator.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/kernel.hpp"
+#include "kernels/common/instance.hpp"
+
+namespace pagoda::kernels {
+
+// A family describes itself to this table by struct Family in its family.hpp:
+//   kShapes         what is compiled, a row each; a Shape has a `name`
+//   kArchs          compute capabilities that run it, as 10 * major + minor
+//   kFewestSms      with so many multiprocessors the emulator shows everything that the kernels do
+//   kNumVariants    kernels of one shape, of which a plan's launches choose
+//   Plan            a core::KernelPlan
+//   unsupported_reason(shape, problem)            empty: the shape serves the problem
+//   ranked_lower_reason(shape, problem, num_sms)  why a later row is faster; empty: none is
+//   plan(shape, problem, num_sms, options)
+//   run(plan, problem, workspace, launch)         calls launch(variant, ctas, arguments)
+template <class... Families>
+struct FamilyList {};
+
+[[nodiscard]] constexpr bool contains(std::span<const int32_t> archs, int32_t arch) {
+  return std::find(archs.begin(), archs.end(), arch) != archs.end();
+}
+
+// `Machine`: struct with
+//   Launcher                            OnGpu or OnEmulator
+//   kBackend                            the name of its back end
+//   serves(archs), has_code(archs)      constexpr: whether it has rows for these architectures, and whether
+//                                       the program holds instances for them
+//   unsupported_reason(archs, problem)  why kernels of these architectures do not run; empty: they do
+//   num_sms(problem, fewest)            multiprocessors that a plan counts on
+//   make_context(row, plan, problem, workspace, context), finish(context)   around a launch
+template <class Machine>
+class KernelTable {
+ public:
+  // Rows in the order of the families, and of the shapes in each.
+  template <class... Families>
+  explicit KernelTable(FamilyList<Families...> /*families*/) {
+    (add<Families>(), ...);
+  }
+
+  [[nodiscard]] std::span<const core::Kernel> kernels() const { return kernels_; }
+
+ private:
+  using Launcher = typename Machine::Launcher;
+
+  template <class Family>
+  struct Row {
+    typename Family::Shape shape;
+    LaunchFunctions<Launcher, Family> functions;
+  };
+
+  template <class Family>
+  void add() {
+    if constexpr (Machine::serves(Family::kArchs)) {
+      for (const Row<Family>& row : rows<Family>()) {
+        kernels_.push_back({.name = row.shape.name,
+                            .backend = Machine::kBackend,
+                            .unsupported_reason = unsupported_reason<Family>,
+                            .plan = plan<Family>,
+                            .run = run<Family>,
+                            .ranked_lower_reason = ranked_lower_reason<Family>,
+                            .data = &row});
+      }
+    }
+  }
+
+  // Without code the functions are null, and Machine::unsupported_reason says so.
+  template <class Family, size_t... shape>
+  static auto make_rows(std::index_sequence<shape...> /*shapes*/) {
+    if constexpr (Machine::has_code(Family::kArchs)) {
+      return std::array{
+          Row<Family>{Family::kShapes[shape], instance<Launcher, Family, shape>()}...};
+    } else {
+      return std::array{Row<Family>{Family::kShapes[shape], {}}...};
+    }
+  }
+  template <class Family>
+  static const auto& rows() {
+    static const auto kRows =
+        make_rows<Family>(std::make_index_sequence<std::size(Family::kShapes)>());
+    return kRows;
+  }
+
+  template <class Family>
+  static const Row<Family>& row_of(const core::Kernel& kernel) {
+    return *static_cast<const Row<Family>*>(kernel.data);
+  }
+  template <class Family>
+  static int32_t num_sms(const core::Problem& problem) {
+    return Machine::num_sms(problem, Family::kFewestSms);
+  }
+
+  template <class Family>
+  static std::string unsupported_reason(const core::Kernel& self, const core::Problem& problem,
+                                        const Options& /*options*/) {
+    std::string reason = Machine::unsupported_reason(Family::kArchs, problem);
+    if (!reason.empty()) return reason;
+    return Family::unsupported_reason(row_of<Family>(self).shape, problem);
+  }
+
+  template <class Family>
+  static std::string ranked_lower_reason(const core::Kernel& self, const core::Problem& problem) {
+    return Family::ranked_lower_reason(row_of<Family>(self).shape, problem,
+                                       num_sms<Family>(problem));
+  }
+
+  template <class Family>
+  static Result<std::unique_ptr<core::KernelPlan>> plan(const core::Kernel& self,
+                                                        const core::Problem& problem,
+                                                        const Options& options) {
+    return std::unique_ptr<core::KernelPlan>(
+        Family::plan(row_of<Family>(self).shape, problem, num_sms<Family>(problem), options));
+  }
+
+  template <class Family>
+  static void run(const core::Kernel& self, const core::KernelPlan& kernel_plan,
+                  const core::Problem& problem, std::span<std::byte> workspace,
+                  const core::RunContext& context) {
+    const auto& plan = static_cast<const typename Family::Plan&>(kernel_plan);
+    const auto launch = [&](size_t variant, int32_t ctas, const LaunchArguments& arguments) {
+      auto launch_context = Machine::make_context(self, plan, problem, workspace, context);
+      row_of<Family>(self).functions[variant](ctas, arguments, launch_context);
+      Machine::finish(launch_context);
+    };
+    Family::run(plan, problem, workspace, launch);
+  }
+
+  std::vector<core::Kernel> kernels_;
+};
+
+}  // namespace pagoda::kernels

@@ -1,0 +1,37 @@
+// What an instance.cpp includes: the definition of instance(), and Launcher, the machine that this compiler
+// compiles kernels for.
+#pragma once
+
+#include "core/target.hpp"
+#include "kernels/common/instance.hpp"
+
+#if PAGODA_ON_GPU
+#include "kernels/common/on_gpu.hpp"
+#else
+#include "kernels/common/on_emulator.hpp"
+#endif
+
+namespace pagoda::kernels {
+
+#if PAGODA_ON_GPU
+using Launcher = OnGpu;
+#else
+using Launcher = OnEmulator;
+#endif
+
+namespace detail {
+
+template <class Launcher, class Family, size_t shape, size_t... variant>
+LaunchFunctions<Launcher, Family> functions_of(std::index_sequence<variant...> /*variants*/) {
+  return {Launcher::template launch<typename KernelOf<Family, shape, variant>::type>...};
+}
+
+}  // namespace detail
+
+template <class Launcher, class Family, size_t shape>
+LaunchFunctions<Launcher, Family> instance() {
+  return detail::functions_of<Launcher, Family, shape>(
+      std::make_index_sequence<Family::kNumVariants>());
+}
+
+}  // namespace pagoda::kernels

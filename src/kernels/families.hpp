@@ -1,0 +1,16 @@
+// The families of attention kernels, in the order of their rows in the registry.
+#pragma once
+
+#include "kernels/common/kernel_table.hpp"
+#include "kernels/mha_sm100/family.hpp"
+#include "kernels/mha_sm100_d512/family.hpp"
+#include "kernels/mha_sm90/family.hpp"
+
+namespace pagoda::kernels {
+
+using Families = FamilyList<  //
+    mha_sm90::Family,         //
+    mha_sm100::Family,        //
+    mha_sm100_d512::Family>;
+
+}  // namespace pagoda::kernels

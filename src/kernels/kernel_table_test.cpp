@@ -1,0 +1,156 @@
+// A row of the table launches kernels of its own shape and of the variant asked for: all are recorded here.
+#include "kernels/common/kernel_table.hpp"
+
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "kernels/common/make_instance.hpp"
+#include "kernels/families.hpp"
+#include "kernels/mha_sm100/kernel_of.hpp"
+#include "kernels/mha_sm100_d512/kernel_of.hpp"
+#include "kernels/mha_sm90/kernel_of.hpp"
+
+namespace pagoda::kernels {
+namespace {
+
+template <class T>
+inline constexpr const char* kTypeName = "f16";
+template <>
+inline constexpr const char* kTypeName<arch::BFloat16> = "bf16";
+template <>
+inline constexpr const char* kTypeName<arch::Float8E4M3> = "f8e4m3";
+
+std::string dims_name(int qk, int vo) {
+  return qk == vo ? std::to_string(qk) : std::to_string(qk) + "x" + std::to_string(vo);
+}
+const char* scores_name(ScoreClass scores) {
+  return scores == ScoreClass::kPlain ? " plain" : " general";
+}
+
+// A kernel by its own template arguments: the name that its row must have, and the variant.
+template <class T, int qk, int vo, mha_sm90::RowKind rows, ScoreClass scores, LoadKind load>
+std::string describe(
+    std::type_identity<mha_sm90::Kernel<mha_sm90::Instance<T, qk, vo, rows, scores, load>>>) {
+  const char* kind = rows == mha_sm90::RowKind::kTokens ? " tokens"
+                     : load == LoadKind::kTma           ? " packed"
+                     : load == LoadKind::kGather        ? " gathered"
+                                                        : " fp8";
+  return "sm90.d" + dims_name(qk, vo) + "." + kTypeName<T> + kind + scores_name(scores);
+}
+template <class T, class Out, int depth, ScoreClass scores, int ctas>
+std::string describe(
+    std::type_identity<mha_sm100::SM100MHA2Q<mha_sm100::Instance<T, Out, depth, scores, ctas>>>) {
+  return std::string("sm100.") + (ctas == 2 ? "pair.d" : "d") + dims_name(depth, depth) + "." +
+         kTypeName<T> + scores_name(scores);
+}
+template <class T, class Out, int depth, ScoreClass scores>
+std::string describe(
+    std::type_identity<
+        mha_sm100_d512::SM100MHADeep<mha_sm100_d512::Instance<T, Out, depth, scores>>>) {
+  return "sm100.d" + dims_name(depth, depth) + "." + kTypeName<T> + scores_name(scores);
+}
+
+// Launches nothing and notes which kernel would have been.
+struct Recorder {
+  using Context = std::string;
+  template <class Kernel>
+  static void launch(int32_t /*ctas*/, const LaunchArguments& /*arguments*/, std::string& noted) {
+    noted = describe(std::type_identity<Kernel>());
+  }
+};
+
+template <class Family, size_t... shape>
+std::vector<LaunchFunctions<Recorder, Family>> all_instances(std::index_sequence<shape...>) {
+  return {instance<Recorder, Family, shape>()...};
+}
+
+// What the variants of each shape launch.
+template <class Family>
+void expect_launches(const std::vector<std::string>& variants) {
+  constexpr size_t kCount = std::size(Family::kShapes);
+  const auto instances = all_instances<Family>(std::make_index_sequence<kCount>());
+  ASSERT_EQ(variants.size(), Family::kNumVariants);
+  for (size_t i = 0; i < kCount; ++i) {
+    for (size_t variant = 0; variant < variants.size(); ++variant) {
+      std::string noted;
+      instances[i][variant](1, {}, noted);
+      EXPECT_EQ(noted, Family::kShapes[i].name + variants[variant]);
+    }
+  }
+}
+
+TEST(KernelTable, instances_of_mha_sm90_are_what_their_names_say) {
+  expect_launches<mha_sm90::Family>({" tokens plain", " tokens general", " packed plain",
+                                     " packed general", " gathered plain", " gathered general",
+                                     " fp8 plain", " fp8 general"});
+  using enum ScoreClass;
+  using enum LoadKind;
+  EXPECT_EQ(mha_sm90::variant_index({mha_sm90::RowKind::kPacked, kGather, kGeneral}), 5U);
+  EXPECT_ANY_THROW((void)mha_sm90::variant_index({mha_sm90::RowKind::kTokens, kGather, kPlain}));
+}
+TEST(KernelTable, instances_of_mha_sm100_are_what_their_names_say) {
+  expect_launches<mha_sm100::Family>({" plain", " general"});
+}
+TEST(KernelTable, instances_of_mha_sm100_d512_are_what_their_names_say) {
+  expect_launches<mha_sm100_d512::Family>({" plain", " general"});
+}
+
+TEST(KernelTable, an_instance_is_found_by_its_name) {
+  for (size_t i = 0; i < std::size(mha_sm90::kShapes); ++i) {
+    EXPECT_EQ(shape_index(mha_sm90::kShapes, mha_sm90::kShapes[i].name), i);
+  }
+  EXPECT_ANY_THROW((void)shape_index(mha_sm90::kShapes, "sm90.d80.bf16"));
+}
+
+// A machine of which a family has rows, one without, and one that holds no code.
+template <int32_t arch, bool holds_code>
+struct TestMachine {
+  using Launcher = Recorder;
+  static constexpr const char* kBackend = "test:recorder";
+  static constexpr bool serves(std::span<const int32_t> archs) { return contains(archs, arch); }
+  static constexpr bool has_code(std::span<const int32_t> /*archs*/) { return holds_code; }
+  static std::string unsupported_reason(std::span<const int32_t> /*archs*/,
+                                        const core::Problem& /*problem*/) {
+    return holds_code ? "" : "no code";
+  }
+  static int32_t num_sms(const core::Problem& /*problem*/, int32_t fewest) { return fewest; }
+  static std::string make_context(const core::Kernel& /*row*/, const core::KernelPlan& /*plan*/,
+                                  const core::Problem& /*problem*/,
+                                  std::span<std::byte> /*workspace*/,
+                                  const core::RunContext& /*context*/) {
+    return {};
+  }
+  static void finish(const std::string& /*noted*/) {}
+};
+
+std::vector<std::string> names(std::span<const core::Kernel> rows) {
+  std::vector<std::string> all;
+  for (const core::Kernel& row : rows) all.emplace_back(row.name);
+  return all;
+}
+
+TEST(KernelTable, has_the_rows_of_the_families_for_its_machine_in_their_order) {
+  std::vector<std::string> hopper, blackwell;
+  for (const auto& shape : mha_sm90::kShapes) hopper.emplace_back(shape.name);
+  for (const auto& shape : mha_sm100::kShapes) blackwell.emplace_back(shape.name);
+  for (const auto& shape : mha_sm100_d512::kShapes) blackwell.emplace_back(shape.name);
+  const KernelTable<TestMachine<90, true>> sm90{Families()};
+  EXPECT_EQ(names(sm90.kernels()), hopper);
+  const KernelTable<TestMachine<100, true>> sm100{Families()};
+  EXPECT_EQ(names(sm100.kernels()), blackwell);
+  const KernelTable<TestMachine<103, false>> sm103{Families()};
+  EXPECT_EQ(names(sm103.kernels()), blackwell);
+  const KernelTable<TestMachine<80, true>> ampere{Families()};
+  EXPECT_EQ(ampere.kernels().size(), 0U);
+}
+
+TEST(KernelTable, a_machine_without_code_says_so) {
+  const KernelTable<TestMachine<90, false>> table{Families()};
+  for (const core::Kernel& row : table.kernels()) {
+    EXPECT_EQ(row.unsupported_reason(row, {}, {}), "no code");
+  }
+}
+
+}  // namespace
+}  // namespace pagoda::kernels

@@ -1,8 +1,0 @@
-// Attention with head dims up to 128, bf16.
-#include "kernels/mha_sm100/instances/on_gpu.hpp"
-
-namespace pagoda::mha_sm100 {
-
-Family<OnGpu> d128_bf16() { return make_family<OnGpu, arch::BFloat16, arch::BFloat16, 128>(); }
-
-}  // namespace pagoda::mha_sm100

@@ -1,0 +1,22 @@
+// KernelOf: the kernel type of a shape and class of scores. O of 8-bit queries is bf16.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/common/element_type.hpp"
+#include "kernels/common/instance.hpp"
+#include "kernels/mha_sm100/family.hpp"
+#include "kernels/mha_sm100/kernel.hpp"
+
+namespace pagoda::kernels {
+
+template <size_t shape_index, size_t variant_index>
+struct KernelOf<mha_sm100::Family, shape_index, variant_index> {
+  static constexpr mha_sm100::Shape kShape = mha_sm100::kShapes[shape_index];
+  using T = ElementType<kShape.dtype>;
+  using Out = std::conditional_t<sizeof(T) == 1, arch::BFloat16, T>;
+  using type = mha_sm100::SM100MHA2Q<mha_sm100::Instance<
+      T, Out, kShape.depth, static_cast<ScoreClass>(variant_index), kShape.ctas>>;
+};
+
+}  // namespace pagoda::kernels

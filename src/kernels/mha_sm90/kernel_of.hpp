@@ -1,0 +1,20 @@
+// KernelOf: the kernel type of a shape and variant.
+#pragma once
+
+#include "kernels/common/element_type.hpp"
+#include "kernels/common/instance.hpp"
+#include "kernels/mha_sm90/family.hpp"
+#include "kernels/mha_sm90/kernel.hpp"
+
+namespace pagoda::kernels {
+
+template <size_t shape_index, size_t variant_index>
+struct KernelOf<mha_sm90::Family, shape_index, variant_index> {
+  static constexpr mha_sm90::Shape kShape = mha_sm90::kShapes[shape_index];
+  static constexpr mha_sm90::Variant kVariant = mha_sm90::kVariants[variant_index];
+  using type = mha_sm90::Kernel<
+      mha_sm90::Instance<ElementType<kShape.dtype>, kShape.depth_qk, kShape.depth_vo, kVariant.rows,
+                         kVariant.scores, kVariant.load>>;
+};
+
+}  // namespace pagoda::kernels
