@@ -1,10 +1,10 @@
 // Lists of architectures, as text.
-#include <algorithm>
-
 #include "backends/cuda/compiled_code.hpp"
 
 namespace pagoda::cuda {
 namespace {
+
+constexpr int32_t kArchs[] = {90, 100, 103};
 
 std::string list(std::span<const int32_t> archs, bool is_held) {
   std::string text;
@@ -17,12 +17,8 @@ std::string list(std::span<const int32_t> archs, bool is_held) {
 
 }  // namespace
 
-bool has_attention_code(int32_t arch) {
-  return std::find(kHeldArchs.begin(), kHeldArchs.end(), arch) != kHeldArchs.end();
-}
-
 std::string held_code(std::span<const int32_t> archs) { return list(archs, true); }
-std::string held_code() { return list({kHeldArchs.begin(), kHeldArchs.end()}, true); }
+std::string held_code() { return list(kArchs, true); }
 std::string missing_code(std::span<const int32_t> archs) { return list(archs, false); }
 
 }  // namespace pagoda::cuda

@@ -1,10 +1,10 @@
-// Which GPU code this build holds. CMake gives every source of this folder the list, PAGODA_HELD_ARCHS.
+// Which GPU code this build holds. CMake gives the sources of this folder the list, PAGODA_HELD_ARCHS: "90.100.103".
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace pagoda::cuda {
 
@@ -13,9 +13,18 @@ namespace pagoda::cuda {
 inline constexpr int32_t kLeastArch = 80;
 
 // Attention kernels: for 90, 100 and 103, of which CMake's PAGODA_CUDA_ARCHITECTURES chooses.
-inline constexpr std::initializer_list<int32_t> kHeldArchs = {PAGODA_HELD_ARCHS};
-
-[[nodiscard]] bool has_attention_code(int32_t arch);
+[[nodiscard]] constexpr bool has_attention_code(int32_t arch) {
+  int32_t held = 0;
+  for (const char c : std::string_view(PAGODA_HELD_ARCHS ".")) {
+    if (c != '.') {
+      held = 10 * held + (c - '0');
+    } else {
+      if (held != 0 && held == arch) return true;
+      held = 0;
+    }
+  }
+  return false;
+}
 // "sm_90a, sm_100a": those of `archs` that this build has.
 [[nodiscard]] std::string held_code(std::span<const int32_t> archs);
 [[nodiscard]] std::string held_code();  // all of them

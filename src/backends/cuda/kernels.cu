@@ -1,4 +1,6 @@
 // The registry rows of the GPUs: every family of src/kernels, with the instances that this build holds.
+#include <algorithm>
+
 #include "arch/ptx/device.hpp"
 #include "backends/cuda/compiled_code.hpp"
 #include "backends/cuda/devices.hpp"
@@ -15,10 +17,7 @@ struct Gpu {
 
   static constexpr bool serves(std::span<const int32_t> /*archs*/) { return true; }
   static constexpr bool has_code(std::span<const int32_t> archs) {
-    for (const int32_t arch : kHeldArchs) {
-      if (kernels::contains(archs, arch)) return true;
-    }
-    return false;
+    return std::any_of(archs.begin(), archs.end(), has_attention_code);
   }
   static std::string unsupported_reason(std::span<const int32_t> archs,
                                         const core::Problem& problem) {
