@@ -44,7 +44,7 @@ struct BenchResult {
   std::vector<BenchRow> rows;  // one a thread count
 };
 
-// Ends the command where the engine refuses the case.
+// Ends the command where the engine rejects the case.
 [[nodiscard]] BenchResult run_bench_case(const BenchCase& bench_case, const BenchSettings& settings,
                                          const bench::Ceilings& ceilings);
 

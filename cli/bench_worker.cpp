@@ -51,7 +51,7 @@ class Worker {
     const ProblemSpec spec = parse_problem_json(request.value("problem", nlohmann::json::object()));
     Options options{.backend = backend_, .kernel = request.value("kernel", "")};
     options.executor = pool_.get();
-    if (std::string why = refusal(spec, options); !why.empty()) return {{"error", why}};
+    if (std::string why = rejection_reason(spec, options); !why.empty()) return {{"error", why}};
     problem_ = std::make_unique<PlannedProblem>(spec, options);
     problem_->run_once();
     const ErrorReport error = compare_with_reference(spec, problem_->buffers(), kRowsChecked);

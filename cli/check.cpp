@@ -296,7 +296,7 @@ void add_check_command(CLI::App& app) {
       "check", "Run the conformance table: every case against the double-precision reference");
   command->add_option("--backend", options->backend, "Back end to check (default cpu)");
   command->add_option("--kernel", options->kernel,
-                      "Force one kernel by name; cases that it refuses are skipped");
+                      "Force one kernel by name; cases that it rejects are skipped");
   command->add_option("--isa", options->isa,
                       "One ISA level, or 'all' (default): every level of this machine in turn");
   command->add_option("--filter", options->filter,

@@ -201,8 +201,8 @@ class Command(unittest.TestCase):
         }
         self.assertLessEqual(expected.items(), reasons("--dtype", "bf16", "--head-dim", "128").items())
         # Nothing serves it: every kernel says why.
-        refused = reasons("--dtype", "fp32", "--head-dim", "64")
-        self.assertTrue(all("queries are fp32" in reason for reason in refused.values()), refused)
+        rejected = reasons("--dtype", "fp32", "--head-dim", "64")
+        self.assertTrue(all("queries are fp32" in reason for reason in rejected.values()), rejected)
 
     def test_bench_takes_cases_from_a_file(self):
         cases = [{"name": "one", "family": "mine", "problem": {"seqlen-q": 3, "q-heads": 2, "kv-heads": 1}}]
@@ -336,8 +336,8 @@ class Command(unittest.TestCase):
         self.assertEqual(len(answers), len(requests) + 1)
         self.assertTrue(answers[1]["passed"])
         self.assertEqual(len(answers[2]["seconds"]), 3)
-        for refused in (answers[0], answers[4], answers[5]):
-            self.assertIn("error", refused)
+        for rejected in (answers[0], answers[4], answers[5]):
+            self.assertIn("error", rejected)
 
 
 if __name__ == "__main__":

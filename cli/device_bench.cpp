@@ -43,8 +43,8 @@ DeviceResult run_device_case(const BenchCase& bench_case, const BenchSettings& s
   result.grid = bench_case.grid;
   result.spec = bench_case.spec;
   const Options options{.backend = settings.backend, .kernel = settings.kernel};
-  result.refusal = refusal(bench_case.spec, options);
-  if (!result.refusal.empty()) return result;
+  result.rejection = rejection_reason(bench_case.spec, options);
+  if (!result.rejection.empty()) return result;
   PlannedProblem problem(bench_case.spec, options);
   result.kernel = problem.plan().kernel();
   result.work = problem.work();
@@ -71,8 +71,8 @@ void print_device_results(const std::vector<DeviceResult>& results, double copy)
   for (const DeviceResult& r : results) {
     if (!grid.empty() && grid != r.grid) table.add_separator();
     grid = r.grid;
-    if (!r.refusal.empty()) {
-      table.add({r.name, paint("refused: " + r.refusal, Style::kYellow)});
+    if (!r.rejection.empty()) {
+      table.add({r.name, paint("unsupported: " + r.rejection, Style::kYellow)});
       continue;
     }
     const double bandwidth = r.work.bytes / r.time();
@@ -89,8 +89,8 @@ void print_device_results(const std::vector<DeviceResult>& results, double copy)
 
 nlohmann::ordered_json to_json(const DeviceResult& r, double copy) {
   nlohmann::ordered_json json = {{"name", r.name}, {"grid", r.grid}, {"problem", to_json(r.spec)}};
-  if (!r.refusal.empty()) {
-    json["refused"] = r.refusal;
+  if (!r.rejection.empty()) {
+    json["unsupported"] = r.rejection;
     return json;
   }
   const double time = r.time();

@@ -13,7 +13,7 @@ namespace pagoda::cli {
 struct DeviceResult {
   std::string name, grid;
   ProblemSpec spec;
-  std::string refusal;  // why it was not run; the rest is empty then
+  std::string rejection;  // why it was not run; the rest is empty then
   std::string kernel;
   bench::Work work;
   int64_t workspace_bytes = 0, split_rows = 0;
@@ -21,13 +21,13 @@ struct DeviceResult {
   std::vector<double> seconds;
 
   [[nodiscard]] double time() const { return median(seconds); }
-  [[nodiscard]] bool passes() const { return !refusal.empty() || error.passes(); }
+  [[nodiscard]] bool passes() const { return !rejection.empty() || error.passes(); }
 };
 
 // Bytes read and written a second by a copy of gigabytes from the device to itself.
 [[nodiscard]] double measure_copy(core::MemorySpace& space);
 
-// A case that the engine refuses is a result, too.
+// A case that the engine rejects is a result, too.
 [[nodiscard]] DeviceResult run_device_case(const BenchCase& bench_case,
                                            const BenchSettings& settings);
 

@@ -25,7 +25,7 @@ struct ExplainOptions {
 
 std::string verdict(const KernelInfo& kernel) {
   if (kernel.is_selected) return "selected";
-  return kernel.can_run ? "can run" : "refused";
+  return kernel.can_run ? "can run" : "unsupported";
 }
 
 void print_plan(const Plan& plan) {
@@ -86,7 +86,7 @@ void run_explain(const ExplainOptions& options) {
 void add_explain_command(CLI::App& app) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command = app.add_subcommand(
-      "explain", "Every kernel that is considered for a problem, and why it was refused");
+      "explain", "Every kernel that is considered for a problem, and why it was rejected");
   command->add_flag("--json", options->is_json, "Print one JSON object");
   add_problem_options(*command, options->problem);
   add_engine_options(*command, options->engine);

@@ -1,4 +1,4 @@
-// `pagoda explain`: which kernels were considered for a problem, and why each was refused.
+// `pagoda explain`: which kernels were considered for a problem, and why each was rejected.
 #pragma once
 
 namespace CLI {

@@ -125,7 +125,7 @@ Attention as_seen_by(const std::string& backend, const ProblemBuffers& buffers) 
   return attention;
 }
 
-std::string refusal(const ProblemSpec& spec, const Options& options) {
+std::string rejection_reason(const ProblemSpec& spec, const Options& options) {
   const ProblemBuffers buffers(spec, /*has_data=*/false);
   return pagoda::plan(as_seen_by(options.backend, buffers), options).status().message();
 }

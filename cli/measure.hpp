@@ -17,8 +17,8 @@ namespace pagoda::cli {
 
 [[nodiscard]] double median(std::vector<double> values);  // 0 for none
 
-// Why the engine refuses a problem, in its words; empty where it does not. Touches no memory.
-[[nodiscard]] std::string refusal(const ProblemSpec& spec, const Options& options);
+// Why the engine rejects a problem, in its words; empty where it does not. Touches no memory.
+[[nodiscard]] std::string rejection_reason(const ProblemSpec& spec, const Options& options);
 
 // The call over buffers that hold no data, as the back end would be given it: enough to plan.
 [[nodiscard]] Attention as_seen_by(const std::string& backend, const ProblemBuffers& buffers);
@@ -26,7 +26,7 @@ namespace pagoda::cli {
 // A planned problem with its data and workspace, where the back end reads them.
 class PlannedProblem {
  public:
-  // Ends the command with the engine's message where the call is refused.
+  // Ends the command with the engine's message where the call is rejected.
   PlannedProblem(const ProblemSpec& spec, const Options& options);
 
   [[nodiscard]] const Plan& plan() const { return plan_; }

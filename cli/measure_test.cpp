@@ -134,8 +134,8 @@ TEST(Measure, a_problem_on_a_device_gives_what_the_host_gives) {
     EXPECT_EQ(device.work().bytes, host.work().bytes);
     EXPECT_EQ(device.time_runs(3).size(), 3U);
     EXPECT_GT(device.time_back_to_back(2), 0);
-    EXPECT_EQ(refusal(spec, {.backend = mirror::kFakeDevice}), "");
-    EXPECT_NE(refusal(spec, {.backend = mirror::kFakeDevice, .kernel = "none"}), "");
+    EXPECT_EQ(rejection_reason(spec, {.backend = mirror::kFakeDevice}), "");
+    EXPECT_NE(rejection_reason(spec, {.backend = mirror::kFakeDevice, .kernel = "none"}), "");
   }
 }
 
@@ -152,7 +152,7 @@ TEST(Measure, a_device_s_outputs_are_poisoned_there) {
   EXPECT_FALSE(compare_with_reference(problem.spec(), problem.buffers(), kAllRows).passes());
 }
 
-TEST(DeviceBench, measures_a_case_and_takes_down_a_refusal) {
+TEST(DeviceBench, measures_a_case_and_records_a_rejection) {
   ASSERT_TRUE(mirror::register_fake_device());
   const BenchCase small{"small", "file", parse_problem_json(small_problem())};
   BenchSettings settings;
@@ -163,7 +163,7 @@ TEST(DeviceBench, measures_a_case_and_takes_down_a_refusal) {
   EXPECT_EQ(result.seconds.size(), 4U);
   EXPECT_EQ(to_json(result, 1e9)["kernel"], "fake.reference");
   settings.kernel = "none";
-  EXPECT_NE(to_json(run_device_case(small, settings), 1e9)["refused"], "");
+  EXPECT_NE(to_json(run_device_case(small, settings), 1e9)["unsupported"], "");
   EXPECT_GT(measure_copy(mirror::host_space()), 0);
 }
 

@@ -6,7 +6,7 @@ import subprocess
 
 
 class WorkerError(Exception):
-    """The worker refused a request or ended."""
+    """The worker rejected a request or ended."""
 
 
 class LineWorker:

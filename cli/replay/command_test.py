@@ -179,7 +179,7 @@ class Replay(unittest.TestCase):
             self.assertGreaterEqual(min(width, height), 500)
             self.assertGreater(len(png), 5000, name)
 
-    def test_a_report_without_gnuplot_is_refused_before_the_run(self):
+    def test_a_report_without_gnuplot_is_rejected_before_the_run(self):
         environment = {**os.environ, "PATH": str(self.folder)}
         done = subprocess.run(
             [BINARY, "replay", self.good_trace(), *TINY, "--report", self.folder / "report"],

@@ -101,7 +101,7 @@ TEST(Trace, a_line_without_an_end_is_reported_and_the_next_one_still_read) {
   EXPECT_EQ(trace.malformed[0].reason, "longer than 4194304 bytes");
 }
 
-TEST(Trace, deep_nesting_is_refused_not_a_crash) {
+TEST(Trace, deep_nesting_is_rejected_not_a_crash) {
   const std::string deep = R"({"timestamp": )" + std::string(100000, '[');
   EXPECT_TRUE(reason_for(deep).starts_with("not JSON: "));
 }

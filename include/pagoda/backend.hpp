@@ -1,4 +1,4 @@
-// Back ends and kernels: list them, ask what serves a call and why the others do not.
+// Back ends and kernels: their names, whether they can run here, and which kernel serves a call.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@ namespace pagoda {
 struct BackendInfo {
   std::string name;  // "cpu", "reference", "cuda"
   bool is_available = false;
-  std::string description{};             // what it runs on here, or why it can't
-  DeviceType memory = DeviceType::kCpu;  // where everything that a call points to must be
+  std::string description{};             // the device it runs on, or the reason why it can't run
+  DeviceType memory = DeviceType::kCpu;  // where every pointer of a call must point
 };
 
-// Every back end that this library knows, those too that can't run here.
+// Every registered back end, including those that can't run on this machine.
 [[nodiscard]] std::vector<BackendInfo> backends();
 
 struct KernelInfo {
@@ -24,26 +24,27 @@ struct KernelInfo {
   std::string backend;
   bool is_selected = false;
   bool can_run = false;
-  std::string reason{};  // why it was refused or passed over; empty for the selected one
+  std::string reason{};  // why the engine does not select it; empty for the selected kernel
 };
 
-// Every kernel that is considered for a call, in the order of preference, each with its verdict.
-// Fails only where the call itself, or the environment's PAGODA_ISA, is invalid, or where the back
-// end can't run here at all.
+// Every kernel of options.backend in order of preference, with the engine's decision on each.
+// Errors: kInvalidArgument (the call, or the environment variable PAGODA_ISA), kUnsupported (the
+// back end can't run on this machine), kNotFound (a backend or kernel name).
 [[nodiscard]] Result<std::vector<KernelInfo>> explain(const Attention& attention,
                                                       const Options& options = {});
 
-// The names of all kernels of a back end, whatever this machine can run.
+// The names of all kernels of a back end, including those that this machine can't run.
 [[nodiscard]] std::vector<std::string> kernels(const std::string& backend);
 
 // CPU instruction-set levels, lowest first: "scalar", "avx2", "avx512", "avx512_bf16", "amx".
 // The environment variable PAGODA_ISA caps the level that is used.
-[[nodiscard]] std::vector<std::string> cpu_isa_levels();  // those this machine can run
-[[nodiscard]] std::string cpu_isa_level();                // the highest one in use
-// Caps the level for the whole process, as PAGODA_ISA does. Not for use while calls are running.
+[[nodiscard]] std::vector<std::string> cpu_isa_levels();  // those that this machine can run
+[[nodiscard]] std::string cpu_isa_level();                // the highest level in use
+// Caps the level for the whole process, as PAGODA_ISA does. Must not be called while calls are
+// running. kInvalidArgument: not the name of a level that this machine can run.
 [[nodiscard]] Status set_cpu_isa_level(const std::string& level);
-// An error where PAGODA_ISA is set to none of the levels: plan() and explain() on back end cpu
-// answer with it, until set_cpu_isa_level() has set one.
+// kInvalidArgument if PAGODA_ISA names no level. plan() and explain() on back end cpu return the
+// same error until set_cpu_isa_level() has set a level.
 [[nodiscard]] Status check_cpu_isa();
 
 }  // namespace pagoda

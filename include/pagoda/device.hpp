@@ -1,4 +1,4 @@
-// Where memory lives, where kernels run, and in which order.
+// Device and Stream: where memory is, and where and in which order GPU work runs.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ struct Device {
   friend constexpr bool operator==(Device, Device) = default;
 };
 
-// A queue of a device: what is launched into one runs in order. Back ends of the host ignore it.
+// A CUDA stream: work that is launched into one stream runs in order. Host back ends ignore it.
 struct Stream {
-  void* handle = nullptr;  // a cudaStream_t; null = the device's default stream
+  void* handle = nullptr;  // a cudaStream_t; null = the default stream of the device
 
   friend constexpr bool operator==(Stream, Stream) = default;
 };

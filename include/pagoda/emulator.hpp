@@ -1,6 +1,6 @@
-// The emulator as back ends "emu:sm90" and "emu:sm100": the GPU kernels of a Hopper and of a Blackwell GPU,
-// run on the host, thread by thread, on memory of the host. For tests of programs that have no GPU at hand;
-// thousands of times slower than one. A library beside pagoda: link pagoda::emulator.
+// The emulator as back ends "emu:sm90" and "emu:sm100": they run the GPU kernels for Hopper and
+// Blackwell on the host, thread by thread, on host memory. Meant for tests on machines without a
+// GPU; thousands of times slower than a GPU. A library of its own: link pagoda::emulator.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,23 @@
 namespace pagoda {
 
 struct EmulatorSettings {
-  // Streaming multiprocessors of the emulated GPU; a plan's grid and KV splits follow from it. 132 is an
-  // H100's, 148 a B200's. 0: as few as show everything that a kernel does with more, three or four.
+  // Streaming multiprocessors of the emulated GPU, from 0 to kMaxEmulatedSms. They determine the
+  // grid and the KV splits of a plan. An H100 has 132, a B200 has 148. 0 = three or four, the
+  // smallest number that exercises every path of a kernel's scheduler.
   int32_t num_sms = 0;
 };
 
 inline constexpr int32_t kMaxEmulatedSms = 1024;
 
-// Adds back ends "emu:sm90" and "emu:sm100" for the rest of the process, before or after other calls, and
-// sets the settings of all threads' plans from then on. Called again it changes the settings only.
-// kInvalidArgument where num_sms is not from 0 to kMaxEmulatedSms; then nothing has changed.
+// Adds back ends "emu:sm90" and "emu:sm100" for the rest of the process and sets the settings of
+// all plans made afterwards, on any thread. A second call changes the settings only. Returns
+// kInvalidArgument and changes nothing if num_sms is out of range.
 [[nodiscard]] Status register_emulator(const EmulatorSettings& settings = {});
 
-// Settings for what the calling thread plans while the scope lives; scopes nest. A plan keeps the settings
-// that it was made with, wherever it runs. Values out of range are those of the nearest one in range.
+// Settings of the plans that the calling thread makes while the scope lives; scopes nest. A plan
+// keeps the settings that it was made with. A constructor can't return a Status, so an
+// out-of-range num_sms is clamped to 0..kMaxEmulatedSms here; check user input with
+// register_emulator().
 class EmulatorScope {
  public:
   explicit EmulatorScope(const EmulatorSettings& settings);

@@ -1,5 +1,5 @@
-// Executor: who runs the CPU back end's workers. Supply your engine's own thread pool by deriving
-// from it; the default is oneTBB over the process's CPU affinity mask.
+// Executor: runs the CPU back end's workers. Derive from it to use your own thread pool; the
+// default is oneTBB over the process's CPU affinity mask.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class Executor {
 // Lives as long as the process.
 [[nodiscard]] Executor& default_executor();
 
-// Everything on the calling thread.
+// One worker: the calling thread.
 [[nodiscard]] Executor& serial_executor();
 
 }  // namespace pagoda

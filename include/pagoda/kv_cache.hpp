@@ -1,4 +1,4 @@
-// Where keys and values are: dense, ragged or paged. Values only; nothing here owns memory.
+// KVCache: dense, ragged or paged keys and values. Nothing here owns memory.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace pagoda {
 
-// One sequence after another, each padded to the same length.
+// Sequences padded to one length.
 struct DenseKV {
   ConstTensor k{};                        // [batch, max_seqlen_kv, num_kv_heads, head_dim_qk]
   ConstTensor v{};                        // [batch, max_seqlen_kv, num_kv_heads, head_dim_vo]
   std::span<const int32_t> seqlens_kv{};  // [batch], valid keys; empty = all max_seqlen_kv
 };
 
-// Sequences back to back, with offsets of their own (cross attention: they need not match Q's).
+// Sequences back to back. Their lengths need not match Q's (cross attention).
 struct RaggedKV {
   ConstTensor k{};                           // [total_kv, num_kv_heads, head_dim_qk]
   ConstTensor v{};                           // [total_kv, num_kv_heads, head_dim_vo]
@@ -33,11 +33,11 @@ struct BlockTable {
   const int32_t* pages = nullptr;  // [batch, max_pages_per_seq], entry = page index in k and v
   int64_t max_pages_per_seq = 0;
   int64_t row_stride = 0;  // elements from one sequence's row to the next
-  std::span<const int32_t>
-      seqlens_kv{};  // [batch]; ceil(seqlen / page_size) entries of a row are used
+  // [batch], keys of each sequence; row b uses its first ceil(seqlens_kv[b] / page_size) entries.
+  std::span<const int32_t> seqlens_kv{};
 };
 
-// The same as compressed rows (FlashInfer).
+// The pages of each sequence in compressed sparse rows (FlashInfer).
 struct CsrPages {
   std::span<const int32_t> indptr{};         // [batch + 1], starts at 0, non-decreasing
   std::span<const int32_t> indices{};        // [indptr[batch]], entry = page index in k and v
@@ -47,8 +47,8 @@ struct CsrPages {
 using PageTable = std::variant<BlockTable, CsrPages>;
 
 // Fixed-size pages of tokens in a shared pool. `k` and `v` may be two allocations or two views of
-// one ([pages, 2, ...]): their strides are independent. Slots past a sequence's end are never read
-// into a result and may hold anything.
+// one ([pages, 2, ...]): their strides are independent. Slots past the end of a sequence never
+// affect a result and may hold anything, including NaN.
 struct PagedKV {
   ConstTensor k{};  // by `layout`, last dimension head_dim_qk
   ConstTensor v{};  // by `layout`, last dimension head_dim_vo
@@ -58,8 +58,8 @@ struct PagedKV {
 
 using KVCache = std::variant<DenseKV, RaggedKV, PagedKV>;
 
-// What a stored fp8 element is worth: value = scale * element. A per-head scale, where given,
-// replaces the per-tensor one. Must be left at the defaults for 16- and 32-bit caches.
+// Dequantisation of an fp8 cache: value = scale * stored element. Per-head scales, if given,
+// replace the per-tensor scale. 16- and 32-bit caches require the defaults.
 struct KVScales {
   float k = 1.0F;
   float v = 1.0F;

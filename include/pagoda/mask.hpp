@@ -1,8 +1,9 @@
-// Mask: which keys a query may see, and what is added to the score of those it sees.
+// Mask: which keys a query sees, and which bias is added to their scores.
 //
-// Positions: query row i of a sequence stands at q = cache_length + i, keys at k = 0..seqlen_kv-1;
-// by default cache_length = seqlen_kv - seqlen_q (bottom-right alignment). Keys at or past
-// seqlen_kv are never visible. K and V below it must be finite, hidden or not, for 0 * NaN is NaN.
+// Positions: query row i of a sequence has position q = cache_length + i, its keys have positions
+// k = 0..seqlen_kv-1; by default cache_length = seqlen_kv - seqlen_q (bottom-right alignment). Keys
+// at or past seqlen_kv are never visible. K and V of the others must be finite even where a mask
+// excludes them, because 0 * NaN is NaN.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace pagoda {
 
-// The most nodes, masks and operators together, that one expression may have.
+// The largest number of nodes (masks and operators) of one expression.
 inline constexpr int32_t kMaxMaskNodes = 16;
 
 // Decides one (query, key) pair on the CPU. Must be pure and safe to call from several threads.
@@ -31,7 +32,7 @@ enum class MaskKind : uint8_t {
   kBits,          // bit k of a row of words (trees for speculative decoding)
   kFunctor,       // the user's own predicate (CPU back end only)
   kAnd,           // keys that both operands keep; their biases add up
-  kOr,            // keys that either operand keeps; biases are not allowed below it
+  kOr,            // keys that either operand keeps; operands must not have biases
 };
 
 // One node of a mask. Build it with the functions below, not by hand.
@@ -66,13 +67,13 @@ class Mask {
   static Mask chunked(int64_t chunk) {
     return Mask(MaskNode{.kind = MaskKind::kChunked, .chunk = chunk});
   }
-  // Keys below a length of each sequence's own: [batch].
+  // Keys k < valid_lengths[sequence]; valid_lengths: [batch], in tokens.
   static Mask padding(std::span<const int32_t> valid_lengths) {
     return Mask(MaskNode{.kind = MaskKind::kPadding, .valid_lengths = valid_lengths});
   }
   // fp32 added to the scaled score: [batch, seqlen_q, seqlen_kv] or
   // [batch, num_q_heads, seqlen_q, seqlen_kv]; an extent of 1 broadcasts (batch and head only).
-  // Rows are query rows of the call, not positions. -infinity masks a pair.
+  // Indexed by query row, not by position. -infinity excludes a pair.
   static Mask additive(ConstTensor bias) {
     return Mask(MaskNode{.kind = MaskKind::kAdditive, .tensor = bias});
   }

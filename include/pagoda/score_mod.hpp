@@ -1,4 +1,4 @@
-// ScoreMod: what happens to a score between Q K^T and the softmax. Applied in this order:
+// ScoreMod: changes a score between Q K^T and the softmax, in this order (q.k in fp32):
 //   s = softmax_scale * q.k;  s = softcap * tanh(s / softcap);  s += alibi_slope * (k - q);
 //   s += mask bias;  s = functor(s)
 #pragma once
@@ -8,7 +8,8 @@
 
 namespace pagoda {
 
-// Rewrites one score on the CPU. Must be pure and safe to call from several threads.
+// Returns the new value of one score; CPU back end only. Must be pure and safe to call from
+// several threads.
 using ScoreFunctor = float (*)(void* context, float score, int32_t sequence, int32_t q_head,
                                int64_t q_position, int64_t k_position);
 

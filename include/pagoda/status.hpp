@@ -1,4 +1,4 @@
-// Status and Result<T>: how every fallible call of Pagoda answers. No exceptions cross the API.
+// Status and Result<T>: what every fallible call of Pagoda returns. No exception crosses the API.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,22 @@ namespace pagoda {
 
 enum class StatusCode : int32_t {
   kOk = 0,
-  kInvalidArgument = 1,  // a field of the call is wrong: the message names field, value and limit
-  kUnsupported = 2,      // a valid call that no kernel of the chosen backend can serve
-  kNotFound = 3,         // no backend, kernel or file of that name
+  kInvalidArgument = 1,  // a field of the call is invalid: the message names field, value and limit
+  kUnsupported = 2,      // a valid call that no kernel of the chosen back end serves here
+  kNotFound = 3,         // no back end, kernel or file has that name
   kOutOfMemory = 4,      // an allocation failed
   kInternal = 5,         // a defect of Pagoda itself
 };
 
-// The outcome of a call. `field` is the name of the argument at fault, as it is spelled in the API
-// ("cu_seqlens_q[3]", "kv.page_size"), empty when the call succeeded.
+// The outcome of a call. `field` names the invalid argument as the API spells it
+// ("cu_seqlens_q[3]", "kv.page_size"); it is empty if the call succeeded.
 class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(StatusCode code, std::string field, std::string message)
       : code_(code), field_(std::move(field)), message_(std::move(message)) {}
 
-  // "field: value V, limit": the one form of every complaint about an argument.
+  // The message about an invalid argument: "FIELD is VALUE; LIMIT".
   static Status invalid(std::string field, const std::string& value, const std::string& limit) {
     std::string message = field + " is " + value + "; " + limit;
     return {StatusCode::kInvalidArgument, std::move(field), std::move(message)};
@@ -46,7 +46,7 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-// A value or the Status that says why there is none.
+// A value, or the Status of the call that failed to make it.
 template <typename T>
 class [[nodiscard]] Result {
  public:

@@ -1,6 +1,6 @@
 // Tensor: a non-owning view of memory (pointer, element type, shape, strides, device).
-// Strides count elements, not bytes, and may be anything as long as the last one is 1. `device` says
-// where the memory is; it must be where the back end of the call reads (attention.hpp, Placement).
+// Strides count elements, not bytes; the last one must be 1, the others are free. `device` is where
+// the memory is; the back end of the call must be able to read it (attention.hpp, Placement).
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace pagoda {
 
 inline constexpr int32_t kMaxRank = 5;
 
-// `Void` is `void` for memory that Pagoda may write and `const void` for memory it only reads.
+// `Void` is `void` for memory that Pagoda writes and `const void` for memory that it only reads.
 template <typename Void>
 struct BasicTensor {
   Void* data = nullptr;
@@ -26,8 +26,8 @@ struct BasicTensor {
   std::array<int64_t, kMaxRank> strides{};  // elements
   Device device{};
 
-  // A row-major view. An initializer list longer than kMaxRank gives a tensor whose rank says so;
-  // validation then rejects it.
+  // A row-major view. A shape longer than kMaxRank gives a tensor with that rank, which validation
+  // rejects.
   static BasicTensor contiguous(Void* data, DType dtype, std::initializer_list<int64_t> shape,
                                 Device device = {}) {
     BasicTensor t{.data = data, .dtype = dtype, .device = device};

@@ -1,5 +1,5 @@
-// Backend: where calls run, as the engine sees it: kernels, the two calls beside attention, and the
-// memory of a call. The engine's own back ends and those of libraries beside it look the same.
+// Backend: what the engine needs of a back end: its kernels, append_kv and merge_states, and the
+// memory that they read. Built-in back ends and registered ones have the same interface.
 #pragma once
 
 #include <span>
@@ -11,35 +11,35 @@
 
 namespace pagoda::core {
 
-// Bytes of a workspace: `zeroed` of them, that are zero, right before the others.
+// Bytes of a workspace. Its first `zeroed` bytes are zero between runs, the others are scratch.
 struct WorkspaceSize {
-  int64_t bytes = 0;  // in all
+  int64_t bytes = 0;  // zeroed bytes included
   int64_t zeroed = 0;
 };
 
 struct Backend {
   const char* name = "";                           // "cpu", "emu:sm90"
-  DeviceType memory = DeviceType::kCpu;            // where everything that a call points to lies
+  DeviceType memory = DeviceType::kCpu;            // where every pointer of a call must point
   std::span<const Kernel> (*kernels)() = nullptr;  // best first; the same span in every call
-  std::string (*description)() = nullptr;          // what it runs on here; asked where it can run
-  std::string (*unavailable_reason)() = nullptr;   // why it can't run here, empty or null: it can
-  // What in the environment makes every call invalid; null: nothing does.
+  std::string (*description)() = nullptr;          // the device it runs on; called if it can run
+  std::string (*unavailable_reason)() = nullptr;   // why it can't run here; empty or null = it can
+  // The error of an invalid environment variable, which fails every call; null = no such check.
   Status (*check_environment)() = nullptr;
 
-  // Calls that have passed validation; null: the back end has none. Throw like Kernel::run.
+  // The arguments have passed validation. Null = unsupported. They throw like Kernel::run.
   Status (*append_kv)(const AppendKV& append, const RunContext& context) = nullptr;
   Status (*merge_states)(const MergeStates& merge, const RunContext& context) = nullptr;
 
-  // Of memory on `device`, as the caller says: why kernels there can't read it; empty: they can. Null:
-  // it can't be told. Asked in checked mode only.
+  // Why kernels on `device` can't read `data`; empty = they can. Null = the back end can't tell.
+  // Called in checked mode only.
   std::string (*misplaced)(const void* data, Device device) = nullptr;
 
-  // Memory for run(attention, options), kept between calls that follow each other on a stream. Null:
-  // the host's, kept by the engine.
+  // The workspace of run(attention, options), which the back end keeps per stream. Null = host
+  // memory that the engine keeps per thread.
   std::span<std::byte> (*keep_workspace)(WorkspaceSize size, Device device,
                                          Stream stream) = nullptr;
 
-  // How programs bring calls to a device and their results back. Null: the memory is the host's.
+  // Allocates and copies memory of a device, for programs around the library. Null = host memory.
   MemorySpace& (*memory_space)(Device device) = nullptr;
 };
 

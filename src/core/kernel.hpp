@@ -1,5 +1,5 @@
-// Kernel: one row of the registry. Kernels declare their rows next to their code; back ends gather
-// and rank them (core/backend.hpp).
+// Kernel: one row of the registry. Kernel folders declare their rows; back ends collect and rank
+// them (core/backend.hpp).
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace pagoda::core {
 
 inline constexpr int64_t kWorkspaceAlignment = 64;
 
-// What a kernel prepares for one shape; owned by the Plan. Kernels derive their own.
+// What a kernel prepares for one call shape; owned by the Plan. Kernels derive from it.
 struct KernelPlan {
   KernelPlan() = default;
   KernelPlan(const KernelPlan&) = delete;
@@ -23,37 +23,37 @@ struct KernelPlan {
   virtual ~KernelPlan() = default;
 
   int64_t workspace_bytes = 0;
-  // The first bytes of the workspace, a multiple of kWorkspaceAlignment: zero before the first run
-  // with it, and left zero by every run that returns.
+  // The size of the zeroed prefix of the workspace, a multiple of kWorkspaceAlignment. The prefix
+  // is zero before the first run; every run that returns resets it to zero.
   int64_t zeroed_workspace_bytes = 0;
   int64_t worker_scratch_bytes = 0;
   int64_t num_work_items = 0;
   int64_t num_split_rows = 0;  // (query row, head) pairs whose keys are split over several items
 };
 
-// What a run gets besides the call.
+// What a run gets in addition to the call.
 struct RunContext {
   Executor* executor = nullptr;  // never null
-  Stream stream{};               // of problem.device; the host's kernels ignore it
+  Stream stream{};               // of problem.device; host kernels ignore it
 };
 
-// Rows of one table may share their functions: each gets its own row, and so its `data`, first.
+// Rows may share functions: every function gets its own row, and thereby its `data`, as `self`.
 struct Kernel {
   const char* name;     // "cpu.f32.avx512"
   const char* backend;  // "cpu"
-  // Why this kernel can't serve the problem on this machine; empty = it can. Here and in plan(),
-  // options.executor is never null.
+  // Why this kernel can't serve the problem on this machine; empty = it can. options.executor is
+  // never null, here and in plan().
   std::string (*unsupported_reason)(const Kernel& self, const Problem& problem,
                                     const Options& options);
   Result<std::unique_ptr<KernelPlan>> (*plan)(const Kernel& self, const Problem& problem,
                                               const Options& options);
-  // Throws where it can't be started: guarded() makes a Status of that.
+  // Throws if the launch fails; guarded() turns the exception into a Status.
   void (*run)(const Kernel& self, const KernelPlan& plan, const Problem& problem,
               std::span<std::byte> workspace, const RunContext& context);
-  // Why a later row is faster on this machine, though this one could serve; empty or null = none
-  // is. A kernel asked for by name is not asked.
+  // Why select() prefers a later row although this one is supported; empty or null = it does not.
+  // Ignored for a kernel that Options::kernel names.
   std::string (*ranked_lower_reason)(const Kernel& self, const Problem& problem) = nullptr;
-  const void* data = nullptr;  // the row's own: what its functions share with no other row
+  const void* data = nullptr;  // this row's parameters, read by its functions
 };
 
 }  // namespace pagoda::core

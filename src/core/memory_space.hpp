@@ -1,5 +1,5 @@
-// MemorySpace: the memory that a back end's kernels read, as those see it who bring calls there: tests
-// and the command. The library itself allocates and copies nothing through it.
+// MemorySpace: allocates, copies and times in the memory that a back end's kernels read. Tests and
+// the command use it; the library itself does not.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace pagoda::core {
 
-// What a measurement must be said with.
+// The device properties that are reported with a measurement.
 struct SpaceFacts {
   std::string name;    // "NVIDIA H200"
   std::string driver;  // "CUDA 13.0"
@@ -21,8 +21,8 @@ struct SpaceFacts {
   int64_t memory_bytes = 0;
 };
 
-// In the order of the default stream: what is asked for after a launch into it comes after it.
-// Everything throws where the device has an error: std::bad_alloc, or another exception in words.
+// All operations are ordered by the device's default stream. On a device error they throw
+// std::bad_alloc or another std::exception whose message names the error.
 class MemorySpace {
  public:
   MemorySpace() = default;
@@ -34,22 +34,22 @@ class MemorySpace {
   [[nodiscard]] virtual SpaceFacts facts() const = 0;
   [[nodiscard]] bool is_host() const { return device().type == DeviceType::kCpu; }
 
-  // Aligned to 256 bytes; holds anything.
+  // Aligned to 256 bytes; uninitialised.
   [[nodiscard]] virtual std::byte* allocate(int64_t bytes) = 0;
   virtual void release(std::byte* memory) noexcept = 0;
-  [[nodiscard]] virtual int64_t free_bytes() = 0;  // 0: unknown
+  [[nodiscard]] virtual int64_t free_bytes() = 0;  // 0 = unknown
 
-  // The host's side of a copy is free, or filled, when these return.
+  // Synchronous for the host: `from_host` may be reused, `to_host` is filled, when they return.
   virtual void copy_in(std::byte* to, const void* from_host, int64_t bytes) = 0;
   virtual void copy_out(void* to_host, const std::byte* from, int64_t bytes) = 0;
-  // These may return before it is done.
+  // Asynchronous: they may return before the work is complete.
   virtual void copy_within(std::byte* to, const std::byte* from, int64_t bytes) = 0;
   virtual void fill(std::byte* to, std::byte value, int64_t bytes) = 0;
-  // Returns when all that was launched is done; a fault of a kernel comes to light here.
+  // Synchronises the device. Asynchronous errors of earlier launches surface here.
   virtual void wait() = 0;
 
-  // Seconds of each of `repeats` runs of what `launch` starts. On a device: by its own clock, without
-  // the host's part, with a second level cache that holds nothing of the call.
+  // Runs `launch` `repeats` times and returns the seconds of each run. On a GPU: measured with
+  // events, without host overhead, after a flush of the L2 cache.
   [[nodiscard]] virtual std::vector<double> time(int64_t repeats,
                                                  const std::function<void()>& launch) = 0;
 };

@@ -1,5 +1,6 @@
-// Problem: a validated Attention in the one normal form that every kernel reads. Ragged or padded,
-// dense, ragged or paged, block table or CSR: below this line only strides and offsets differ.
+// Problem: a validated Attention in normal form, the input of every kernel. Ragged and padded Q;
+// dense, ragged and paged K and V; block tables and CSR: here they differ in strides and offsets
+// only.
 #pragma once
 
 #include <cassert>
@@ -11,7 +12,7 @@
 
 namespace pagoda::core {
 
-// Rows of Q, O, LSE or row_max: element (sequence b, row i, head h) stands at
+// Rows of Q, O, LSE or row_max: element (sequence b, row i, head h) is at offset
 //   sequence_offset(b) + i * row_stride + h * head_stride.
 struct RowView {
   void* data = nullptr;  // never written where the operand is Q
@@ -21,7 +22,7 @@ struct RowView {
   int64_t head_stride = 0;
 };
 
-// K or V: element (sequence b, key j, head h) stands at
+// K or V: element (sequence b, key j, head h) is at offset
 //   dense   b * outer_stride + j * row_stride + h * head_stride
 //   ragged  (cu_seqlens_kv[b] + j) * row_stride + h * head_stride
 //   paged   page(b, j / page_size) * outer_stride + (j % page_size) * row_stride + h * head_stride
@@ -42,27 +43,27 @@ struct Problem {
   int32_t group = 0;  // num_q_heads / num_kv_heads
   int32_t head_dim_qk = 0;
   int32_t head_dim_vo = 0;
-  int32_t max_seqlen_q =
-      0;                // padded: the padded length; ragged: the longest sequence, or its bound
+  // Padded: the padded length. Ragged: the longest sequence, or its bound.
+  int32_t max_seqlen_q = 0;
   int64_t total_q = 0;  // ragged: rows of Q
   bool is_ragged = false;
 
-  // Where everything below lies. Off the host, contents of arrays are for kernels only: what depends
-  // on a length must do with the bounds, and a plan with nothing else.
+  // Where all memory below is. If it is not host memory, only kernels read the arrays: host code
+  // uses the bounds instead of lengths, and plans depend on nothing else.
   Device device{};
   bool has_host_lengths = true;
   int32_t max_seqlen_q_bound = 0;   // no sequence has more valid query rows; <= max_seqlen_q
   int32_t max_seqlen_kv_bound = 0;  // no sequence has more keys
 
-  RowView q, out, lse, row_max;  // lse, row_max: data == nullptr where not asked for
+  RowView q, out, lse, row_max;  // lse, row_max: data == nullptr = not requested
   KVView k, v;
   KVKind kv_kind = KVKind::kDense;
   int32_t page_size = 0;
-  int64_t num_pages = 0;  // paged: of the pool
+  int64_t num_pages = 0;  // paged: pages of the pool
   int64_t total_kv = 0;   // ragged: rows of K and V
 
   float softmax_scale = 1;
-  // The user's values, still borrowed: masks, score mods, sinks, scales, index arrays.
+  // Borrowed from the caller: masks, score mods, sinks, scales, index arrays.
   std::span<const int32_t> cu_seqlens_q, seqlens_q_valid, cache_lengths;
   std::span<const int32_t> seqlens_kv;     // dense (may be empty) and block table
   std::span<const int32_t> cu_seqlens_kv;  // ragged
@@ -74,7 +75,7 @@ struct Problem {
   std::span<const float> sinks;
   KVScales kv_scales;
 
-  // Lengths: only where has_host_lengths.
+  // The functions below require has_host_lengths.
   [[nodiscard]] int32_t seqlen_q(int32_t b) const {
     assert(has_host_lengths);
     const auto i = static_cast<size_t>(b);

@@ -1,4 +1,4 @@
-// What the public API says of the back ends.
+// backends(): the registered back ends, as the public API lists them.
 #include "engine/registry.hpp"
 #include "engine/select.hpp"
 #include "pagoda/backend.hpp"

@@ -1,4 +1,4 @@
-// Complaints about tensors and arrays. Nothing is formatted unless something is wrong.
+// Checks of tensors and arrays. Messages are formatted only on errors.
 #include "engine/check.hpp"
 
 #include <array>
@@ -25,7 +25,7 @@ struct Range {
   bool is_empty = false, is_gapless = false;
 };
 
-// False where the offsets do not fit in 63 bits.
+// False if the offsets do not fit in 63 bits.
 bool byte_range(const ConstTensor& t, Range& range) {
   int64_t low = 0, high = 1, count = 1;
   for (int32_t d = 0; d < t.rank; ++d) {
@@ -72,7 +72,7 @@ Status check_memory(std::string_view name, const ConstTensor& t) {
   const auto last = static_cast<size_t>(t.rank - 1);
   if (t.shape[last] > 1 && t.strides[last] != 1) {
     return complain(element_name(field + ".strides", t.rank - 1), t.strides[last],
-                    "the last dimension must be contiguous (stride 1)");
+                    "must be 1: the last dimension is contiguous");
   }
   Range range;
   if (!byte_range(t, range)) {
@@ -81,7 +81,7 @@ Status check_memory(std::string_view name, const ConstTensor& t) {
   }
   if (range.is_empty) return {};
   if (t.data == nullptr) {
-    return complain(field + ".data", "null", "a tensor that has elements needs memory");
+    return complain(field + ".data", "null", "must not be null: the tensor has elements");
   }
   const auto address = reinterpret_cast<uintptr_t>(t.data);
   if (address % static_cast<uintptr_t>(size_bytes(t.dtype)) != 0) {
@@ -143,17 +143,17 @@ Status check_written(std::string_view name, const ConstTensor& tensor) {
   };
   std::array<Dim, kMaxRank> dims{};
   size_t count = 0;
-  for (int32_t d = tensor.rank - 1; d >= 0; --d) {  // of equal strides the outer one is blamed
+  for (int32_t d = tensor.rank - 1; d >= 0; --d) {  // equal strides: report the outer dimension
     const int64_t extent = tensor.shape[static_cast<size_t>(d)];
     if (extent == 0) return {};
     if (extent == 1) continue;
     // check_tensor has shown that (extent - 1) * stride fits, so |stride| does.
     const Dim dim{std::abs(tensor.strides[static_cast<size_t>(d)]), extent, d};
-    size_t at = count++;  // insertion sort: at most five
+    size_t at = count++;  // insertion sort of at most kMaxRank strides
     for (; at > 0 && dims[at - 1].stride > dim.stride; --at) dims[at] = dims[at - 1];
     dims[at] = dim;
   }
-  int64_t span = 1;  // elements that the dimensions so far reach over
+  int64_t span = 1;  // elements that the dimensions so far span
   for (size_t i = 0; i < count; ++i) {
     if (dims[i].stride < span) {
       return complain(element_name(std::string(name) + ".strides", dims[i].index),
@@ -180,7 +180,7 @@ Status check_apart(std::string_view name, const ConstTensor& written, std::strin
       second + static_cast<uintptr_t>(b.low) < first + static_cast<uintptr_t>(a.high);
   if (first == second || (meets && a.is_gapless && b.is_gapless)) {
     return complain(std::string(name) + ".data", "inside " + std::string(other_name),
-                    "a tensor that is written must have memory of its own");
+                    "a written tensor must not overlap another tensor");
   }
   return {};
 }

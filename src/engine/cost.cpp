@@ -10,7 +10,7 @@
 namespace pagoda::engine {
 namespace {
 
-constexpr int64_t kOpen = int64_t{1} << 33;  // past every position and length
+constexpr int64_t kOpen = int64_t{1} << 33;  // greater than every position and length
 
 // The intersection of all interval masks of an expression; the same for every sequence.
 struct Interval {
@@ -38,7 +38,7 @@ Interval interval_of(std::span<const MaskNode> mask) {
   return interval;
 }
 
-// Keys that some mask's length, and the cache, leave to sequence b.
+// Keys of sequence b: the smallest of its cache length and its padding masks' lengths.
 int64_t keys_of(const core::Problem& p, bool has_padding, int32_t b) {
   int64_t keys = p.seqlen_kv(b);
   if (!has_padding) return keys;
@@ -57,7 +57,7 @@ uint64_t progression(int64_t first, int64_t count) {
 
 // The sum of clamp(q + shift, 0, keys) over q in [begin, end).
 uint64_t sum_shifted(int64_t begin, int64_t end, int64_t shift, int64_t keys) {
-  const int64_t from = std::clamp(-shift, begin, end);       // first q that counts
+  const int64_t from = std::clamp(-shift, begin, end);       // first q with a positive term
   const int64_t full = std::clamp(keys - shift, from, end);  // first q that sees all keys
   return progression(std::max<int64_t>(from + shift, 0), full - from) +
          static_cast<uint64_t>(end - full) * static_cast<uint64_t>(keys);
@@ -97,7 +97,7 @@ uint64_t sum_chunked(int64_t begin, int64_t end, int64_t shift, int64_t chunk, i
 
 struct Count {
   uint64_t pairs = 0;
-  int64_t keys = 0;  // that some query sees
+  int64_t keys = 0;  // keys that some query sees
 };
 
 Count count(const Interval& interval, int64_t begin, int64_t rows, int64_t keys) {
@@ -117,7 +117,7 @@ Count count(const Interval& interval, int64_t begin, int64_t rows, int64_t keys)
   return {pairs, std::clamp<int64_t>(chunk_edge(end - 1, right + 1, c), 0, keys) - first};
 }
 
-// Of all sequences together.
+// The sum over all sequences.
 struct Total {
   double pairs = 0, keys = 0;
 
@@ -141,7 +141,8 @@ Total count_lengths(const core::Problem& p, const Interval& interval) {
   return total;
 }
 
-// Ragged: as many sequences of the greatest length as there are rows for, then one of the rest.
+// Ragged: as many sequences of the maximal length as total_q allows, then one with the remaining
+// rows.
 Total count_bounds(const core::Problem& p, const Interval& interval) {
   const int64_t rows = p.max_seqlen_q_bound, keys = p.max_seqlen_kv_bound;
   const auto of_rows = [&](int64_t n) { return count(interval, keys - n, n, keys); };

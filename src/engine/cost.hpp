@@ -11,8 +11,8 @@ struct Cost {
 };
 
 // Exact for every AND of causal, window, padding and chunked masks (of nested chunk sizes). Bits,
-// functors, biases and OR count as if they kept every pair: an upper bound. Where lengths lie on a
-// device, every sequence counts as long as the bounds allow and ends at its last key.
+// functors, biases and OR count as if they kept every pair: an upper bound. With lengths in GPU
+// memory every sequence counts as long as the bounds allow, and its last query is at its last key.
 [[nodiscard]] Cost cost(const core::Problem& problem);
 
 }  // namespace pagoda::engine

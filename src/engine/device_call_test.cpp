@@ -296,23 +296,23 @@ TEST(DeviceCalls, of_one_plan_differ_in_everything_but_shapes_and_bounds) {
   const std::vector<int32_t> elsewhere(4);
   call.a.cu_seqlens_q = elsewhere;
   EXPECT_TRUE(run(*planned, call.a, kept_memory));
-  const auto expect_refusal = [&](const DeviceCall& other, const char* field) {
+  const auto expect_rejection = [&](const DeviceCall& other, const char* field) {
     const Status status = run(*planned, other.a, kept_memory);
     EXPECT_EQ(status.field(), field) << status.message();
     EXPECT_NE(status.message().find("the plan was made for"), std::string::npos);
   };
   DeviceCall more_keys, fewer_rows, on_another, with_positions;
   more_keys.a.max_seqlen_kv = 100;
-  expect_refusal(more_keys, "max_seqlen_kv");
+  expect_rejection(more_keys, "max_seqlen_kv");
   fewer_rows.a.max_seqlen_q = 30;
-  expect_refusal(fewer_rows, "max_seqlen_q");
+  expect_rejection(fewer_rows, "max_seqlen_q");
   with_positions.a.cache_lengths = nowhere<int32_t>(3);
-  expect_refusal(with_positions, "cache_lengths");
+  expect_rejection(with_positions, "cache_lengths");
   for (ConstTensor* t : {&on_another.a.q, &on_another.paged().k, &on_another.paged().v}) {
     t->device = kOtherGpu;
   }
   on_another.a.out.device = on_another.a.lse.device = kOtherGpu;
-  expect_refusal(on_another, "q.device");
+  expect_rejection(on_another, "q.device");
 }
 
 TEST(DeviceCalls, cost_what_the_longest_sequences_would) {

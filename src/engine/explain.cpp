@@ -1,4 +1,4 @@
-// explain() and the lists: what there is, and why a call gets what it gets.
+// explain() and kernels(): the kernels of a back end, and the engine's decision on each.
 #include "engine/guard.hpp"
 #include "engine/plan.hpp"
 #include "engine/select.hpp"
@@ -23,12 +23,13 @@ Result<std::vector<KernelInfo>> explain(const Attention& attention, const Option
       info.can_run = info.reason.empty();
       info.is_selected = selected && &kernel == *selected;
       if (info.can_run && !info.is_selected) {
-        const std::string why = engine::ranked_lower_reason(kernel, *problem);
-        info.reason = "passed over: ";
+        const std::string ranked_lower = engine::ranked_lower_reason(kernel, *problem);
+        info.reason = "not selected: ";
         if (!options.kernel.empty()) {
-          info.reason += options.kernel + " was asked for";
+          info.reason += "the call requests " + options.kernel;
         } else {
-          info.reason += why.empty() ? std::string((*selected)->name) + " comes first" : why;
+          info.reason += ranked_lower.empty() ? std::string((*selected)->name) + " is ranked higher"
+                                              : ranked_lower;
         }
       }
       infos.push_back(std::move(info));

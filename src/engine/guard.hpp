@@ -1,5 +1,5 @@
-// No exception crosses the API: allocation failures and a caller's own throwing functor become a
-// Status.
+// guarded(): turns exceptions (allocation failures, a functor of the caller that throws) into a
+// Status, because no exception crosses the API.
 #pragma once
 
 #include <exception>

@@ -1,4 +1,4 @@
-// Where zeros end and scratch begins, and whose the memory is meanwhile.
+// Allocation of the workspace, and its lease to the running call.
 #include "engine/host_workspace.hpp"
 
 #include <algorithm>

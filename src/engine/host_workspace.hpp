@@ -1,4 +1,4 @@
-// HostWorkspace: memory of the host for run(attention, options), kept per thread between calls.
+// HostWorkspace: host memory for run(attention, options), kept per thread between calls.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace pagoda::engine {
 
-// Grows and never shrinks. Every plan's zeroed bytes end, and its scratch begins, at the same
-// place: so no run's scratch is where a later one expects zeros.
+// Grows and never shrinks. The zeroed bytes of every plan end, and its scratch begins, at the same
+// address: no run's scratch overlaps bytes that a later run expects to be zero.
 class HostWorkspace {
  public:
   [[nodiscard]] std::span<std::byte> at_least(core::WorkspaceSize size);
@@ -28,8 +28,8 @@ class HostWorkspace {
   size_t scratch_ = 0;
 };
 
-// Takes the thread's workspace while a call uses it: a call from inside another one (a functor, or
-// a task that the executor runs while it waits) then gets memory of its own.
+// Owns the thread's workspace during a call. A nested call (from a functor, or from a task that the
+// executor runs while it waits) finds it taken and allocates another one.
 class HostWorkspaceLease {
  public:
   explicit HostWorkspaceLease(core::WorkspaceSize size);
@@ -37,7 +37,8 @@ class HostWorkspaceLease {
   HostWorkspaceLease& operator=(const HostWorkspaceLease&) = delete;
 
   [[nodiscard]] std::span<std::byte> span() const { return span_; }
-  // After the run. Without it the memory is freed: a run that threw may not have left zeros.
+  // Call it after the run. Otherwise the memory is freed: after an exception its prefix may not be
+  // zero.
   void give_back();
 
  private:

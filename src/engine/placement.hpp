@@ -1,17 +1,18 @@
-// Whether everything that a call names lies where its back end reads.
+// Checks that the memory of a call is memory that its back end reads.
 #pragma once
 
 #include "core/backend.hpp"
 
 namespace pagoda::engine {
 
-// Tensors only: of spans and pointers the place can't be seen. Absent tensors pass. The device is
-// that of q, of k_new, of partial_out.
+// Compares BasicTensor::device of every tensor with the back end's memory and the device of q,
+// k_new or partial_out. Spans and pointers name no device and are not checked. Absent tensors
+// pass.
 [[nodiscard]] Status check_placement(const core::Backend& backend, const Attention& attention);
 [[nodiscard]] Status check_placement(const core::Backend& backend, const AppendKV& append);
 [[nodiscard]] Status check_placement(const core::Backend& backend, const MergeStates& merge);
 
-// Checked mode: asks the back end about every pointer. The call is valid otherwise.
+// Checked mode: asks the back end about every pointer. The call must be valid otherwise.
 [[nodiscard]] Status check_pointers(const core::Backend& backend, const Attention& attention);
 [[nodiscard]] Status check_pointers(const core::Backend& backend, const AppendKV& append);
 

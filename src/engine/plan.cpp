@@ -1,4 +1,4 @@
-// plan(): validate, select, let the kernel prepare, record what for.
+// plan(): validates, selects a kernel, calls its plan function, records the call's signature.
 #include "engine/plan.hpp"
 
 #include <cassert>

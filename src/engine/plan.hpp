@@ -1,4 +1,4 @@
-// What stands behind a Plan: the chosen kernel, what it prepared, and for which call.
+// Plan::State: the selected kernel, its KernelPlan, and the signature of the planned call.
 #pragma once
 
 #include <memory>
@@ -25,10 +25,10 @@ struct Plan::State {
 
 namespace pagoda::engine {
 
-// Options with an executor; everything below the public functions relies on that.
+// `options` with the default executor if it has none. Everything below the public API needs one.
 [[nodiscard]] Options with_executor(const Options& options);
 
-// `options` from with_executor().
+// `options` must come from with_executor().
 [[nodiscard]] Result<Plan> make_plan(const core::Problem& problem, const Options& options);
 
 }  // namespace pagoda::engine

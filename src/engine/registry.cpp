@@ -29,8 +29,9 @@ class Table {
     }
     const size_t size = rows().size();
     if (size == kMaxBackends) {
-      return Status::invalid("backend", '"' + std::string(backend.name) + '"',
-                             "there can be " + std::to_string(kMaxBackends) + " at most");
+      return Status::invalid(
+          "backend", '"' + std::string(backend.name) + '"',
+          "at most " + std::to_string(kMaxBackends) + " back ends can be registered");
     }
     rows_[size] = &backend;
     size_.store(size + 1, std::memory_order_release);

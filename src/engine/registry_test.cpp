@@ -41,7 +41,7 @@ TEST(Registry, takes_back_ends_from_outside_once) {
   EXPECT_TRUE(kernels("test:bare").empty());
 }
 
-TEST(Registry, refuses_a_name_that_is_taken) {
+TEST(Registry, rejects_a_name_that_is_taken) {
   const Status status = engine::register_backend(kTaken);
   EXPECT_EQ(status.message(), "backend is \"cpu\"; another back end has that name");
   EXPECT_NE(engine::find_backend("cpu"), &kTaken);
@@ -59,7 +59,7 @@ TEST(Registry, lists_cuda_in_every_build_and_says_why_it_can_not_run) {
   EXPECT_EQ(status.message(), "backend \"cuda\" can't run here: " + cuda->description);
 }
 
-TEST(Registry, a_back_end_that_can_not_run_refuses_every_call) {
+TEST(Registry, an_unavailable_back_end_rejects_every_call) {
   ASSERT_TRUE(engine::register_backend(kBroken));
   const Options options{.backend = "test:broken"};
   for (const Status& status :
@@ -82,13 +82,13 @@ TEST(Registry, a_back_end_without_kernels_or_states_says_so) {
                  .v = ConstTensor::contiguous(k.data(), DType::kF32, {1, 1, 1, 8})};
   const Status status = run(a, Options{.backend = "test:bare"});
   EXPECT_EQ(status.code(), StatusCode::kUnsupported);
-  EXPECT_NE(status.message().find("has none yet"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("has no kernels"), std::string::npos) << status.message();
   MergeStates merge;
   merge.partial_out = ConstTensor::contiguous(q.data(), DType::kF32, {1, 1, 1, 8});
   merge.partial_lse = ConstTensor::contiguous(k.data(), DType::kF32, {1, 1, 1});
   merge.out = Tensor::contiguous(out.data(), DType::kF32, {1, 1, 8});
   EXPECT_EQ(merge_states(merge, Options{.backend = "test:bare"}).message(),
-            "back end test:bare has no merge_states");
+            "back end test:bare does not support merge_states");
 }
 
 // Scratch of one plan must not stand where another plan's zeros are.

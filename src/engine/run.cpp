@@ -1,4 +1,4 @@
-// run(): check that the call is the planned one, then hand it to the planned kernel.
+// run(): checks the call against the plan's signature, then runs the planned kernel.
 #include <utility>
 
 #include "engine/check.hpp"
@@ -51,7 +51,7 @@ Status run(const Plan& plan, const Attention& attention, std::span<std::byte> wo
            Stream stream) {
   return engine::guarded([&]() -> Status {
     const Plan::State& state = plan.state();
-    // Index contents are as plan()'s options wanted them then; only their sizes are checked here.
+    // Page ids are not checked here, only in plan() with Options::checks_indices.
     const Result<core::Problem> problem = engine::validate_for(*state.backend, attention, false);
     if (!problem) return problem.status();
     if (Status s = state.signature.match(*problem); !s) return s;

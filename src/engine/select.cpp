@@ -1,4 +1,4 @@
-// Selection is a walk down the rows of a back end.
+// Kernel selection walks the rows of a back end in order of preference.
 #include "engine/select.hpp"
 
 namespace pagoda::engine {
@@ -43,7 +43,7 @@ std::string ranked_lower_reason(const core::Kernel& kernel, const core::Problem&
 }
 
 Result<const core::Kernel*> select(const core::Problem& problem, const Options& options) {
-  const core::Kernel* first = nullptr;  // of those that yield
+  const core::Kernel* ranked_lower = nullptr;  // the first one that is supported, but ranked lower
   std::string reasons;
   for (const core::Kernel& kernel : find_backend(options.backend)->kernels()) {
     if (!options.kernel.empty() && options.kernel != kernel.name) continue;
@@ -53,10 +53,10 @@ Result<const core::Kernel*> select(const core::Problem& problem, const Options& 
       continue;
     }
     if (!options.kernel.empty() || ranked_lower_reason(kernel, problem).empty()) return &kernel;
-    if (first == nullptr) first = &kernel;
+    if (ranked_lower == nullptr) ranked_lower = &kernel;
   }
-  if (first != nullptr) return first;
-  if (reasons.empty()) reasons = "back end " + options.backend + " has none yet";
+  if (ranked_lower != nullptr) return ranked_lower;
+  if (reasons.empty()) reasons = "back end " + options.backend + " has no kernels";
   return Status::unsupported(options.kernel.empty() ? "backend" : "kernel",
                              "no kernel can serve this call: " + reasons);
 }

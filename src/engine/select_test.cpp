@@ -25,7 +25,7 @@ struct Call {
   Attention attention;
 };
 
-TEST(Select, the_first_kernel_that_does_not_refuse_is_planned) {
+TEST(Select, the_first_supported_kernel_is_planned) {
   const Call call;
   const auto infos = explain(call.attention);
   ASSERT_TRUE(infos);
@@ -75,13 +75,13 @@ TEST(Select, a_kernel_forced_by_name_is_planned) {
     for (const KernelInfo& other : *forced) {
       EXPECT_EQ(other.is_selected, info.can_run && other.name == info.name);
       if (other.can_run && !other.is_selected) {
-        EXPECT_EQ(other.reason, "passed over: " + info.name + " was asked for");
+        EXPECT_EQ(other.reason, "not selected: the call requests " + info.name);
       }
     }
   }
 }
 
-TEST(Select, a_bf16_kernel_says_why_it_refuses_fp32) {
+TEST(Select, a_bf16_kernel_does_not_support_fp32) {
   Call call;
   Options options;
   for (const std::string& name : kernels("cpu")) {
@@ -91,8 +91,8 @@ TEST(Select, a_bf16_kernel_says_why_it_refuses_fp32) {
   }
 }
 
-// A kernel that yields has one behind it that does not.
-TEST(Select, only_kernels_that_can_be_replaced_yield) {
+// A kernel that may be ranked lower is followed by one that is not.
+TEST(Select, a_kernel_that_may_be_ranked_lower_has_a_successor) {
   const auto kernels = engine::find_backend("cpu")->kernels();
   for (size_t i = 0; i < kernels.size(); ++i) {
     if (kernels[i].ranked_lower_reason == nullptr) continue;

@@ -1,4 +1,4 @@
-// One walk over a Problem serves both to record a signature and to compare with one.
+// walk() visits the properties of a Problem; recording and comparing a signature both use it.
 #include "engine/signature.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace pagoda::engine {
 namespace {
 
-// Calls visit(name, value) for every planned number; stops where it returns false.
+// Calls visit(name, value) for every number of the signature; stops when it returns false.
 template <typename Visit>
 bool walk_rows(const char* name, const core::RowView& view, Visit&& visit) {
   return visit(name, static_cast<int64_t>(view.dtype)) && visit(name, view.sequence_stride) &&
@@ -36,7 +36,7 @@ bool walk_mask(const MaskNode& node, Visit&& visit) {
   return true;
 }
 
-// What stands for the lengths where the host can't read them.
+// The bounds that replace lengths in GPU memory.
 template <typename Visit>
 bool walk_bounds(const core::Problem& p, Visit&& visit) {
   return visit("q.device", p.device.index) && visit("q", p.total_q) &&
@@ -103,7 +103,7 @@ Signature::Signature(const core::Problem& problem) {
 }
 
 Status Signature::match(const core::Problem& problem) const {
-  // The walk visits a different number of values only after one that differs (rank, mask size).
+  // Two walks have different numbers of values only after a value that differs (rank, mask size).
   size_t i = 0;
   Status status;
   walk(problem, [&](const char* name, int64_t value) {

@@ -1,6 +1,6 @@
-// Signature: what a plan was made for, kept exactly and compared without allocating. It holds
-// shapes, strides, dtypes, lengths and mask parameters; never pointers, scales or page ids. Of a
-// call whose lengths lie on a device it holds the device, the bounds and which arrays there are.
+// Signature: the properties of a call that its plan depends on: shapes, strides, dtypes, lengths
+// and mask parameters; never pointers, scales or page ids. With lengths in GPU memory: the device,
+// the bounds, and which arrays are present. Comparing does not allocate.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ class Signature {
   Signature() = default;
   explicit Signature(const core::Problem& problem);
 
-  // Complains about the first field in which `problem` differs from the planned one.
+  // kInvalidArgument names the first field in which `problem` differs from the planned call.
   [[nodiscard]] Status match(const core::Problem& problem) const;
 
  private:
-  std::vector<int64_t> numbers_;  // everything but the lengths, in a fixed order
-  std::vector<int32_t> lengths_;  // [batch, 3]: seqlen_q, seqlen_kv, q_position; on the host
-  std::vector<int32_t> valid_;    // padding masks' lengths, one after the other; on the host
+  std::vector<int64_t> numbers_;  // all properties but the lengths, in the order of walk()
+  std::vector<int32_t> lengths_;  // [batch, 3]: seqlen_q, seqlen_kv, q_position; host only
+  std::vector<int32_t> valid_;    // lengths of all padding masks, concatenated; host only
 };
 
 }  // namespace pagoda::engine

@@ -1,4 +1,4 @@
-// append_kv() and merge_states(): validate, then what the back end has for them.
+// append_kv() and merge_states(): validate, then call the back end's function.
 #include "engine/guard.hpp"
 #include "engine/plan.hpp"
 #include "engine/select.hpp"
@@ -18,7 +18,8 @@ Status validate_and_run(const char* name, const Call& call, const Options& optio
     const core::Backend& backend = *engine::find_backend(options.backend);
     if (Status s = engine::validate(backend, call, options); !s) return s;
     if (backend.*function == nullptr) {
-      return Status::unsupported("backend", "back end " + options.backend + " has no " + name);
+      return Status::unsupported("backend",
+                                 "back end " + options.backend + " does not support " + name);
     }
     const Options resolved = engine::with_executor(options);
     return (backend.*function)(call, {.executor = resolved.executor, .stream = options.stream});

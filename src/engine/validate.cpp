@@ -1,5 +1,5 @@
-// The order of validation, and the checks of queries, results and scores. Caches and masks have
-// files of their own.
+// The order of validation, and the checks of queries, results and scores. validate_kv.cpp and
+// validate_mask.cpp check caches and masks.
 #include "engine/validate.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ core::RowView row_view(const Tensor& t, bool is_ragged, bool has_head_dim) {
   if (!t.present()) return {};
   const auto row = static_cast<size_t>(is_ragged ? 0 : 1);
   const int64_t head_stride = t.strides[row + 1];
-  // With one head the stride of the (last) head dimension is unchecked; it is never stepped over.
+  // With one head the stride of the head dimension is unchecked, and unused: 1 stands for it.
   return {.data = t.data,
           .dtype = t.dtype,
           .sequence_stride = is_ragged ? 0 : t.strides[0],
@@ -93,7 +93,7 @@ Status check_queries(const Attention& a, core::Problem& p) {
   }
   if (!a.seqlens_q.empty()) {
     return complain("seqlens_q.size()", static_cast<int64_t>(a.seqlens_q.size()),
-                    "must be 0 where cu_seqlens_q is given: it carries the lengths");
+                    "must be 0: cu_seqlens_q gives the lengths");
   }
   const auto batch = static_cast<int64_t>(a.cu_seqlens_q.size()) - 1;
   if (batch > INT32_MAX) {
@@ -130,7 +130,7 @@ Status check_results(const Attention& a, core::Problem& p) {
   }
   const bool is_fp8 = p.q.dtype == DType::kF8E4M3;
   if (Status s = check_dtype("out", a.out, is_fp8 ? DType::kBF16 : p.q.dtype,
-                             is_fp8 ? " where q is fp8_e4m3" : ", the dtype of q");
+                             is_fp8 ? " because q is fp8_e4m3" : ", the dtype of q");
       !s) {
     return s;
   }

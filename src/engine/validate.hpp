@@ -1,4 +1,4 @@
-// Validates a call completely, before anything is planned or written, and puts it into normal form.
+// Validates a whole call before anything is planned or written, and converts it to a Problem.
 #pragma once
 
 #include "core/backend.hpp"
@@ -7,10 +7,9 @@
 
 namespace pagoda::engine {
 
-// The Problem borrows every pointer and span of `attention`, its mask included: it must not outlive
-// it. Every error names the field, its value and the limit. Never reads through q, k, v or out.
-// Where the back end's memory is a device's, contents of arrays are not read either. `options` are
-// checked first, as by check_options().
+// The Problem borrows every pointer and span of `attention`, including its mask, and must not
+// outlive it. Errors name the field, its value and the limit. Never reads through q, k, v or out,
+// nor any array in GPU memory. Calls check_options() first.
 [[nodiscard]] Result<core::Problem> validate(const Attention& attention, const Options& options);
 [[nodiscard]] Result<core::Problem> validate_for(const core::Backend& backend,
                                                  const Attention& attention, bool checks_indices);

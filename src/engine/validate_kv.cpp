@@ -1,4 +1,4 @@
-// Checks keys, values and everything that says where they are and how many there are.
+// Checks keys, values, page tables and lengths.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace pagoda::engine {
 namespace {
 
-// A block table without entries still needs a pointer: null says "CSR" in the normal form.
+// The pointer of a block table without entries: a Problem whose pointer is null has CSR pages.
 constexpr int32_t kNoPages[1] = {};
 
 core::KVView kv_view(const ConstTensor& t, int32_t outer, int32_t row, int32_t head) {
@@ -112,7 +112,7 @@ Status check_table(const BlockTable& table, int64_t num_pages, core::Problem& p)
                     "the table must lie inside the address space");
   }
   if (table.pages == nullptr && width > 0 && p.batch > 0) {
-    return complain("kv.table.pages", "null", "a table of max_pages_per_seq > 0 needs memory");
+    return complain("kv.table.pages", "null", "must not be null: max_pages_per_seq is above 0");
   }
   if (reinterpret_cast<uintptr_t>(table.pages) % alignof(int32_t) != 0) {
     return complain("kv.table.pages", "misaligned", "must be a multiple of 4");
@@ -165,7 +165,7 @@ Status check_lengths_of(const PagedKV& kv, core::Problem& p) {
                     kv.table);
 }
 
-// K and V share a dtype: q's own, or fp8 below a 16-bit q.
+// K and V share a dtype: that of q, or fp8 if q has 16 bits.
 Status check_dtypes(const ConstTensor& k, const ConstTensor& v, DType q) {
   const bool may_be_fp8 = q == DType::kF16 || q == DType::kBF16;
   if (!(may_be_fp8 && k.dtype == DType::kF8E4M3)) {
@@ -231,7 +231,7 @@ Status check_cache(const Attention& a, core::Problem& p) {
 Status check_cache_lengths(const Attention& a, core::Problem& p) {
   p.cache_lengths = a.cache_lengths;
   if (a.cache_lengths.empty()) return {};
-  // The last query's position must be a 32-bit number too.
+  // The position of the last query must fit in 32 bits, too.
   return check_lengths("cache_lengths", a.cache_lengths, p.batch, 0,
                        int64_t{INT32_MAX} - p.max_seqlen_q, "2147483647 - the longest seqlen_q",
                        contents_of(p));
@@ -239,7 +239,7 @@ Status check_cache_lengths(const Attention& a, core::Problem& p) {
 
 namespace {
 
-// The most keys that a sequence can have, by shapes alone.
+// The largest number of keys that the shapes allow a sequence.
 int64_t most_keys(const core::Problem& p) {
   switch (p.kv_kind) {
     case core::KVKind::kDense: return p.max_seqlen_kv;
@@ -252,21 +252,21 @@ int64_t most_keys(const core::Problem& p) {
   return pages * p.page_size;
 }
 
-// Where every sequence has all that the shape allows, that is a length as good as any.
+// Whether every sequence has as many keys as the shape allows.
 bool are_rows_full(const core::Problem& p) { return !p.is_ragged && p.seqlens_q_valid.empty(); }
 bool are_keys_full(const core::Problem& p) {
   return p.kv_kind == core::KVKind::kDense && p.seqlens_kv.empty();
 }
 
-// `bound` becomes the promised maximum, or what is known without a promise.
-Status check_maximum(const char* name, int32_t promised, int32_t known, bool is_known_exact,
+// Sets `bound` to the caller's maximum, or to what is known without it.
+Status check_maximum(const char* name, int32_t given, int32_t known, bool is_known_exact,
                      int32_t& bound) {
-  if (promised < 0) return complain(name, int64_t{promised}, "must be at least 0; 0 = no promise");
-  if (promised != 0 && promised < known && is_known_exact) {
-    return complain(name, int64_t{promised},
+  if (given < 0) return complain(name, int64_t{given}, "must be at least 0; 0 = not given");
+  if (given != 0 && given < known && is_known_exact) {
+    return complain(name, int64_t{given},
                     "must be 0 or at least the longest sequence, " + std::to_string(known));
   }
-  bound = promised == 0 || (!is_known_exact && promised > known) ? known : promised;
+  bound = given == 0 || (!is_known_exact && given > known) ? known : given;
   return {};
 }
 
@@ -289,7 +289,7 @@ Status check_maxima(const Attention& a, core::Problem& p) {
       !s) {
     return s;
   }
-  // A ragged Q on a device has no other length.
+  // For a ragged Q in GPU memory the bound is the only length that the host knows.
   if (!is_host && p.is_ragged) p.max_seqlen_q = p.max_seqlen_q_bound;
   return check_maximum("max_seqlen_kv", a.max_seqlen_kv, keys, is_host || are_keys_full(p),
                        p.max_seqlen_kv_bound);

@@ -1,4 +1,4 @@
-// Checks a mask: a well-formed expression, and every node's own arguments.
+// Checks a mask: the expression is well-formed, and so are the arguments of every node.
 #include <algorithm>
 #include <array>
 
@@ -8,7 +8,7 @@
 namespace pagoda::engine {
 namespace {
 
-constexpr int64_t kMaxMaskReach = INT32_MAX;  // windows and chunks: q +- reach must not overflow
+constexpr int64_t kMaxMaskReach = INT32_MAX;  // windows, chunks: q +- reach must not overflow
 
 int64_t longest_keys(const core::Problem& p) {
   if (!p.has_host_lengths) return p.max_seqlen_kv_bound;
@@ -49,7 +49,7 @@ Status check_relative(const std::string& field, const ConstTensor& t, const core
     return s;
   }
   if (t.shape[1] % 2 == 0) {
-    return complain(name + ".shape[1]", t.shape[1], "2 * extent + 1 is odd");
+    return complain(name + ".shape[1]", t.shape[1], "must be odd: 2 * extent + 1");
   }
   return check_dtype(name, t, DType::kF32, "");
 }
@@ -59,7 +59,7 @@ Status check_bits(const std::string& field, const MaskNode& node, const core::Pr
     return complain(field + ".num_words", node.num_words, "must be at least 0");
   }
   if (node.num_words > 0 && node.words == nullptr) {
-    return complain(field + ".words", "null", "num_words > 0 needs memory");
+    return complain(field + ".words", "null", "must not be null: num_words is above 0");
   }
   if (reinterpret_cast<uintptr_t>(node.words) % alignof(uint32_t) != 0) {
     return complain(field + ".words", "misaligned", "must be a multiple of 4");
@@ -112,7 +112,7 @@ Status check_leaf(const std::string& field, const MaskNode& node, const core::Pr
     case MaskKind::kBits: return check_bits(field, node, p);
     case MaskKind::kFunctor:
       if (node.functor != nullptr) return {};
-      return complain(field + ".functor", "null", "a functor mask needs a function");
+      return complain(field + ".functor", "null", "must not be null: the mask's kind is kFunctor");
     case MaskKind::kAnd:
     case MaskKind::kOr: break;
   }
@@ -140,7 +140,7 @@ Status check_mask(const Attention& a, core::Problem& p) {
   }
   p.mask = nodes;
   if (count == 1 && (nodes[0].kind == MaskKind::kNone || nodes[0].kind == MaskKind::kCausal)) {
-    return {};  // the common case, without a string
+    return {};  // the common case: format no field name
   }
   std::array<Subtree, kMaxMaskNodes> stack{};  // finished operands, as in any postfix evaluation
   size_t depth = 0;

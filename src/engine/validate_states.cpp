@@ -1,4 +1,4 @@
-// Checks append_kv() and merge_states(), the two calls beside attention.
+// Checks the arguments of append_kv() and merge_states().
 #include <algorithm>
 #include <vector>
 

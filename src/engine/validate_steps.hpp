@@ -1,5 +1,5 @@
-// The steps of validating an Attention, in order. Each checks one group of fields and fills in its
-// part of the Problem; a later step relies on what the earlier ones have established.
+// The steps that validate an Attention, in order. Each checks a group of fields and fills its part
+// of the Problem; later steps rely on the checks of earlier ones.
 #pragma once
 
 #include "core/problem.hpp"
@@ -14,7 +14,7 @@ inline constexpr int64_t kHeadDimStep = 8;
 
 // The tensor field is named `name`; the head dimension is its last extent.
 [[nodiscard]] Status check_head_dim(std::string_view name, const ConstTensor& tensor);
-// fp8 caches have scales, finite and above 0; the others must leave them alone.
+// fp8 caches: scales must be finite and above 0. Other caches: scales must be the defaults.
 [[nodiscard]] Status check_kv_scales(const KVScales& scales, DType cache_dtype,
                                      int64_t num_kv_heads, Contents contents);
 
@@ -24,7 +24,8 @@ inline constexpr int64_t kHeadDimStep = 8;
 
 [[nodiscard]] Status check_queries(const Attention& a, core::Problem& p);  // q, its lengths
 [[nodiscard]] Status check_cache(const Attention& a, core::Problem& p);    // k, v, page tables
-[[nodiscard]] Status check_maxima(const Attention& a, core::Problem& p);   // and the bounds
+[[nodiscard]] Status check_maxima(const Attention& a,
+                                  core::Problem& p);  // max_seqlen_*; sets the bounds
 [[nodiscard]] Status check_cache_lengths(const Attention& a, core::Problem& p);
 [[nodiscard]] Status check_results(const Attention& a, core::Problem& p);  // out, lse, row_max
 [[nodiscard]] Status check_scores(const Attention& a, core::Problem& p);  // scale, sinks, score mod

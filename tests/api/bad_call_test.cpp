@@ -1,4 +1,4 @@
-// Every bad call is refused by every entry point, with the field named and nothing written.
+// Every bad call is rejected by every entry point, with the field named and nothing written.
 #include "bad_call.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ void expect_complaint(const Status& status, const BadCall& bad, const char* func
       << function << ": " << status.message();
 }
 
-TEST_P(BadCalls, is_refused_with_its_field_named_and_nothing_written) {
+TEST_P(BadCalls, is_rejected_with_its_field_named_and_nothing_written) {
   const BadCall& bad = GetParam();
   ValidCall valid(bad.base);
   const Result<Plan> planned = plan(valid.a, valid.options);
@@ -58,7 +58,7 @@ TEST(ValidCalls, every_base_runs_and_writes) {
 
 // The same mistake in run(plan, ...) after planning a good call: the second door is as tight.
 // Page ids and options belong to plan() alone.
-TEST(BadCallTable, is_refused_by_run_with_a_plan_too) {
+TEST(BadCallTable, is_rejected_by_run_with_a_plan_too) {
   for (const auto rows :
        {bad_queries(), bad_caches(), bad_page_tables(), bad_outputs(), bad_scores(), bad_masks()}) {
     for (const BadCall& bad : rows) {

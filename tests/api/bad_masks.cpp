@@ -104,7 +104,7 @@ std::span<const BadCall> bad_masks() {
          t.data = nullptr;
          c.a.mask = Mask::additive(t);
        },
-       "mask.nodes[0].tensor.data", "needs memory"},
+       "mask.nodes[0].tensor.data", "must not be null"},
       {"additive_not_contiguous", Base::kDense,
        [](ValidCall& c) {
          ConstTensor t = bias(c);
@@ -119,7 +119,7 @@ std::span<const BadCall> bad_masks() {
          c.a.mask =
              Mask::relative_bias(ConstTensor::contiguous(c.floats.data(), DType::kF32, {4, 8}));
        },
-       "mask.nodes[0].tensor.shape[1]", "2 * extent + 1 is odd"},
+       "mask.nodes[0].tensor.shape[1]", "must be odd"},
       {"relative_bias_of_kv_heads", Base::kRagged,
        [](ValidCall& c) {
          c.floats.resize(14);
@@ -146,7 +146,7 @@ std::span<const BadCall> bad_masks() {
          set_bits(c, {0, 3, 6});
          c.a.mask = Mask::bits(nullptr, 6, c.longs);
        },
-       "mask.nodes[0].words", "needs memory"},
+       "mask.nodes[0].words", "must not be null"},
       {"bits_negative_size", Base::kDense,
        [](ValidCall& c) {
          set_bits(c, {0, 3, 6});
@@ -182,7 +182,7 @@ std::span<const BadCall> bad_masks() {
        "mask.nodes[0].row_offsets[0]", "is -1"},
 
       {"functor_null", Base::kDense, [](ValidCall& c) { c.a.mask = Mask::functor(nullptr); },
-       "mask.nodes[0].functor", "needs a function"},
+       "mask.nodes[0].functor", "must not be null"},
       {"or_over_additive", Base::kDense,
        [](ValidCall& c) { c.a.mask = Mask::causal() | Mask::additive(bias(c)); }, "mask.nodes[2]",
        "combined with AND only"},

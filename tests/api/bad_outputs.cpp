@@ -8,7 +8,7 @@ std::span<const BadCall> bad_outputs() {
       {"out_absent", Base::kDense, [](ValidCall& c) { c.a.out = {}; }, "out.rank",
        "out is required"},
       {"out_null", Base::kDense, [](ValidCall& c) { c.a.out.data = nullptr; }, "out.data",
-       "needs memory"},
+       "must not be null"},
       {"out_of_rank_3", Base::kDense, [](ValidCall& c) { c.a.out.rank = 3; }, "out.rank",
        "must be 4 [batch, seqlen_q, num_q_heads, head_dim_vo]"},
       {"out_of_fewer_rows", Base::kRagged, [](ValidCall& c) { c.a.out.shape[0] = 4; },
@@ -26,7 +26,7 @@ std::span<const BadCall> bad_outputs() {
          c.a.q.dtype = DType::kF8E4M3;
          c.a.out.dtype = DType::kF8E4M3;
        },
-       "out.dtype", "must be bf16 where q is fp8_e4m3"},
+       "out.dtype", "must be bf16 because q is fp8_e4m3"},
       {"out_on_a_gpu", Base::kDense, [](ValidCall& c) { c.a.out.device.type = DeviceType::kCuda; },
        "out.device", "host memory"},
       {"out_rows_all_the_same", Base::kDense, [](ValidCall& c) { c.a.out.strides[1] = 0; },
@@ -59,7 +59,7 @@ std::span<const BadCall> bad_outputs() {
       {"lse_rows_overlap", Base::kRagged, [](ValidCall& c) { c.a.lse.strides[0] = 3; },
        "lse.strides[0]", "at least 4 in magnitude"},
       {"lse_null", Base::kDense, [](ValidCall& c) { c.a.lse.data = nullptr; }, "lse.data",
-       "needs memory"},
+       "must not be null"},
       {"lse_misaligned", Base::kDense,
        [](ValidCall& c) { c.a.lse.data = static_cast<std::byte*>(c.a.lse.data) + 3; }, "lse.data",
        "multiple of the element size, 4"},

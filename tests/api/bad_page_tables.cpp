@@ -26,7 +26,7 @@ std::span<const BadCall> bad_page_tables() {
        [](ValidCall& c) { c.cu_seqlens_kv[2] = 18; }, "kv.cu_seqlens_kv[2]", "must be at most 17"},
 
       {"table_null", Base::kBlockTable, [](ValidCall& c) { c.block_table().pages = nullptr; },
-       "kv.table.pages", "needs memory"},
+       "kv.table.pages", "must not be null"},
       {"table_misaligned", Base::kBlockTable,
        [](ValidCall& c) {
          c.block_table().pages = reinterpret_cast<const int32_t*>(

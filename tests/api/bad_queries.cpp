@@ -15,7 +15,7 @@ std::span<const BadCall> bad_queries() {
       {"q_of_negative_rank", Base::kDense, [](ValidCall& c) { c.a.q.rank = -1; }, "q.rank",
        "is -1"},
       {"q_null", Base::kDense, [](ValidCall& c) { c.a.q.data = nullptr; }, "q.data",
-       "needs memory"},
+       "must not be null"},
       {"q_misaligned", Base::kDense,
        [](ValidCall& c) { c.a.q.data = static_cast<const std::byte*>(c.a.q.data) + 2; }, "q.data",
        "multiple of the element size, 4"},
@@ -77,7 +77,7 @@ std::span<const BadCall> bad_queries() {
          c.ints = {3, 2};
          c.a.seqlens_q = c.ints;
        },
-       "seqlens_q.size()", "must be 0 where cu_seqlens_q is given"},
+       "seqlens_q.size()", "cu_seqlens_q gives the lengths"},
       {"lengths_too_few", Base::kDense,
        [](ValidCall& c) {
          c.ints = {3};

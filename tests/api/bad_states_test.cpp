@@ -1,4 +1,4 @@
-// Bad append_kv() and merge_states() calls: refused, field named, nothing written.
+// Bad append_kv() and merge_states() calls: rejected, field named, nothing written.
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
@@ -47,7 +47,8 @@ struct BadRow {
 
 constexpr BadRow<Append> kBadAppends[] = {
     {"k_new_absent", [](Append& a) { a.call.k_new = {}; }, "k_new.rank", "must be 3 [num_tokens"},
-    {"k_new_null", [](Append& a) { a.call.k_new.data = nullptr; }, "k_new.data", "needs memory"},
+    {"k_new_null", [](Append& a) { a.call.k_new.data = nullptr; }, "k_new.data",
+     "must not be null"},
     {"k_new_without_heads", [](Append& a) { a.call.k_new.shape[1] = 0; }, "k_new.shape[1]",
      "num_kv_heads must be at least 1"},
     {"k_new_head_dim_20", [](Append& a) { a.call.k_new.shape[2] = 20; }, "k_new.shape[2]",
@@ -153,7 +154,7 @@ constexpr BadRow<Merge> kBadMerges[] = {
     {"partial_lse_fp16", [](Merge& m) { m.call.partial_lse.dtype = DType::kF16; },
      "partial_lse.dtype", "must be fp32"},
     {"partial_lse_null", [](Merge& m) { m.call.partial_lse.data = nullptr; }, "partial_lse.data",
-     "needs memory"},
+     "must not be null"},
     {"out_absent", [](Merge& m) { m.call.out = {}; }, "out.rank",
      "must be 3 [total_q, num_q_heads, head_dim_vo]"},
     {"out_of_more_rows", [](Merge& m) { m.call.out.shape[0] = 4; }, "out.shape[0]",
@@ -185,7 +186,7 @@ void expect_complaint(const Status& status, const BadRow<Call>& bad) {
   EXPECT_NE(status.message().find(bad.fragment), std::string::npos) << status.message();
 }
 
-TEST(BadAppends, are_refused_with_their_field_named_and_nothing_written) {
+TEST(BadAppends, are_rejected_with_their_field_named_and_nothing_written) {
   for (const auto& bad : kBadAppends) {
     SCOPED_TRACE(bad.name);
     Append append;
@@ -200,7 +201,7 @@ TEST(BadAppends, are_refused_with_their_field_named_and_nothing_written) {
   EXPECT_FALSE(is_untouched(valid.v_cache));
 }
 
-TEST(BadMerges, are_refused_with_their_field_named_and_nothing_written) {
+TEST(BadMerges, are_rejected_with_their_field_named_and_nothing_written) {
   for (const auto& bad : kBadMerges) {
     SCOPED_TRACE(bad.name);
     Merge merge;

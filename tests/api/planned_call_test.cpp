@@ -1,4 +1,4 @@
-// run(plan, ...): serves what was planned, refuses everything else before it writes.
+// run(plan, ...): serves what was planned, rejects everything else before it writes.
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ constexpr Change kChanges[] = {
      "q"},
 };
 
-TEST(PlannedCalls, refuse_a_call_that_differs) {
+TEST(PlannedCalls, reject_a_call_that_differs) {
   for (const Change& change : kChanges) {
     SCOPED_TRACE(change.name);
     ValidCall call(change.base);
@@ -179,7 +179,7 @@ TEST(Workspaces, of_the_right_size_and_alignment_reach_the_kernel) {
   EXPECT_EQ(Probe::stream.handle, &queue);
 }
 
-TEST(Workspaces, too_small_or_misaligned_are_refused) {
+TEST(Workspaces, too_small_or_misaligned_are_rejected) {
   const ValidCall call(Base::kDense);
   const Plan probe = Probe::plan_for(call);
   alignas(64) std::byte memory[512];

@@ -1,6 +1,6 @@
 // Captured calls: one graph serves lengths, tables and offsets that change on the device; run()
 // allocates nothing and waits for nothing; streams with workspaces of their own do not disturb each
-// other; wrong pointers are refused. A plain program, so that it can be copied to a machine with a GPU:
+// other; wrong pointers are rejected. A plain program, so that it can be copied to a machine with a GPU:
 // a line a test, exit code 1 where one fails, 77 without a GPU.
 #include <algorithm>
 #include <cstdio>
@@ -177,41 +177,42 @@ std::string two_workspaces_of_one_shape_may_overlap() {
   return {};
 }
 
-// Says what the engine answered where it should have refused.
-std::string refusal_of(const Attention& call, const std::string& field) {
+// Says what the engine answered where it should have rejected.
+std::string rejection_of(const Attention& call, const std::string& field) {
   const Result<Plan> planned = plan(call, {.backend = "cuda", .checks_indices = true});
-  if (planned) return field + " on the host was not refused";
+  if (planned) return field + " on the host was not rejected";
   const std::string message = planned.status().message();
-  return message.find(field) != std::string::npos ? "" : "refused without its name: " + message;
+  return message.find(field) != std::string::npos ? "" : "rejected without its name: " + message;
 }
 
-std::string pointers_to_the_host_are_refused_in_checked_mode() {
+std::string pointers_to_the_host_are_rejected_in_checked_mode() {
   DeviceBatch device(kMixed);
   const PagedBatch host(kMixed, mixed_steps()[0], 1);
   const BatchMemory right = device.memory();
   if (!plan(device.attention(), {.backend = "cuda", .checks_indices = true})) {
-    return "the right call was refused";
+    return "the right call was rejected";
   }
   BatchMemory wrong = right;
   wrong.q = host.q.data();
-  if (std::string bad = refusal_of(attention_over(kMixed, wrong), "q"); !bad.empty()) return bad;
+  if (std::string bad = rejection_of(attention_over(kMixed, wrong), "q"); !bad.empty()) return bad;
   wrong = right;
   wrong.cu_seqlens_q = host.cu_seqlens_q.data();
-  if (std::string bad = refusal_of(attention_over(kMixed, wrong), "cu_seqlens_q"); !bad.empty()) {
+  if (std::string bad = rejection_of(attention_over(kMixed, wrong), "cu_seqlens_q"); !bad.empty()) {
     return bad;
   }
   wrong = right;
   wrong.table = host.table.data();
-  return refusal_of(attention_over(kMixed, wrong), "table");
+  return rejection_of(attention_over(kMixed, wrong), "table");
 }
 
-std::string another_device_is_refused() {
+std::string another_device_is_rejected() {
   DeviceBatch device(kDecode);
   BatchMemory wrong = device.memory();
   wrong.device = {DeviceType::kCpu, 0};
-  if (plan(attention_over(kDecode, wrong), {.backend = "cuda"})) return "the host was not refused";
+  if (plan(attention_over(kDecode, wrong), {.backend = "cuda"})) return "the host was not rejected";
   wrong.device = {DeviceType::kCuda, 1000};
-  if (plan(attention_over(kDecode, wrong), {.backend = "cuda"})) return "cuda:1000 was not refused";
+  if (plan(attention_over(kDecode, wrong), {.backend = "cuda"}))
+    return "cuda:1000 was not rejected";
   return {};
 }
 
@@ -255,9 +256,9 @@ constexpr Test kTests[] = {
     {"run_waits_for_nothing", run_waits_for_nothing},
     {"two_streams_do_not_disturb_each_other", two_streams_do_not_disturb_each_other},
     {"two_workspaces_of_one_shape_may_overlap", two_workspaces_of_one_shape_may_overlap},
-    {"pointers_to_the_host_are_refused_in_checked_mode",
-     pointers_to_the_host_are_refused_in_checked_mode},
-    {"another_device_is_refused", another_device_is_refused},
+    {"pointers_to_the_host_are_rejected_in_checked_mode",
+     pointers_to_the_host_are_rejected_in_checked_mode},
+    {"another_device_is_rejected", another_device_is_rejected},
 };
 
 bool passes(const Test& test) {

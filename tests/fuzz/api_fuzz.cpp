@@ -1,6 +1,6 @@
 // libFuzzer over the public API: structured calls on memory of exactly their size. Whatever is
 // accepted must run without touching anything else, repeat bit for bit and agree with the
-// reference; whatever is refused must name a field and leave the outputs alone.
+// reference; whatever is rejected must name a field and leave the outputs alone.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -115,11 +115,11 @@ void run_accepted(const FuzzedCall& call, const Plan& plan, Memory& memory, bool
   const size_t skip = (64 - reinterpret_cast<uintptr_t>(start) % 64) % 64;
   const std::span<std::byte> scratch(start + skip, static_cast<size_t>(plan.workspace_bytes()));
   std::fill_n(scratch.data(), plan.zeroed_workspace_bytes(), std::byte{0});
-  if (Status s = run(plan, a, scratch); !s) fail("a planned call was refused", s.message());
+  if (Status s = run(plan, a, scratch); !s) fail("a planned call was rejected", s.message());
   const Outputs first(a);
 
   before.restore();
-  if (Status s = run(a, call.options); !s) fail("run() refused", s.message());
+  if (Status s = run(a, call.options); !s) fail("run() rejected", s.message());
   if (!first.are_unchanged()) fail("not deterministic", plan.kernel());
   if (!compares) return;
 
@@ -127,7 +127,7 @@ void run_accepted(const FuzzedCall& call, const Plan& plan, Memory& memory, bool
   Options reference = call.options;
   reference.backend = "reference";
   reference.kernel = "";
-  if (Status s = run(a, reference); !s) fail("the reference refused", s.message());
+  if (Status s = run(a, reference); !s) fail("the reference rejected", s.message());
   const Outputs expected(a);
   first.restore();
   const double limit = tolerance(a);
@@ -155,15 +155,15 @@ void attention_once(FuzzedDataProvider& data, Memory& memory) {
     if (status.field().empty()) fail("no field named", status.message());
     if (status.code() == StatusCode::kInternal) fail("internal error", status.message());
     if (!call.is_spoiled && status.code() == StatusCode::kInvalidArgument) {
-      fail("a valid call was refused", status.message());
+      fail("a valid call was rejected", status.message());
     }
     if (!memory.is_backed) return;
     const Outputs before(call.attention);
-    if (run(call.attention, call.options)) fail("run() accepts what plan() refuses", "");
-    if (!before.are_unchanged()) fail("a refused call wrote", status.message());
+    if (run(call.attention, call.options)) fail("run() accepts what plan() rejects", "");
+    if (!before.are_unchanged()) fail("a rejected call wrote", status.message());
     return;
   }
-  if (!infos) fail("explain() refuses what plan() accepts", infos.status().message());
+  if (!infos) fail("explain() rejects what plan() accepts", infos.status().message());
   if (!memory.is_backed || planned->flops() > kMostFlops) return;
   fill_inputs(call, memory);
   run_accepted(call, *planned, memory, compares && planned->flops() < kMostComparedFlops);

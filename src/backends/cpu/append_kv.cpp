@@ -12,9 +12,9 @@ namespace pagoda::cpu {
 namespace {
 
 constexpr int64_t kBlock = 64;               // elements converted at a time
-constexpr int64_t kElementsPerShare = 8192;  // below that a thread is not worth waking
+constexpr int64_t kElementsPerShare = 8192;  // fewer do not pay for another thread
 
-// The dtype is looked at once per block, not once per element.
+// Dispatches on the dtype once per block, not once per element.
 void load_block(const std::byte* from, DType dtype, int64_t count, float* to) {
   switch (dtype) {
     case DType::kF32: std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float)); return;
@@ -24,7 +24,7 @@ void load_block(const std::byte* from, DType dtype, int64_t count, float* to) {
     case DType::kBF16:
       for (int64_t i = 0; i < count; ++i) to[i] = core::load_element(from, DType::kBF16, i);
       return;
-    case DType::kF8E4M3: return;  // not a source: validation
+    case DType::kF8E4M3: return;  // validation rejects fp8 sources
   }
 }
 

@@ -1,4 +1,4 @@
-// What the host's back ends offer.
+// The two host back ends as core::Backend.
 #include "backends/cpu/backend.hpp"
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The back ends of the host: tiled kernels, and the reference.
+// The host back ends: cpu (tiled kernels) and reference.
 #pragma once
 
 #include "core/backend.hpp"

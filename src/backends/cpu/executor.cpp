@@ -16,8 +16,8 @@
 #include "backends/cpu/fork_join.hpp"
 
 #if defined(PAGODA_THREAD_SANITIZER)
-// Accesses of TBB's own headers and library to TBB's own memory, by functions that never stand
-// above a body in a stack: ours are not covered.
+// Suppresses accesses of TBB's headers and library to TBB's memory, in functions that never call a
+// body: accesses of this library are not suppressed.
 extern "C" const char* __tsan_default_suppressions() {
   return "race_top:/oneapi/tbb/\n"
          "race:tbb::detail::d1::fold_tree\n"
@@ -41,7 +41,7 @@ std::vector<int> affinity_cpus() {
   return cpus;
 }
 
-// PAGODA_NUM_THREADS where it is a positive number, otherwise one worker per usable CPU.
+// PAGODA_NUM_THREADS if it is a positive number, otherwise one worker per usable CPU.
 int32_t choose_workers(size_t num_cpus) {
   constexpr int32_t kMostWorkers = 4096;
   if (const char* text = std::getenv("PAGODA_NUM_THREADS"); text != nullptr) {
@@ -54,7 +54,7 @@ int32_t choose_workers(size_t num_cpus) {
 }
 
 // PAGODA_PIN_THREADS=1: the arena's i-th thread runs on the i-th CPU of the process's mask. A
-// thread gets its own mask back when it leaves, for it may be the caller's.
+// thread's own mask is restored when it exits the arena, because it may be the caller's thread.
 class Pinning : public tbb::task_scheduler_observer {
  public:
   Pinning(tbb::task_arena& arena, std::vector<int> cpus)
@@ -91,7 +91,7 @@ struct Region {
   cpu::ForkJoin order;
 };
 
-// What TBB copies into its tasks.
+// The functor that TBB copies into its tasks.
 struct Bodies {
   Region* region;
   PAGODA_UNSEEN_BY_THREAD_SANITIZER
@@ -127,7 +127,7 @@ class TbbExecutor final : public Executor {
     // Isolated: a thread that waits here for its own bodies must not start a body of another
     // region, which could find that thread's scratch buffer in use.
     //
-    // Where the arena is full, another thread calls these functions.
+    // If the arena is full, another thread calls these functions.
     arena_.execute([&]() PAGODA_UNSEEN_BY_THREAD_SANITIZER {
       tbb::this_task_arena::isolate([&]() PAGODA_UNSEEN_BY_THREAD_SANITIZER {
         tbb::parallel_for(tbb::blocked_range<int32_t>(0, n, 1), Bodies{&region},

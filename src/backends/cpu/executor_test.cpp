@@ -1,4 +1,4 @@
-// Executors: every body has its turn exactly once, nested and from several threads.
+// Executors: every body runs exactly once, nested and from several threads.
 #include "pagoda/executor.hpp"
 
 #include <atomic>
@@ -32,7 +32,7 @@ struct Turns {
 
 class Executors : public testing::TestWithParam<Executor& (*)()> {};
 
-TEST_P(Executors, every_body_has_one_turn) {
+TEST_P(Executors, every_body_runs_once) {
   Executor& executor = GetParam()();
   ASSERT_GE(executor.workers(), 1);
   for (int32_t n = 0; n <= executor.workers(); ++n) {

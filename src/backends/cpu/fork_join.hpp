@@ -1,7 +1,7 @@
-// ForkJoin: tells ThreadSanitizer what a task scheduler guarantees: bodies start after the fork,
-// the join comes after every body. A scheduler that is not compiled with -fsanitize=thread, like
-// the distribution's oneTBB, hides that, and every access of a body would be reported as a race.
-// Races between bodies are still found. Nothing at all in other builds.
+// ForkJoin: annotates for ThreadSanitizer what a task scheduler guarantees: bodies start after the
+// fork, the join waits for every body. ThreadSanitizer can't see this in a scheduler that was not
+// compiled with -fsanitize=thread (the distribution's oneTBB) and would report every access of a
+// body as a race. Races between bodies are still found. Empty in other builds.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)

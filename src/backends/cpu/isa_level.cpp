@@ -77,7 +77,7 @@ std::optional<IsaLevel> parse(const std::string& text) {
 
 constexpr const char* kMustBe = "must be scalar, avx2, avx512, avx512_bf16 or amx";
 
-// PAGODA_ISA as it was when first asked for.
+// PAGODA_ISA as of the first call.
 const std::string& environment_isa() {
   static const std::string text = [] {
     const char* value = std::getenv("PAGODA_ISA");
@@ -86,7 +86,7 @@ const std::string& environment_isa() {
   return text;
 }
 
-// Empty while PAGODA_ISA is no level.
+// Empty if PAGODA_ISA names no level.
 using Cap = std::optional<IsaLevel>;
 
 Cap initial_cap() { return environment_isa().empty() ? IsaLevel::kAmx : parse(environment_isa()); }

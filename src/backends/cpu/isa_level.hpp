@@ -19,9 +19,10 @@ inline constexpr int kNumIsaLevels = 5;
 // The level in use: detected, capped by PAGODA_ISA or set_cpu_isa_level().
 [[nodiscard]] IsaLevel active_isa_level();
 
-// Whether bf16 calls are faster in fp32 than by vdpbf16ps. Known by the maker: Intel's cores give
-// vdpbf16ps half the rate of fp32 FMA (measured: README.md), AMD's since Zen 4 twice. Asked where
-// the machine has no AMX; a cap that names the level is a wish for it.
+// Whether bf16 calls are faster in fp32 than with vdpbf16ps, by CPU vendor: on Intel cores
+// vdpbf16ps has half the rate of fp32 FMA (measured: README.md), on AMD cores since Zen 4 twice
+// the rate. False on machines with AMX, and where PAGODA_ISA or set_cpu_isa_level() names the bf16
+// level.
 [[nodiscard]] bool is_f32_faster_than_bf16_dot(IsaLevel detected, IsaLevel cap, bool is_intel);
 [[nodiscard]] bool is_f32_faster_than_bf16_dot();
 

@@ -1,4 +1,4 @@
-// Which level is preferred; what is detected is the machine's own affair.
+// Which level is preferred. The detected level depends on the machine and is not tested.
 #include "backends/cpu/isa_level.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ TEST(IsaLevel, intel_without_amx_prefers_fp32_unless_the_bf16_level_is_named) {
   EXPECT_FALSE(is_f32_faster_than_bf16_dot(IsaLevel::kAmx, kBf16, true));
 }
 
-TEST(IsaLevel, a_cap_holds_and_an_unknown_one_is_refused) {
+TEST(IsaLevel, a_cap_holds_and_an_unknown_one_is_an_error) {
   const std::string before = cpu_isa_level();
   ASSERT_TRUE(set_cpu_isa_level("scalar").ok());
   EXPECT_EQ(active_isa_level(), IsaLevel::kScalar);

@@ -16,7 +16,7 @@ constexpr int64_t kBlock = 64;  // output elements accumulated at a time
 constexpr int64_t kElementsPerShare = 8192;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// The parts of one (row, head).
+// Weights of the parts of one (row, head).
 struct Parts {
   const MergeStates& merge;
   int64_t row, head;
@@ -34,7 +34,8 @@ struct Parts {
   }
 };
 
-// Zero where no part counts. A NaN or +infinity among the LSEs makes `sum` NaN, and so the output.
+// Zero if every part has LSE = -infinity. A NaN or +infinity among the LSEs makes `sum`, and
+// thereby the output, NaN.
 struct Weights {
   float largest = -kInfinity;
   double sum = 0;

@@ -1,4 +1,4 @@
-// Combines attention over disjoint sets of keys.
+// Merges attention over disjoint sets of keys.
 #pragma once
 
 #include "pagoda/attention.hpp"

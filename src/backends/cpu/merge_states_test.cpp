@@ -1,4 +1,4 @@
-// merge_states() against a plain loop, and its rule for parts that saw no key.
+// merge_states() against a plain loop, and its rule for parts without visible keys.
 #include <cmath>
 #include <gtest/gtest.h>
 #include <limits>
@@ -34,7 +34,7 @@ struct States {
             .out = Tensor::contiguous(out.data(), DType::kF32, {rows, heads, dim}),
             .lse = Tensor::contiguous(lse.data(), DType::kF32, {rows, heads})};
   }
-  // Part `part` saw no key in any row: its O is what nobody may read.
+  // Part `part` has no visible key in any row: its O must not be read.
   void silence(int64_t part) {
     const int64_t lses = rows * heads;
     std::fill_n(partial_lse.begin() + part * lses, lses, -kInfinity);
@@ -113,7 +113,7 @@ TEST(MergeStates, huge_lses_do_not_overflow) {
   }
 }
 
-TEST(MergeStates, a_nan_lse_is_not_hidden) {
+TEST(MergeStates, a_nan_lse_reaches_the_output) {
   States states(2, 1, 1, 8);
   states.partial_lse = {1.0F, NAN};
   ASSERT_TRUE(merge_states(states.call(), kOptions));

@@ -1,5 +1,5 @@
 // Naive attention: for every row and head one pass over the keys for the scores, one for the
-// values. Nothing here is clever; where a kernel disagrees with this file, the kernel is wrong.
+// values. This file is the definition: a kernel that disagrees with it is wrong.
 #include "backends/cpu/reference.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// One (query, key) pair, in every coordinate that a mask or a score mod may ask for.
+// One (query, key) pair, in every coordinate that a mask or a score mod depends on.
 struct Pair {
   int32_t b;  // sequence
   int32_t q_head;
@@ -23,7 +23,7 @@ struct Pair {
   int64_t k;    // position of the key
 };
 
-// One element of a tensor whose leading extents may be 1 and then stand for every index.
+// One element of a tensor whose leading dimensions broadcast if their extent is 1.
 double broadcast_element(const ConstTensor& t, std::initializer_list<int64_t> index) {
   int64_t offset = 0;
   size_t d = 0;
@@ -79,7 +79,7 @@ MaskVerdict evaluate(const core::Problem& problem, int32_t node_index, const Pai
     case MaskKind::kBits: return {bit_is_set(node, problem, p), 0};
     case MaskKind::kFunctor: return {node.functor(node.context, p.b, p.q_head, p.q, p.k), 0};
     case MaskKind::kAnd: {
-      // The right operand is not asked about a pair that the left one hides.
+      // The right operand is not evaluated for a pair that the left one excludes.
       const MaskVerdict lhs = evaluate(problem, node.lhs, p);
       if (!lhs.keep) return {false, 0};
       const MaskVerdict rhs = evaluate(problem, node.rhs, p);
@@ -103,8 +103,8 @@ double dot_product(const core::Problem& problem, const Pair& p) {
   return sum * static_cast<double>(problem.k_scale(kv_head));
 }
 
-// The score of one pair, in the order that score_mod.hpp promises; -infinity where it is hidden.
-// A hidden pair's key is not read: its slot may hold anything.
+// The score of one pair, in the order that score_mod.hpp documents; -infinity if it is masked. The
+// key of a masked pair is not read: its slot may hold anything.
 double score(const core::Problem& problem, const Pair& p) {
   const MaskVerdict mask = evaluate(problem, static_cast<int32_t>(problem.mask.size()) - 1, p);
   if (!mask.keep) return -kInfinity;
@@ -202,7 +202,7 @@ void reference_attention(const core::Problem& problem) {
   std::vector<double> lse(static_cast<size_t>(heads));
   std::vector<double> row_max(static_cast<size_t>(heads));
   for (int32_t b = 0; b < problem.batch; ++b) {
-    // Padded tensors have rows past a sequence's end; they are written too, as rows without keys.
+    // The padding rows of a padded tensor are written as rows without keys.
     const int32_t rows = problem.is_ragged ? problem.seqlen_q(b) : problem.max_seqlen_q;
     for (int32_t row = 0; row < rows; ++row) {
       reference_row(problem, b, row, out.data(), lse.data(), row_max.data());

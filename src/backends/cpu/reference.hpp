@@ -1,19 +1,20 @@
-// The oracle: naive attention in double precision. Not fast, and it shares no code with what is.
+// The oracle: naive attention in double precision. It shares no code with the fast kernels.
 #pragma once
 
 #include "core/problem.hpp"
 
 namespace pagoda::cpu {
 
-// Computes the whole problem on the calling thread. Slow, and meant to be read.
+// Computes the whole problem on the calling thread.
 void reference_attention(const core::Problem& problem);
 
-// Only query row `row` of sequence `b`, all heads: what sampled checks of long calls use. Writes
-// out [num_q_heads, head_dim_vo], lse and row_max [num_q_heads] (each may be nullptr) in double.
+// Computes only query row `row` of sequence `b`, all heads, for sampled checks of long calls.
+// Writes out [num_q_heads, head_dim_vo], lse and row_max [num_q_heads] (each may be nullptr) in
+// double.
 void reference_row(const core::Problem& problem, int32_t b, int64_t row, double* out, double* lse,
                    double* row_max);
 
-// What the mask says about one pair of a query row and a key below the sequence's end.
+// The mask's result for one pair of a query row and a key < seqlen_kv.
 struct MaskVerdict {
   bool keep = false;
   double bias = 0;  // meaningful where keep

@@ -1,4 +1,4 @@
-// TileGeometry: the sizes of a CPU tile and where each buffer stands in a worker's scratch.
+// TileGeometry: the sizes of a CPU tile and the offset of each buffer in a worker's scratch.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,7 @@ struct TileGeometry {
   g.columns = core::align_up(problem.head_dim_vo, ops.column_align);
   const int32_t row_bytes = g.depth * g.element_bytes + g.columns * 4;
   const int32_t key_bytes = (g.depth + g.columns) * g.element_bytes;
-  // A power of two: the schedule halves it where there would be too few pieces.
+  // A power of two: the schedule halves it if there would be too few work items.
   const auto most_rows = static_cast<uint32_t>((768 << 10) / row_bytes);
   g.max_rows = std::clamp(static_cast<int32_t>(std::bit_floor(most_rows)), kRowGroup, kMaxItemRows);
   g.tile_keys = std::clamp(core::align_down((256 << 10) / key_bytes, 32), 64, 256);

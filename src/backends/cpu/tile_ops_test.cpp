@@ -1,4 +1,4 @@
-// The tile operations of every instruction set that this machine has, against plain double loops.
+// The tile operations of every instruction set of this machine, against plain double loops.
 #include "backends/cpu/isa/tile_ops.hpp"
 
 #include <cmath>
@@ -67,7 +67,7 @@ class TileOpsTest : public testing::TestWithParam<Level> {
   std::mt19937 rng_{11};
 };
 
-// scores = Q K^T through pack_q, pack_k and gemm, and of few rows straight from K.
+// scores = Q K^T through pack_q, pack_k and gemm; for few rows also from K without packing.
 TEST_P(TileOpsTest, scores_match_plain_products) {
   for (const DType dtype : kv_types()) {
     for (const int width : {8, 40, 64, 72, 128, 192}) {
@@ -210,8 +210,8 @@ TEST_P(TileOpsTest, softmax_and_output_match_plain_loops) {
   }
 }
 
-// O += P V straight from V's rows, in the order that store() expects; an odd number of keys, whose
-// last row may hold infinities, and widths that fill no vector.
+// O += P V from V's rows without packing, in the order that store() expects; with an odd number of
+// keys, whose last row may hold infinities, and widths that fill no vector.
 TEST_P(TileOpsTest, direct_output_matches_plain_loops) {
   std::uniform_real_distribution<float> uniform;
   for (const DType dtype : kv_types()) {

@@ -1,4 +1,4 @@
-// One row of a work item after another: gather, pack, Q K^T, softmax, P V, merge, store.
+// The steps of a work item: gather, pack, Q K^T, softmax, P V, merge, store.
 #include "backends/cpu/tile_worker.hpp"
 
 #include <algorithm>
@@ -11,13 +11,14 @@
 namespace pagoda::cpu {
 namespace {
 
-// Up to this many rows a call is bound by memory: smaller tiles, whose panels stay near.
+// Up to this many rows a call is bound by memory and uses smaller tiles, whose panels stay in
+// cache.
 constexpr int32_t kColdRows = 32;
 constexpr int32_t kColdTileKeys = 128;
-// Panels of V do not stand a multiple of 4 KiB apart: their stores would be taken for each other's
-// (5 to 7 % of a decode).
+// The distance of V's panels is not a multiple of 4 KiB, where stores alias (4K aliasing): 5 to 7
+// % of a decode.
 constexpr int32_t kPanelGap = kPanel;
-// How far ahead of their use rows are asked for.
+// The prefetch distance of rows.
 constexpr int32_t kAheadBytes = 8 << 10;
 constexpr int32_t kQueryRowsAhead = 8;
 
@@ -33,7 +34,7 @@ const void* at(const void* base, DType dtype, int64_t index) {
   return static_cast<const std::byte*>(base) + index * size_bytes(dtype);
 }
 
-// Asks for the lines of a row that will be read, or written: rows of one head are far apart.
+// Prefetches the cache lines of a row: rows of one head are far apart.
 template <bool ForWrite>
 void prefetch(const void* row, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) {
@@ -41,7 +42,7 @@ void prefetch(const void* row, int64_t bytes) {
   }
 }
 
-// Addresses of keys [first, first + count): runs of a constant stride, a page at a time.
+// Addresses of keys [first, first + count), page by page; the stride within a page is constant.
 void gather_rows(const core::Problem& problem, const core::KVView& view, int32_t sequence,
                  int32_t kv_head, int32_t first, int32_t count, const void** rows) {
   const int64_t step = view.row_stride * size_bytes(view.dtype);
@@ -145,11 +146,11 @@ void TileWorker::begin_item(const schedule::WorkItem& item, int32_t kv_head) {
   }
 }
 
-// Packs K and V of keys [first_key, first_key + count), or takes the scores of few rows from K at
-// once and leaves V where it stands.
+// Packs K and V of keys [first_key, first_key + count). For few rows it computes the scores from
+// the rows of K instead and does not pack V.
 void TileWorker::load_tile(int32_t first_key, int32_t count) {
   const core::Problem& p = problem_;
-  // In the order of their use, so that V's first rows can be asked for while K's last are used.
+  // In the order of their use, so that V's first rows are prefetched while K's last are used.
   const void** k_rows = rows_ahead_.data();
   const void** v_rows = k_rows + count;
   const int32_t next_key = first_key + count;
@@ -191,7 +192,7 @@ void TileWorker::load_tile(int32_t first_key, int32_t count) {
   ops_.pack_v(v_, &v_source_, v_panel_words_);
 }
 
-// The next row group from `first_row` on that sees anything of the tile; moves `first_row` past it.
+// The next row group from `first_row` on with visible columns of the tile; advances `first_row`.
 bool TileWorker::next_group(int32_t& first_row, int32_t first_key, int32_t count,
                             GroupTile& group) const {
   for (; first_row < rows_; first_row += kRowGroup) {
@@ -222,8 +223,8 @@ bool TileWorker::next_group(int32_t& first_row, int32_t first_key, int32_t count
 }
 
 // Q K^T, softmax and P V of every row group against the loaded tile. The softmax of one group is
-// handed to the products of its neighbours, P V of the one before and Q K^T of the one after: where
-// products run in a unit of their own (AMX), the vector units work meanwhile.
+// interleaved with P V of the group before it and Q K^T of the group after it: AMX products run in
+// the tile unit, so the vector units are free.
 void TileWorker::compute_tile(int32_t first_key, int32_t count) {
   std::array<GroupTile, 3> ring;
   int32_t row = 0;
@@ -363,13 +364,14 @@ void TileWorker::write_partial() {
   }
 }
 
-// Every piece counts down after its partial is written; the one that comes to zero sees them all.
+// Every item decrements the counter after it has stored its partial result (acq_rel); the worker
+// that reaches zero therefore sees all partial results.
 bool TileWorker::is_last_of_group() const {
   int32_t& counter = partials_.counters[kv_head_ * partials_.num_merge_groups + item_->merge_group];
   return std::atomic_ref<int32_t>(counter).fetch_sub(1, std::memory_order_acq_rel) == 1;
 }
 
-// In the order of the pieces, so that the result does not depend on who came last.
+// In the order of the splits, so that the result does not depend on timing.
 void TileWorker::merge_group() {
   const int64_t first =
       kv_head_ * partials_.num_partial_rows + item_->partial_row - int64_t{item_->split} * rows_;

@@ -1,5 +1,5 @@
 // TileWorker: computes one work item at a time on one thread, with the tile operations of one
-// instruction set. Knows nothing of threads except the merge counter.
+// instruction set. The merge counter is the only state that it shares with other threads.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace pagoda::cpu {
 
 inline constexpr int32_t kMaxRowsAhead = 64;
 
-// Where split items leave their partial results, and the counters of pieces still to come.
+// Partial results of split work items, and per merge group the number of unfinished items.
 struct Partials {
   int32_t* counters = nullptr;  // [num_kv_heads][num_merge_groups]
   float* sums = nullptr;        // [num_kv_heads][num_partial_rows][2]: m, l
@@ -33,7 +33,7 @@ class TileWorker {
 
  private:
   // Up to kRowGroup rows of the item against the loaded tile, over the columns that any of them
-  // sees: a multiple of 32 from a multiple of 32.
+  // sees; begin and columns are multiples of 32.
   struct GroupTile {
     int32_t first_row = 0;
     int32_t rows = 0;
@@ -66,7 +66,7 @@ class TileWorker {
   const TileGeometry& g_;
   const Partials& partials_;
   bool is_interval_mask_;
-  bool has_mods_;  // scores are rewritten between Q K^T and the softmax
+  bool has_mods_;  // scores are modified between Q K^T and the softmax
 
   // Scratch.
   std::byte* q_;
@@ -87,8 +87,8 @@ class TileWorker {
   int32_t tile_keys_ = 0;
   PanelSource v_source_ = {};  // of the loaded tile
   bool is_cold_ = false;       // bound by memory
-  bool is_direct_k_ = false;   // scores come straight from K's rows
-  bool is_direct_v_ = false;   // O likewise from V's
+  bool is_direct_k_ = false;   // scores are computed from K's rows, without panels
+  bool is_direct_v_ = false;   // O from V's rows, without panels
   std::array<const void*, 2 * kMaxTileKeys + kMaxRowsAhead> rows_ahead_;
   int64_t v_panel_words_ = 0;
   std::array<int32_t, kMaxItemRows> lo_, hi_;  // visible keys of each row

@@ -1,5 +1,5 @@
 // The CPU back end's kernels: blocked flash attention, one row of the registry per instruction set.
-// Plans the work, hands it out to workers, and gives each its scratch.
+// Plans the work items, distributes them to workers and provides each worker's scratch.
 #include <atomic>
 #include <cstdlib>
 #include <memory>
@@ -22,11 +22,11 @@ struct TiledPlan final : core::KernelPlan {
   schedule::WorkList work;
 };
 
-// What reading and packing one key costs, in rows of one key (SPR, 2.7 GHz: 45 ns from memory
-// against about 0.3 ns a row with AMX, 2.7 ns a row in fp32).
+// The cost of reading and packing one key, in units of one query row for one key (SPR, 2.7 GHz: 45
+// ns from memory; about 0.3 ns a row with AMX, 2.7 ns a row in fp32).
 int32_t rows_per_key_load(const TileOps& ops) { return ops.is_bf16 ? 64 : 16; }
 
-std::string refuse_level(IsaLevel needed) {
+std::string level_unsupported_reason(IsaLevel needed) {
   if (detected_isa_level() < needed) {
     return std::string("needs ") + name(needed) + "; this machine goes up to " +
            name(detected_isa_level());
@@ -38,7 +38,7 @@ std::string refuse_level(IsaLevel needed) {
   return {};
 }
 
-std::string refuse_bf16(const core::Problem& problem) {
+std::string bf16_unsupported_reason(const core::Problem& problem) {
   const auto is_exact_in_bf16 = [](DType dtype) {
     return dtype == DType::kBF16 || dtype == DType::kF8E4M3;
   };
@@ -52,16 +52,16 @@ std::string refuse_bf16(const core::Problem& problem) {
 template <IsaLevel Level, const TileOps& Ops>
 std::string unsupported_reason(const core::Kernel& /*self*/, const core::Problem& problem,
                                const Options& /*options*/) {
-  std::string reason = refuse_level(Level);
-  if (reason.empty() && Ops.is_bf16) reason = refuse_bf16(problem);
+  std::string reason = level_unsupported_reason(Level);
+  if (reason.empty() && Ops.is_bf16) reason = bf16_unsupported_reason(problem);
   return reason;
 }
 
-// AVX-512 follows in the table, and serves all that AVX512_BF16 does.
+// The AVX-512 row follows in the table and serves every call that AVX512_BF16 serves.
 std::string yields_to_f32(const core::Kernel& /*self*/, const core::Problem& /*problem*/) {
   if (!is_f32_faster_than_bf16_dot()) return {};
   return "vdpbf16ps has half the rate of fp32 products on this processor; PAGODA_ISA=avx512_bf16 "
-         "asks for it";
+         "selects this kernel";
 }
 
 int64_t counter_bytes(const schedule::WorkList& work, int32_t num_kv_heads) {
@@ -111,8 +111,8 @@ Partials place_partials(const TiledPlan& plan, const core::Problem& problem,
   return partials;
 }
 
-// The calling thread's tile buffer: kept for the thread's life and only ever grown, like a stack.
-// A call made from inside a user's functor finds it taken and gets one of its own.
+// The calling thread's tile buffer: kept until the thread exits, grows and never shrinks. A nested
+// call from a user's functor finds it taken and allocates another one.
 class ThreadScratch {
  public:
   explicit ThreadScratch(int64_t bytes) : is_nested_(kept().is_taken) {

@@ -1,4 +1,5 @@
-// What the CUDA back end offers. Every call that reaches a kernel does so with its device current.
+// The CUDA back end as core::Backend. It makes the device of a call current before a kernel's
+// functions run.
 #include <vector>
 
 #include "arch/ptx/device.hpp"
@@ -12,7 +13,7 @@
 namespace pagoda::cuda {
 namespace {
 
-// A row that stands before one of kernels(), and is its `data`.
+// A row that wraps one of kernels(), which is its `data`.
 const core::Kernel& inner(const core::Kernel& row) {
   return *static_cast<const core::Kernel*>(row.data);
 }

@@ -1,4 +1,4 @@
-// The CUDA back end, which every build has: in one without GPU code it says that it can't run.
+// The CUDA back end. Every build has it; without GPU code its unavailable_reason says so.
 #pragma once
 
 #include "core/backend.hpp"

@@ -1,5 +1,5 @@
-// The CUDA back end: what it says without a GPU, and with one its states, its kept workspaces and its
-// errors. Tests that need a GPU are skipped where there is none.
+// The CUDA back end: its messages without a GPU; with one, append_kv, merge_states, kept
+// workspaces and errors. Tests that need a GPU are skipped on machines without one.
 #include <cstring>
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
@@ -84,7 +84,7 @@ std::vector<float> random_floats(size_t count, uint32_t seed) {
   return values;
 }
 
-TEST_F(OnGpu, append_kv_leaves_the_bytes_that_the_cpu_leaves) {
+TEST_F(OnGpu, append_kv_writes_the_bytes_that_the_cpu_writes) {
   constexpr int64_t kTokens = 7, kHeads = 2, kDim = 64, kPages = 3, kPageSize = 4;
   const std::vector<float> fresh = random_floats(kTokens * kHeads * kDim, 1);
   const std::vector<int64_t> slots{11, 0, -1, 5, 3, 7, 8};
@@ -182,7 +182,7 @@ TEST_F(OnGpu, a_captured_call_does_not_grow_its_workspace) {
   arch::check(cudaGraphDestroy(graph), "destroying a graph");
 }
 
-TEST_F(OnGpu, memory_of_the_host_is_told_from_the_device_s) {
+TEST_F(OnGpu, host_memory_is_distinguished_from_device_memory) {
   const std::vector<float> host(4);
   EXPECT_EQ(misplaced(host.data(), kGpu), "host memory");
   EXPECT_EQ(misplaced(upload(host), kGpu), "");

@@ -1,4 +1,4 @@
-// The GPUs as words.
+// Names of the GPUs, and why kernels can't run on one.
 #include <algorithm>
 #include <exception>
 #include <span>
@@ -103,7 +103,7 @@ std::string unsupported_reason(std::span<const int32_t> archs, Device device) {
   const int32_t arch = arch::devices()[static_cast<size_t>(device.index)].arch;
   const bool is_served = std::find(archs.begin(), archs.end(), arch) != archs.end();
   if (is_served && has_attention_code(arch)) return {};
-  // No semicolons: `pagoda check` takes the reasons of a selection apart at them.
+  // No semicolons: `pagoda check` splits the reasons of a selection at them (cli/skip_reasons.cpp).
   if (is_served) {
     return "this build has no code for sm_" + std::to_string(arch) + "a, " + describe(device) +
            ", " + what_is_held();
@@ -119,10 +119,10 @@ std::string unsupported_reason(std::span<const int32_t> archs, Device device) {
 
 std::string misplaced(const void* data, Device device) {
   cudaPointerAttributes attributes = {};
-  arch::check(cudaPointerGetAttributes(&attributes, data), "asking where memory lies");
+  arch::check(cudaPointerGetAttributes(&attributes, data), "querying a pointer");
   switch (attributes.type) {
     case cudaMemoryTypeUnregistered: return "host memory";
-    case cudaMemoryTypeHost:  // pinned: read over the bus, where it is mapped
+    case cudaMemoryTypeHost:  // pinned: readable over the bus if it is mapped
       return attributes.devicePointer == nullptr ? "host memory that is not mapped" : "";
     case cudaMemoryTypeDevice:
       if (attributes.device == device.index) return {};

@@ -1,4 +1,4 @@
-// Which of this process's GPUs the CUDA back end can use, in words.
+// The GPUs of this process: their names, and why the CUDA back end can't use one.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,22 @@
 
 namespace pagoda::cuda {
 
-// Of the back end as a whole: what it runs on, and what keeps it from running (empty: nothing).
+// Of the whole back end: the devices it runs on, and why it can't run (empty = it can).
 [[nodiscard]] std::string description();
 [[nodiscard]] std::string unavailable_reason();
-[[nodiscard]] std::string driver();  // "CUDA 13.0": the newest that it runs
+[[nodiscard]] std::string driver();  // "CUDA 13.0": the newest version that the driver supports
 
-// Why append_kv and merge_states can't run on this device, and nothing can be allocated there; empty: they can.
+// Why append_kv and merge_states can't run on this device and nothing can be allocated there;
+// empty = they can.
 [[nodiscard]] std::string unsupported_reason(Device device);
-// The same as a complaint about `field`.
+// The same as an error of `field`.
 [[nodiscard]] Status check_device(const char* field, Device device);
 
-// Why attention kernels for these architectures (90: sm_90a, which runs on nothing else) can't run on this
-// device, or are not in this build; empty: they can.
+// Why attention kernels for these architectures (90 = sm_90a, which runs on no other) can't run on
+// this device, or are not in this build; empty = they can.
 [[nodiscard]] std::string unsupported_reason(std::span<const int32_t> archs, Device device);
 
-// Why a kernel on that device can't read the memory; empty: it can.
+// Why a kernel on that device can't read the memory; empty = it can.
 [[nodiscard]] std::string misplaced(const void* data, Device device);
 
 }  // namespace pagoda::cuda

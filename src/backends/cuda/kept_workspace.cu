@@ -1,5 +1,6 @@
-// One piece of memory per device and stream. Every plan's zeroed bytes end, and its scratch begins,
-// at the same place: so no run's scratch is where a later one expects zeros.
+// One allocation per device and stream. The zeroed bytes of every plan end, and its scratch
+// begins, at the same address: no run's scratch overlaps bytes that a later run expects to be
+// zero.
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -18,10 +19,10 @@ struct Kept {
   int64_t scratch = 0;
 };
 
-// Never freed: the driver may be gone before static objects are.
+// Never freed: the driver may be unloaded before static objects are destroyed.
 struct AllKept {
   std::mutex mutex;
-  std::map<std::pair<int32_t, unsigned long long>, Kept> of_stream;  // by device and stream id
+  std::map<std::pair<int32_t, unsigned long long>, Kept> of_stream;        // key: device, stream id
   std::map<std::pair<int32_t, cudaStream_t>, unsigned long long> last_id;  // of a handle
 };
 
@@ -32,32 +33,33 @@ AllKept& all_kept() {
 
 bool is_captured(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  arch::check(cudaStreamIsCapturing(stream, &status), "asking whether a stream is captured");
+  arch::check(cudaStreamIsCapturing(stream, &status), "querying the capture status of a stream");
   return status != cudaStreamCaptureStatusNone;
 }
 
-void refuse_capture(cudaStream_t stream) {
+void throw_if_captured(cudaStream_t stream) {
   if (!is_captured(stream)) return;
   throw std::runtime_error(
-      "a captured call would have to allocate its workspace: run it once on the stream before, or "
-      "give one to run(plan, attention, workspace, stream)");
+      "a captured call can't allocate its workspace: run the call once on the stream before the "
+      "capture, or pass a workspace to run(plan, attention, workspace, stream)");
 }
 
-// Handles are used again, ids are not. A captured stream can't be asked: it has the id of its call before.
+// Handles are reused, ids are not. cudaStreamGetId fails during capture, which uses the last id
+// seen.
 unsigned long long stream_id(AllKept& all, int32_t device, cudaStream_t stream) {
   if (is_captured(stream)) {
     const auto known = all.last_id.find({device, stream});
-    if (known == all.last_id.end()) refuse_capture(stream);
+    if (known == all.last_id.end()) throw_if_captured(stream);
     return known->second;
   }
   unsigned long long id = 0;
-  arch::check(cudaStreamGetId(stream, &id), "asking for a stream's id");
+  arch::check(cudaStreamGetId(stream, &id), "querying the id of a stream");
   all.last_id[{device, stream}] = id;
   return id;
 }
 
 void grow(Kept& kept, int64_t zeroed, int64_t scratch, cudaStream_t stream) {
-  refuse_capture(stream);
+  throw_if_captured(stream);
   const int64_t new_zeroed = std::max(zeroed, kept.zeroed);
   const int64_t new_scratch = std::max(scratch, kept.scratch);
   void* memory = nullptr;

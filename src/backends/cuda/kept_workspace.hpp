@@ -5,8 +5,9 @@
 
 namespace pagoda::cuda {
 
-// A stream's own: what follows each other on it may share memory. Growing allocates, so a stream's
-// first call must not be captured; memory that was outgrown is kept, for a captured graph may use it.
+// One workspace per stream: calls on one stream run in order and may share it. Growing allocates,
+// so a stream's first call must not be captured. Outgrown memory is kept: a captured graph may use
+// it.
 [[nodiscard]] std::span<std::byte> keep_workspace(core::WorkspaceSize size, Device device,
                                                   Stream stream);
 

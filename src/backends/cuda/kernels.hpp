@@ -7,7 +7,7 @@
 
 namespace pagoda::cuda {
 
-// As the kernels declare them: the problem's device is current where `plan` and `run` are called.
+// As the families declare them: `plan` and `run` require that the problem's device is current.
 [[nodiscard]] std::span<const core::Kernel> kernels();
 
 }  // namespace pagoda::cuda

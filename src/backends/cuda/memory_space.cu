@@ -14,7 +14,7 @@ namespace {
 using arch::check;
 using arch::DeviceGuard;
 
-// Several times the L2 cache of any GPU that there is.
+// Several times the L2 cache of any current GPU.
 constexpr size_t kFlushBytes = size_t{256} << 20;
 
 class Event {
@@ -30,7 +30,7 @@ class Event {
   void record() const { check(cudaEventRecord(event_, nullptr), "recording an event"); }
   [[nodiscard]] double seconds_since(const Event& before) const {
     float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, before.event_, event_), "asking for a time");
+    check(cudaEventElapsedTime(&milliseconds, before.event_, event_), "querying an elapsed time");
     return static_cast<double>(milliseconds) * 1e-3;
   }
 
@@ -64,14 +64,14 @@ class GpuMemory final : public core::MemorySpace {
     int before = 0;
     static_cast<void>(cudaGetDevice(&before));
     static_cast<void>(cudaSetDevice(index_));
-    static_cast<void>(cudaFree(memory));  // an older fault was or will be reported by wait()
+    static_cast<void>(cudaFree(memory));  // wait() reports asynchronous errors
     static_cast<void>(cudaSetDevice(before));
   }
 
   [[nodiscard]] int64_t free_bytes() override {
     const DeviceGuard guard(index_);
     size_t free = 0, total = 0;
-    check(cudaMemGetInfo(&free, &total), "asking for the free memory");
+    check(cudaMemGetInfo(&free, &total), "querying the free memory");
     return static_cast<int64_t>(free);
   }
 
@@ -97,7 +97,7 @@ class GpuMemory final : public core::MemorySpace {
     check(cudaDeviceSynchronize(), "waiting for the device");
   }
 
-  // While the flush runs, the host enqueues what follows it: its own time is not seen.
+  // The host enqueues the run while the flush executes, so host time is not measured.
   [[nodiscard]] std::vector<double> time(int64_t repeats,
                                          const std::function<void()>& launch) override {
     const DeviceGuard guard(index_);
@@ -125,7 +125,7 @@ class GpuMemory final : public core::MemorySpace {
   }
 
   int32_t index_;
-  std::byte* flush_ = nullptr;  // never freed: the driver may be gone before static objects are
+  std::byte* flush_ = nullptr;  // never freed: the driver may be unloaded before static objects
 };
 
 }  // namespace

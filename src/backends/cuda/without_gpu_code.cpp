@@ -1,4 +1,4 @@
-// The CUDA back end of a build without GPU code: a name, and why it can't run.
+// The CUDA back end of a build without GPU code: its name, and why it can't run.
 #include "backends/cuda/backend.hpp"
 
 namespace pagoda::cuda {

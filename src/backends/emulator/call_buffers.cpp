@@ -1,4 +1,4 @@
-// Byte ranges of strided tensors, and the union of those that meet.
+// Byte ranges of strided tensors, and the union of overlapping ranges.
 #include "backends/emulator/call_buffers.hpp"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ CallBuffers& CallBuffers::add(std::string name, const std::byte* begin, size_t b
   return *this;
 }
 
-// The call is valid: offsets fit.
+// The call is valid, so offsets fit in 63 bits.
 CallBuffers& CallBuffers::add(std::string name, const ConstTensor& tensor, Permission permission,
                               bool is_written) {
   if (!tensor.present()) return *this;

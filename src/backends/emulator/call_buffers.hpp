@@ -1,5 +1,5 @@
-// CallBuffers: the memory of a call, as a launch on the emulator declares it. Tensors of a call may be
-// views of one allocation; the emulator wants each byte in one buffer.
+// CallBuffers: the memory of a call, as a launch on the emulator declares it. Tensors of a call
+// may be views of one allocation; the emulator wants each byte in one buffer.
 #pragma once
 
 #include <span>
@@ -13,19 +13,19 @@ namespace pagoda::emulator {
 
 class CallBuffers {
  public:
-  // Absent and empty ones are left out.
+  // Absent and empty tensors are skipped.
   CallBuffers& reads(std::string name, const ConstTensor& tensor);
-  CallBuffers& writes(std::string name, const Tensor& tensor);  // nothing in it may be read before
+  CallBuffers& writes(std::string name, const Tensor& tensor);  // uninitialised until written
   CallBuffers& updates(std::string name, const Tensor& tensor);
   template <typename T>
   CallBuffers& reads(std::string name, std::span<const T> values) {
     return add(std::move(name), reinterpret_cast<const std::byte*>(values.data()),
                values.size_bytes(), emulator::Permission::kRead, true);
   }
-  // A workspace: its first bytes are zero, the others are nothing.
+  // A workspace: its prefix is zero, the rest is uninitialised.
   CallBuffers& workspace(std::span<std::byte> memory, int64_t zeroed);
 
-  // What overlaps is one buffer: writable where one of its parts is, known where one of them is.
+  // Overlapping ranges become one buffer: writable if one part is, initialised if one part is.
   [[nodiscard]] std::vector<emulator::GlobalBuffer> merged() const;
 
  private:

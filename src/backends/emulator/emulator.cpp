@@ -1,4 +1,4 @@
-// The public face of the emulator: registration and settings.
+// register_emulator() and EmulatorScope.
 #include "pagoda/emulator.hpp"
 
 #include <algorithm>

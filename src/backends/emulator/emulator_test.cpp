@@ -1,4 +1,4 @@
-// The public registration and its settings: plans follow the number of multiprocessors that is asked for.
+// Registration and settings: plans follow the number of multiprocessors.
 #include "pagoda/emulator.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,8 @@
 namespace pagoda {
 namespace {
 
-// 64 tiles of 128 rows and more of one head: every number of multiprocessors below that shows in the grid.
+// At least 64 tiles of 128 rows of one head: the grid shows every number of multiprocessors up to
+// 64.
 int64_t planned_ctas(const char* backend, int32_t dim = 64) {
   const int64_t rows = 64 * 256;
   std::vector<uint16_t> q(static_cast<size_t>(rows * dim)), out(q.size()),
@@ -29,7 +30,7 @@ class Emulator : public testing::Test {
   void SetUp() override { ASSERT_TRUE(register_emulator()); }
 };
 
-TEST_F(Emulator, is_registered_once_however_often_it_is_asked_for) {
+TEST_F(Emulator, is_registered_once_by_several_calls) {
   ASSERT_TRUE(register_emulator());
   ASSERT_TRUE(register_emulator({.num_sms = 7}));
   int found = 0;

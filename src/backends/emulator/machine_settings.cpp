@@ -1,4 +1,4 @@
-// Plans may be made on any thread at any time: the process's setting is atomic.
+// The process-wide setting is atomic because any thread may make a plan at any time.
 #include "backends/emulator/machine_settings.hpp"
 
 #include <atomic>

@@ -1,15 +1,15 @@
-// What the emulated machine is like: for the whole process, and over that for one thread.
+// Settings of the emulated machine: for the process, and per thread, which takes precedence.
 #pragma once
 
 #include <cstdint>
 
 namespace pagoda::emulator {
 
-// Multiprocessors; 0 = as few as show everything that a kernel does.
+// Multiprocessors; 0 = the default of EmulatorSettings.
 [[nodiscard]] int32_t num_sms();  // for the calling thread's plans
 void set_process_num_sms(int32_t num_sms);
 
-// A thread's own setting; none: the process's holds.
+// The setting of a thread. If is_set is false, the process's setting applies.
 struct ThreadSetting {
   int32_t num_sms = 0;
   bool is_set = false;

@@ -1,4 +1,4 @@
-// Extents of the operands, from the first to the last byte that a view reaches.
+// Byte ranges of the operands.
 #include "backends/emulator/problem_buffers.hpp"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 namespace pagoda::emulator {
 namespace {
 
-// From the first to the last byte that a view reaches.
+// The range from the first to the last byte of a view.
 ConstTensor extent(const void* data, DType dtype, std::initializer_list<int64_t> shape,
                    std::initializer_list<int64_t> strides) {
   ConstTensor tensor{.data = data, .dtype = dtype, .rank = static_cast<int32_t>(shape.size())};

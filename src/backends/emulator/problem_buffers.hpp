@@ -1,4 +1,4 @@
-// The memory of an attention call as the emulator wants it declared.
+// The buffers of an attention call that a launch declares to the emulator.
 #pragma once
 
 #include <cstddef>

@@ -28,9 +28,10 @@ void begin() {
 
 void end() { _tile_release(); }
 
-// 32 rows by two panels: four products for four loads. What `meanwhile` does after them runs on the
-// vector units while the tile unit works. A little at a time: 64 vector instructions after each four
-// products are free, 512 after 32 products take as long as without them.
+// 32 rows by two panels: four products for four loads. The work of `meanwhile` after them runs on
+// the vector units while the tile unit computes. It must be interleaved finely: 64 vector
+// instructions after each four products are free, 512 after 32 products take as long as without
+// overlap.
 template <bool Accumulate, typename Meanwhile>
 inline void gemm_2x2(float* c, int64_t ldc, const char* a, int64_t lda, const char* b0,
                      const char* b1, int steps, Meanwhile meanwhile) {
@@ -120,7 +121,7 @@ inline void gemm_1x2(float* c, int64_t ldc, const char* a, int64_t lda, const ch
   _tile_stored(1, c + 16, c_stride);
 }
 
-// A softmax in even shares, one for each step of a product.
+// A softmax in equal parts, one for each step of a product.
 class SideWork {
  public:
   SideWork(const ScoreTile* tile, int steps)
@@ -183,10 +184,11 @@ void gemm(const Gemm* product, const ScoreTile* side) {
   work.finish();
 }
 
-// Up to so many rows the vector units are ahead of the tile unit, most of which is wasted.
+// Up to this many rows the vector units are faster than the tile unit, whose rows are mostly
+// unused.
 constexpr int kDotRows = 2;
 
-// One block of 16 keys as the rows of A: where they stand if they are bf16 at one stride, else
+// One block of 16 keys as the rows of A: in place if they are bf16 at a constant stride, otherwise
 // converted into `copy`.
 struct KeyBlock {
   const void* data;
@@ -198,8 +200,7 @@ inline KeyBlock key_block(const PanelSource* k, int first, int padded_width, cha
   const bool is_whole = first + kPanel <= k->count;
   if (is_whole && k->element == kElementBF16 && k->width == padded_width) {
     const int64_t stride = static_cast<const char*>(k->rows[first + 1]) - row;
-    // Rows are runs of constant stride: if the last one fits, all do, unless runs meet by chance;
-    // so every row is compared.
+    // Compares every row: comparing the last one alone could miss two runs that happen to adjoin.
     bool is_regular = true;
     for (int i = 2; i < kPanel; ++i) {
       is_regular &= static_cast<const char*>(k->rows[first + i]) == row + i * stride;
@@ -240,7 +241,7 @@ void direct_scores(const DirectScores* s) {
                                    : k0;
     _tile_zero(0);
     _tile_zero(1);
-    // The copies are ordinary stores; the loads below must come after them.
+    // A compiler barrier: orders the stores to `copy` above before the tile loads below.
     __asm__ volatile("" : : : "memory");
     for (int step = 0; step < steps; ++step) {
       _tile_loadd(6, b + step * 1024, 64);

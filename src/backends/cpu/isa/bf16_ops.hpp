@@ -1,5 +1,5 @@
-// What the two bf16 units share: rows and panels of bf16 pairs, and probabilities rounded to bf16.
-// Exact for bf16 and e4m3 sources; others do not come here.
+// Shared by the two bf16 units: rows and panels of bf16 pairs, and probabilities rounded to bf16.
+// Exact for bf16 and e4m3 sources, the only ones that these units get.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// Few query rows: each row of K and of V is read once, where it stands, instead of being packed
-// into panels, over the including unit's Vec and Words.
+// Few query rows: each row of K and of V is read once, in place, instead of being packed into
+// panels. Uses the including unit's Vec and Words.
 //
-// Words says how rows become vectors of 32-bit words (floats, or pairs of bf16):
+// Words defines how rows become vectors of 32-bit words (floats, or pairs of bf16):
 //   kRowElements                 elements of a row of K that fill one vector
 //   kKeys                        keys that share a word of V: 1, or 2 in bf16
 //   kVecs                        vectors that kKeys rows of V give at a time
@@ -19,8 +19,8 @@
 namespace pagoda::cpu {
 namespace {
 
-// Where the same units do both ways, this way is ahead by 1.7 to 2.0 with one or two rows, by 1.3
-// to 1.7 with four, and still by 1.0 to 1.1 with eight.
+// On the vector units this is faster than panels by 1.7 to 2.0 with one or two rows, by 1.3 to 1.7
+// with four, and by 1.0 to 1.1 with eight (SPR).
 constexpr int kDirectRows = 8;
 constexpr int kDirectVecs = 8;  // sums of O in registers, for each query row
 
@@ -69,7 +69,7 @@ inline void direct_score_block(const DirectScores* s, int row, int key) {
   const float* q = static_cast<const float*>(s->q) + static_cast<int64_t>(row) * s->ldq;
   const void* rows[kKeys];
   for (int i = 0; i < kKeys; ++i) {
-    // Past the last key its score is written once more: nobody looks there.
+    // Columns past the last key get its score again; no reader uses them.
     rows[i] = s->k->rows[key + i < s->k->count ? key + i : s->k->count - 1];
     if (row == 0) prefetch_after(s->k, key + i);
   }

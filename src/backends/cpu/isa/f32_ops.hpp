@@ -1,5 +1,5 @@
 // The fp32 table of one instruction set, over the including unit's Vec, transpose16 and
-// convert_to_f32: any element type is widened when it is packed.
+// convert_to_f32. Packing widens every element type to fp32.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // C (+)= A * panels on vectors: the micro-kernel of scores (Q K^T) and of the output (P V), over
-// the including unit's Vec and Dot. Dot says what one 32-bit word of A and of a panel is: a float,
-// or a pair of bf16.
+// the including unit's Vec and Dot. Dot defines one 32-bit word of A and of a panel: a float, or a
+// pair of bf16.
 #pragma once
 
 #include <cstdint>
@@ -107,7 +107,7 @@ void multiply(const Gemm* g) {
   if ((rest & 1) != 0) some_rows.template operator()<1>(r);
 }
 
-// One kind of execution unit: nothing to overlap, so one after the other.
+// Product and softmax use the same execution units: nothing to overlap, so they run in sequence.
 template <typename Dot, typename Format>
 void gemm(const Gemm* product, const ScoreTile* side) {
   if (side != nullptr) softmax_tile<Format>(side);

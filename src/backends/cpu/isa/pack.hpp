@@ -13,8 +13,8 @@ inline int element_bytes(int element) {
   return element == kElementF32 ? 4 : (element == kElementF8E4M3 ? 1 : 2);
 }
 
-// Asks for the row that is needed some rows after this one: the hardware does not follow the short
-// rows of scattered pages or of one head among several.
+// Prefetches a row that is needed some rows later: the hardware prefetcher does not follow the
+// short rows of scattered pages or of one head among several.
 inline void prefetch_after(const PanelSource* source, int row) {
   row += source->ahead;
   if (source->ahead == 0 || row >= source->known) return;
@@ -24,7 +24,7 @@ inline void prefetch_after(const PanelSource* source, int row) {
 }
 
 // `scratch` holds 16 rows of words. Convert::kWordElements elements make a word; rows that already
-// are words of the compute type, unpadded, are transposed where they stand.
+// are words of the compute type, unpadded, are transposed in place.
 template <typename Convert>
 void pack_k_panels(void* panels, const PanelSource* source, int padded_width, void* scratch) {
   const int words = padded_width / Convert::kWordElements;

@@ -15,7 +15,7 @@ constexpr float kMinusInfinity = -__builtin_inff();
 // Round to the nearest integer by adding 1.5 * 2^23, then a degree-6 polynomial on [-0.5, 0.5]
 // (minimax by iteratively reweighted least squares in double precision, constant term 1).
 inline Vec exp2_nonpositive(Vec x) {
-  x = Vec::max(Vec::set(-126.0F), x);  // the constant first: NaN passes
+  x = Vec::max(Vec::set(-126.0F), x);  // operand order: NaN propagates
   const Vec magic = x + Vec::set(12582912.0F);
   const Vec f = x - (magic - Vec::set(12582912.0F));
   Vec p = Vec::fma(Vec::set(1.5353362e-4F), f, Vec::set(1.3398874e-3F));
@@ -95,9 +95,9 @@ inline void row_probabilities(const float* s, void* p, int begin, int end, int l
   sums[1] = sum2;
 }
 
-// The softmax of a tile, row after row, which can pause after any 32 columns: where products run in
-// a unit of their own, a little of it goes between them. Format says how probabilities are made and
-// stored: exp2(x) for x <= 0, kBytes per element, store(p, i, a, b).
+// The softmax of a tile, row by row, which can pause after any 32 columns, so that it can be
+// interleaved with products of the tile unit. Format computes and stores probabilities: exp2(x)
+// for x <= 0, kBytes per element, store(p, i, a, b).
 template <typename Format>
 class Softmax {
  public:
@@ -130,7 +130,7 @@ class Softmax {
   }
 
  private:
-  // Of the row after the current one's, so that no row waits for the reduction of its own.
+  // The maximum of the next row is computed ahead, so that no row waits for its own reduction.
   void find_maximum() {
     if (next_ >= t_->rows) return;
     const int lo = t_->lo[next_];
@@ -140,16 +140,16 @@ class Softmax {
     ++next_;
   }
 
-  // Lets m grow to the row's maximum, and rescales what was summed before.
+  // Raises m to the row's maximum and rescales l and o.
   void begin_row() {
     const float old_m = t_->m[row_];
     m_ = maximum_ > old_m ? maximum_ : old_m;
     lo_ = t_->lo[row_];
     hi_ = t_->hi[row_];
     sums_[0] = sums_[1] = Vec::zero();
-    if (m_ == kMinusInfinity) {  // nothing visible yet: all probabilities are zero
+    if (m_ == kMinusInfinity) {  // no visible key yet: all probabilities are zero
       if (has_nan(t_->scores + int64_t{row_} * t_->ld, lo_, hi_)) {
-        t_->l[row_] = __builtin_nanf("");  // bad data must show
+        t_->l[row_] = __builtin_nanf("");  // NaN scores must reach the output
       }
       lo_ = hi_ = 0;
     } else if (m_ != old_m) {
@@ -162,9 +162,9 @@ class Softmax {
   }
 
   const ScoreTile* t_;
-  int row_ = 0;     // the current one
-  int column_ = 0;  // of it, the next to do
-  int next_ = 0;    // the row whose maximum is sought next
+  int row_ = 0;     // current row
+  int column_ = 0;  // next column of row_
+  int next_ = 0;    // next row whose maximum is computed
   float maximum_ = kMinusInfinity;
   int lo_ = 0;  // of the current row
   int hi_ = 0;

@@ -1,6 +1,6 @@
-// TileOps: what one instruction set does on tiles. Plain data and functions only: the units that
-// fill this table are compiled for instructions that the host may lack, so they share no inline
-// function or template with the rest of the library (the linker could keep their copy).
+// TileOps: the tile operations of one instruction set. Plain data and functions only: the units
+// that fill this table are compiled for instructions that the host may lack, so they share no
+// inline function or template with the rest of the library (the linker could keep their copy).
 //
 // Panels. Both operands that the inner products run along are stored in panels of 16 columns of
 // 32-bit words; a word is one float, or a pair of bf16 along the contraction (VNNI order):
@@ -25,8 +25,8 @@ struct PanelSource {
   int count;                // keys
   int element;              // kElement...
   int width;                // elements of a row
-  int ahead;                // ask for row i + ahead when row i is used; 0: never
-  int known;                // entries of `rows`: those past `count` are only asked for
+  int ahead;                // prefetch row i + ahead when row i is used; 0 = never
+  int known;                // entries of `rows`; those past `count` are prefetched only
 };
 
 // c[rows][ldc] (+)= a[rows][lda] * panels, in whole panels: c has num_panels * 16 columns and is
@@ -44,20 +44,20 @@ struct Gemm {
   bool accumulate;
 };
 
-// Scores of a few rows straight from the rows of K: scores[rows][ld], written up to a multiple of
-// 32 keys (past the last key: anything).
+// Scores of a few rows from the rows of K, without packing: scores[rows][ld], written up to a
+// multiple of 32 keys (undefined past the last key).
 struct DirectScores {
   float* scores;
   int ld;
-  const void* q;        // [rows] as pack_q leaves them
+  const void* q;        // [rows], written by pack_q
   int ldq;              // 32-bit words
-  const void* q_panel;  // the same rows as pack_k leaves them
+  const void* q_panel;  // the same rows, written by pack_k
   int rows;
   const PanelSource* k;
   void* scratch;  // 32 rows of Q's width
 };
 
-// o[rows][ldo] (+)= probs * V, straight from the rows of V.
+// o[rows][ldo] (+)= probs * V, from the rows of V without packing.
 struct DirectOutput {
   float* o;
   int ldo;
@@ -83,7 +83,7 @@ struct ScoreTile {
   float* o;                 // [rows][ldo] accumulators, rescaled when m grows
   int ldo;
   int columns;    // of o
-  bool is_first;  // o holds nothing yet
+  bool is_first;  // o is uninitialised
 };
 
 struct ScoreMods {
@@ -109,11 +109,11 @@ struct TileOps {
   void (*pack_k)(void* panels, const PanelSource* source, int padded_width, void* scratch);
   void (*pack_v)(void* panels, const PanelSource* source, int64_t panel_words);
 
-  // `side`, where not null, is a softmax to do meanwhile: it touches nothing of the product.
+  // `side`, if not null, is an independent softmax to interleave with the product.
   void (*gemm)(const Gemm* product, const ScoreTile* side);
 
-  // Packing pays by a panel being read again: up to so many query rows (16 at most), K and V are
-  // rather read where they stand.
+  // Packing pays only if a panel is read several times: up to this many query rows (at most 16), K
+  // and V are read in place.
   int direct_k_rows;
   int direct_v_rows;
   void (*direct_scores)(const DirectScores* scores);

@@ -64,7 +64,7 @@ struct Vec {
   }
   // x * 2^n where n is the integer in the low mantissa bits of `magic`; x * 2^n must be normal.
   static Vec scale_by_exponent(Vec x, Vec magic) {
-    // Unsigned: lanes whose result is thrown away may overflow.
+    // Unsigned: lanes whose result is discarded may overflow.
     const auto n = reinterpret_cast<Bits>(magic.v) << 23;
     return {reinterpret_cast<Floats>(reinterpret_cast<Bits>(x.v) + n)};
   }
