@@ -117,4 +117,11 @@ inline void store_element(void* base, DType dtype, int64_t index, float value) {
   }
 }
 
+// The nearest value that `dtype` can hold.
+[[nodiscard]] inline float rounded_to(DType dtype, float value) {
+  unsigned char bytes[4];
+  store_element(bytes, dtype, 0, value);
+  return load_element(bytes, dtype, 0);
+}
+
 }  // namespace pagoda::core

@@ -14,13 +14,6 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// The nearest value that `dtype` can hold.
-float rounded_to(DType dtype, float value) {
-  unsigned char bytes[4];
-  core::store_element(bytes, dtype, 0, value);
-  return core::load_element(bytes, dtype, 0);
-}
-
 // Never -infinity: a pair that the mask or the bias hides must stay hidden all the same.
 float score_functor(void*, float score, int32_t, int32_t head, int64_t q, int64_t k) {
   return std::max(0.75F * score, -4.0F) - 0.125F * static_cast<float>((q + 2 * k + head) % 5);
@@ -58,7 +51,7 @@ void ProblemData::draw_values() {
   const auto draw = [](Random& random, std::vector<float>& to, int64_t begin, int64_t count,
                        DType dtype, float amplitude) {
     for (int64_t i = 0; i < count; ++i) {
-      to[static_cast<size_t>(begin + i)] = rounded_to(dtype, amplitude * random.normal());
+      to[static_cast<size_t>(begin + i)] = core::rounded_to(dtype, amplitude * random.normal());
     }
   };
   for (size_t b = 0; b < batch(); ++b) {

@@ -1,4 +1,4 @@
-// Staged: one block or two.
+// Staged: allocation and copies.
 #include "testing/mirror/block.hpp"
 
 #include "testing/mirror/host_space.hpp"

@@ -1,9 +1,9 @@
-// Block: owned memory of a MemorySpace. Staged: memory that the host fills or reads and kernels see,
-// which is one memory on the host and two on a device.
+// Block: owned memory of a MemorySpace. Staged: memory that the host and kernels access: one block
+// for a host back end, a host block and a device block for a GPU.
 #pragma once
 
+#include <memory>
 #include <span>
-#include <utility>
 
 #include "core/memory_space.hpp"
 
@@ -13,26 +13,19 @@ class Block {
  public:
   Block() = default;
   Block(core::MemorySpace& space, int64_t bytes)
-      : space_(&space), data_(space.allocate(bytes > 0 ? bytes : 1)), bytes_(bytes) {}
-  ~Block() {
-    if (data_ != nullptr) space_->release(data_);
-  }
-  Block(Block&& other) noexcept { *this = std::move(other); }
-  Block& operator=(Block&& other) noexcept {
-    std::swap(space_, other.space_);
-    std::swap(data_, other.data_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
+      : memory_(space.allocate(bytes > 0 ? bytes : 1), Release{&space, bytes}) {}
 
-  [[nodiscard]] std::byte* data() const { return data_; }
-  [[nodiscard]] int64_t bytes() const { return bytes_; }
-  [[nodiscard]] std::span<std::byte> span() const { return {data_, static_cast<size_t>(bytes_)}; }
+  [[nodiscard]] std::byte* data() const { return memory_.get(); }
+  [[nodiscard]] int64_t bytes() const { return memory_ ? memory_.get_deleter().bytes : 0; }
+  [[nodiscard]] std::span<std::byte> span() const { return {data(), static_cast<size_t>(bytes())}; }
 
  private:
-  core::MemorySpace* space_ = nullptr;
-  std::byte* data_ = nullptr;
-  int64_t bytes_ = 0;
+  struct Release {
+    core::MemorySpace* space = nullptr;
+    int64_t bytes = 0;
+    void operator()(std::byte* memory) const { space->release(memory); }
+  };
+  std::unique_ptr<std::byte, Release> memory_;
 };
 
 class Staged {
@@ -40,23 +33,24 @@ class Staged {
   Staged() = default;
   explicit Staged(core::MemorySpace& space) : space_(&space) {}
 
-  // Makes room for `bytes`; what was in it is lost where it grows.
+  // Grows to at least `bytes`; growing discards the contents.
   void reserve(int64_t bytes);
   [[nodiscard]] int64_t bytes() const { return there_.bytes(); }
 
   [[nodiscard]] std::byte* host() const { return here_.bytes() > 0 ? here_.data() : there_.data(); }
-  [[nodiscard]] std::byte* seen() const { return there_.data(); }  // by kernels
+  [[nodiscard]] std::byte* seen() const { return there_.data(); }  // what kernels access
 
-  // The first bytes, to where kernels see them.
+  // Copies the first `bytes` from host() to seen().
   void send(int64_t bytes) const;
-  // `values` as kernels see them: on the host themselves, otherwise a copy that lasts until the next.
+  // `values` where kernels access them: `values` itself for a host back end, otherwise a device
+  // copy, valid until the next call.
   template <typename T>
   std::span<const T> send(std::span<const T> values);
 
  private:
   core::MemorySpace* space_ = nullptr;
   Block there_;
-  Block here_;  // empty where the space is the host's
+  Block here_;  // empty for a host back end
 };
 
 template <typename T>

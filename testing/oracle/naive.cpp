@@ -14,16 +14,10 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-float rounded_to(DType dtype, float value) {
-  unsigned char bytes[4];
-  core::store_element(bytes, dtype, 0, value);
-  return core::load_element(bytes, dtype, 0);
-}
-
 // 8-bit probabilities are lifted, so that small ones do not all become subnormal.
 float probability(DType dtype, float weight) {
   const float lift = dtype == DType::kF8E4M3 ? 64.0F : 1.0F;
-  return rounded_to(dtype, weight * lift) / lift;
+  return core::rounded_to(dtype, weight * lift) / lift;
 }
 
 float naive_score(const core::Problem& p, int32_t b, int32_t row, int32_t head, int32_t key) {
@@ -78,7 +72,8 @@ void naive_row(const core::Problem& p, Precision precision, int32_t b, int32_t r
       for (int32_t d = 0; d < p.head_dim_vo; ++d) o[d] += rounded * v[d];
     }
     const float scale = p.v_scale(h / p.group) / sum;
-    for (int32_t d = 0; d < p.head_dim_vo; ++d) o[d] = rounded_to(precision.out, o[d] * scale);
+    for (int32_t d = 0; d < p.head_dim_vo; ++d)
+      o[d] = core::rounded_to(precision.out, o[d] * scale);
     lse[h] += std::log(sum);
   }
 }

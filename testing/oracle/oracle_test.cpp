@@ -24,12 +24,6 @@ namespace {
 constexpr int64_t kRows = 24, kKeys = 300, kHeads = 4, kKVHeads = 2, kDim = 64;
 constexpr int64_t kTile = 64;  // keys that a kernel takes together
 
-float rounded_to(DType dtype, float value) {
-  unsigned char bytes[4];
-  core::store_element(bytes, dtype, 0, value);
-  return core::load_element(bytes, dtype, 0);
-}
-
 // A call whose rows see from 277 to 300 keys: few of many weigh little, so that small faults are
 // small. Q, K and V are numbers of the type in fp32.
 struct Call {
@@ -46,7 +40,7 @@ struct Call {
     std::mt19937 random(7);
     std::normal_distribution<float> normal;
     for (std::vector<float>* values : {&q, &k, &v}) {
-      for (float& x : *values) x = rounded_to(dtype, normal(random));
+      for (float& x : *values) x = core::rounded_to(dtype, normal(random));
     }
     for (float& x : sinks) x = 2 + normal(random);
   }
@@ -88,7 +82,7 @@ struct Results {
     return results;
   }
   void round(DType dtype) {
-    for (float& x : out) x = rounded_to(dtype, x);
+    for (float& x : out) x = core::rounded_to(dtype, x);
   }
 };
 

@@ -1,5 +1,5 @@
-// Back ends "emu:sm90" and "emu:sm100": the kernels of a chip, run by the emulator on memory of the host. A
-// library of its own, which needs Boost: programs add it by engine::register_backend().
+// Back ends "emu:sm90" and "emu:sm100": the emulator runs the kernels of a chip on host memory. They
+// are in a library of their own, because it needs Boost; register_emulator() adds them.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace pagoda::emulator {
 
-// One for each chip that families of kernels are for.
+// One back end per chip that a kernel family supports.
 [[nodiscard]] std::span<const core::Backend* const> backends();
 
-// Throws where the emulator has reported something: a call whose kernel has a bug must fail, whatever its
-// result.
+// Throws if the emulator reported anything: a call whose kernel has a bug must fail even if its result
+// is right.
 void expect_clean(const Result& result);
 
 }  // namespace pagoda::emulator

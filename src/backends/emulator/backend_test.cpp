@@ -1,4 +1,4 @@
-// The emulator as a back end: registered from outside, it serves calls of the public API.
+// The emulator as a registered back end: it serves calls of the public API.
 #include "backends/emulator/backend.hpp"
 
 #include <cmath>
