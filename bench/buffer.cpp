@@ -10,13 +10,11 @@ Buffer::Buffer(int64_t bytes) {
   void* memory = mmap(nullptr, static_cast<size_t>(size), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return;
-  memory_ = std::unique_ptr<std::byte, Unmap>(static_cast<std::byte*>(memory), Unmap{size});
+  memory_ = std::unique_ptr<std::byte, Unmapper>(static_cast<std::byte*>(memory), Unmapper{size});
   constexpr int64_t kLeastHugeBytes = int64_t{8} << 20;
   if (size >= kLeastHugeBytes) madvise(memory, static_cast<size_t>(size), MADV_HUGEPAGE);
 }
 
-void Buffer::Unmap::operator()(std::byte* memory) const {
-  munmap(memory, static_cast<size_t>(bytes));
-}
+void Unmapper::operator()(std::byte* memory) const { munmap(memory, static_cast<size_t>(bytes)); }
 
 }  // namespace pagoda::bench

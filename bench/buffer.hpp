@@ -9,6 +9,11 @@
 
 namespace pagoda::bench {
 
+struct Unmapper {
+  int64_t bytes = 0;
+  void operator()(std::byte* memory) const;
+};
+
 class Buffer {
  public:
   Buffer() = default;
@@ -20,11 +25,7 @@ class Buffer {
   [[nodiscard]] std::span<std::byte> span() const { return {data(), static_cast<size_t>(bytes())}; }
 
  private:
-  struct Unmap {
-    int64_t bytes = 0;
-    void operator()(std::byte* memory) const;
-  };
-  std::unique_ptr<std::byte, Unmap> memory_;
+  std::unique_ptr<std::byte, Unmapper> memory_;
 };
 
 }  // namespace pagoda::bench

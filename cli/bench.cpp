@@ -1,4 +1,4 @@
-// The bench command: grids, tables and the result file. One case is bench_runner's business.
+// The bench command: grids, tables and the result file. bench_runner measures one case.
 #include "cli/bench.hpp"
 
 #include <algorithm>
@@ -84,12 +84,9 @@ void check_settings(BenchOptions& options) {
   const auto cpus = static_cast<int32_t>(bench::allowed_cpus().size());
   if (settings.threads.empty()) settings.threads = default_threads();
   for (const int32_t threads : settings.threads) {
-    if (threads < 1 || threads > cpus) {
-      fail(fmt::format("--threads: {} is not from 1 to {}, the CPUs of this process", threads,
-                       cpus));
-    }
+    require_range("--threads", threads, 1, cpus);
   }
-  if (settings.repeats < 0) fail(fmt::format("--repeats: {} is below 0", settings.repeats));
+  require_range("--repeats", settings.repeats, 0);
   if (!(settings.seconds_per_case > 0)) {
     fail(fmt::format("--seconds: {} is not above 0", settings.seconds_per_case));
   }
@@ -183,7 +180,7 @@ nlohmann::ordered_json report_json(const BenchOptions& options, const bench::Mac
           {"date", utc_timestamp()},
           {"command", command_line()},
           {"backend", options.settings.backend},
-          {"clock", "the device's, L2 flushed before each run"},
+          {"clock", "events, L2 flushed before each run"},
           {"device", to_json(space.facts())},
           {"gpu_state", gpu_state()},
           {"machine", to_json(machine)},
@@ -268,16 +265,16 @@ void add_bench_command(CLI::App& app) {
                       "Seconds for each case and thread count (default 1.5)");
   command->add_option("--isa", options->isa, "Use at most this ISA level");
   command->add_option("--backend", settings.backend, "Back end (default cpu)");
-  command->add_option("--kernel", settings.kernel, "Force one kernel by name");
+  command->add_option("--kernel", settings.kernel, "Use one kernel by name");
   command->add_option("--out", options->out, "Write the report to this JSON file");
   command->add_flag("--quick", options->is_quick, "A few small cases");
-  command->add_flag("--list", options->lists_only, "Print the cases and end");
+  command->add_flag("--list", options->lists_only, "Print the cases and exit");
   command->add_flag("--json", options->is_json, "Print the report as one JSON object");
   command->add_flag("--worker", options->is_worker,
                     "Serve measurements over stdin and stdout (for bench/peers)");
   command->footer(
       "The roofline is the slowest of arithmetic, exponentials and memory at the ceilings that "
-      "'pagoda info' measures.\nThe exit code is 1 where a result is wrong.");
+      "'pagoda info' measures.\nThe exit code is 1 if a result is wrong.");
   command->callback([options] { run_bench(*options); });
 }
 

@@ -1,10 +1,9 @@
-// Runs the conformance table on a back end: of the CPU at every ISA level of the machine, of an emulator
-// on several threads, of a device with everything in its memory.
+// Runs the conformance table on a back end: on the CPU at every ISA level of the machine, on the
+// emulator with several cases at a time, on a GPU with all data in its memory.
 #include "cli/check.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,20 +30,18 @@ using conformance::Target;
 using conformance::Verdict;
 
 struct CheckOptions {
-  std::string backend = "cpu";
-  std::string kernel;  // empty = as selected
+  BackendFlags target;
   std::string isa = "all";
   std::string filter;
   int64_t every = 1;
-  int32_t jobs = 0;               // 0 = by the back end
-  int32_t num_sms = 0;            // of an emulated back end; 0 = its default
-  double max_multiply_adds = -1;  // millions; below 0 = by the back end
+  int32_t jobs = 0;               // 0 = the back end's default
+  double max_multiply_adds = -1;  // millions; below 0 = the back end's default
   bool lists_only = false;
   bool is_json = false;
   bool is_verbose = false;
 };
 
-// What one target did with the table.
+// The results of one target.
 struct Tally {
   int32_t passed = 0, failed = 0, skipped = 0;
   double worst = 0;  // error as a share of its limit
@@ -52,18 +49,16 @@ struct Tally {
 };
 
 std::vector<Target> choose_targets(const CheckOptions& options) {
-  use_num_sms("--num-sms", options.backend, options.num_sms);
-  std::vector<Target> targets = conformance::targets_of(options.backend);
-  if (options.num_sms == 0) {  // otherwise the number that was asked for holds for all cases
+  std::vector<Target> targets = conformance::targets_of(options.target.backend);
+  if (options.target.num_sms == 0) {  // otherwise --num-sms holds for all cases
     for (Target& target : targets) {
       target.with_num_sms = with_emulated_num_sms;
     }
   }
-  if (!options.kernel.empty()) {
-    require_kernel("--kernel", options.backend, options.kernel);
+  if (!options.target.kernel.empty()) {
     for (Target& target : targets) {
-      target.options.kernel = options.kernel;
-      target.label += " " + options.kernel;
+      target.options.kernel = options.target.kernel;
+      target.label += " " + options.target.kernel;
     }
   }
   if (options.max_multiply_adds >= 0) {
@@ -77,18 +72,15 @@ std::vector<Target> choose_targets(const CheckOptions& options) {
     if (!target.isa_level.empty()) levels.push_back(target.isa_level);
   }
   if (levels.empty()) {
-    fail(fmt::format("--isa: back end '{}' has no ISA levels", options.backend));
+    fail(fmt::format("--isa: back end '{}' has no ISA levels", options.target.backend));
   }
+  require_isa_level("--isa", options.isa, levels);
   std::erase_if(targets, [&](const Target& target) { return target.isa_level != options.isa; });
-  if (targets.empty()) {
-    fail(fmt::format("--isa: '{}' is not a level of this machine; it has: {}", options.isa,
-                     fmt::join(levels, ", ")));
-  }
   return targets;
 }
 
 std::vector<const Case*> choose_cases(const CheckOptions& options) {
-  if (options.every < 1) fail(fmt::format("--every: {} is below 1", options.every));
+  require_range("--every", options.every, 1);
   std::vector<const Case*> cases;
   int64_t index = 0;
   for (const Case* c : conformance::select_cases(options.filter)) {
@@ -98,16 +90,15 @@ std::vector<const Case*> choose_cases(const CheckOptions& options) {
   return cases;
 }
 
-// A kernel of the CPU has threads of its own, a device has one queue; an emulated launch is one thread.
+// An emulated launch is single-threaded, so several cases can run at a time. CPU kernels use all
+// threads for one case, and GPU cases share the default stream.
 int32_t choose_jobs(const CheckOptions& options) {
   constexpr int32_t kMost = 1024;
-  if (options.jobs < 0 || options.jobs > kMost) {
-    fail(fmt::format("--jobs: {} is not from 0 to {}", options.jobs, kMost));
-  }
-  const bool is_emulated = options.backend.starts_with("emu:");
+  require_range("--jobs", options.jobs, 0, kMost);
+  const std::string& backend = options.target.backend;
+  const bool is_emulated = backend.starts_with("emu:");
   if (options.jobs > 1 && !is_emulated) {
-    fail(fmt::format("--jobs: back end '{}' uses the machine with one case at a time",
-                     options.backend));
+    fail(fmt::format("--jobs: back end '{}' runs one case at a time", backend));
   }
   if (options.jobs > 0) return options.jobs;
   return is_emulated ? static_cast<int32_t>(bench::allowed_cpus().size()) : 1;
@@ -144,7 +135,7 @@ void print_report(const CaseReport& report) {
   fmt::print("{}  {}  {}{}\n", paint(fmt::format("{:<7}", name_of(verdict)), style), report.target,
              report.test_case->name,
              report.outcome.message.empty() ? "" : ": " + report.outcome.message);
-  std::fflush(stdout);  // who watches a pipe must know which case hangs
+  std::fflush(stdout);  // so that a reader of a pipe sees which case hangs
 }
 
 nlohmann::ordered_json to_json(const oracle::Shares& shares) {
@@ -183,7 +174,7 @@ void print_tallies(const std::vector<Target>& targets, std::map<std::string, Tal
 void print_skips(const SkipReasons& skips) {
   const std::vector<SkipReason> reasons = skips.sorted();
   if (reasons.empty()) return;
-  Table table({{"skipped", Table::Align::kRight}, {"because"}, {"for one"}});
+  Table table({{"skipped", Table::Align::kRight}, {"reason"}, {"example"}});
   for (const SkipReason& reason : reasons) {
     table.add({format_count(reason.count), reason.text, reason.example});
   }
@@ -211,7 +202,7 @@ void list_cases(const std::vector<const Case*>& cases, bool is_json) {
   fmt::print("{} cases\n", cases.size());
 }
 
-// What a run has shown so far.
+// The results of a run so far.
 struct Findings {
   std::map<std::string, Tally> tallies;
   SkipReasons skips;
@@ -226,7 +217,7 @@ void print_heading(const std::vector<const Case*>& cases, const std::vector<Targ
              jobs > 1 ? fmt::format(", {} at a time", jobs) : "");
   const double limit = targets.front().effort.max_multiply_adds;
   if (limit > 0) {
-    fmt::print("cases of more than {:.0f} million multiply-adds are left out\n", limit * 1e-6);
+    fmt::print("cases of more than {:.0f} million multiply-adds are skipped\n", limit * 1e-6);
   }
   std::fflush(stdout);
 }
@@ -251,7 +242,7 @@ void print_json(const RunSummary& summary, size_t cases, const Findings& finding
 }
 
 void run_check(const CheckOptions& options) {
-  if (!options.lists_only) require_available_backend("--backend", options.backend);
+  if (!options.lists_only) apply_backend_flags(options.target);
   const std::vector<const Case*> cases = choose_cases(options);
   if (options.lists_only) return list_cases(cases, options.is_json);
   const std::vector<Target> targets = choose_targets(options);
@@ -282,7 +273,8 @@ void run_check(const CheckOptions& options) {
   } else {
     print_end(summary, targets, findings);
   }
-  // A table of which nothing ran has shown nothing, as on a GPU that no attention kernel is for.
+  // If every case was skipped, as on a GPU without attention kernels, nothing was checked: that
+  // fails.
   const bool has_run = summary.passed + summary.failed > 0;
   if (!has_run) warn("no case could run");
   finish_with(summary.failed == 0 && has_run ? 0 : kExitFailed);
@@ -294,9 +286,7 @@ void add_check_command(CLI::App& app) {
   auto options = std::make_shared<CheckOptions>();
   CLI::App* command = app.add_subcommand(
       "check", "Run the conformance table: every case against the double-precision reference");
-  command->add_option("--backend", options->backend, "Back end to check (default cpu)");
-  command->add_option("--kernel", options->kernel,
-                      "Force one kernel by name; cases that it rejects are skipped");
+  add_backend_options(*command, options->target);
   command->add_option("--isa", options->isa,
                       "One ISA level, or 'all' (default): every level of this machine in turn");
   command->add_option("--filter", options->filter,
@@ -304,17 +294,15 @@ void add_check_command(CLI::App& app) {
   command->add_option("--every", options->every, "Only every Nth case of those (default 1)");
   command->add_option("--jobs", options->jobs,
                       "Cases at a time, for emulated back ends (default there: the CPUs)");
-  command->add_option(
-      "--num-sms", options->num_sms,
-      "Multiprocessors of an emulated back end (default: what a case asks for, or 3 or 4)");
   command->add_option("--max-multiply-adds", options->max_multiply_adds,
-                      "Skip cases of more millions; 0 = none (default: none, but on emulators)");
-  command->add_flag("--list", options->lists_only, "Print the names of the cases and end");
+                      "Skip cases of more million multiply-adds; 0 = no limit (default: no limit, "
+                      "except on emulated back ends)");
+  command->add_flag("--list", options->lists_only, "Print the names of the cases and exit");
   command->add_flag("--verbose", options->is_verbose, "Print a line for every case");
   command->add_flag("--json", options->is_json, "Print one JSON object");
   command->footer(
-      "The last line is 'N passed, N failed, N skipped'; the exit code is 1 where a "
-      "case failed or none could run.");
+      "The last line is 'N passed, N failed, N skipped'; the exit code is 1 if a "
+      "case failed or none could run. Cases that --kernel does not support are skipped.");
   command->callback([options] { run_check(*options); });
 }
 

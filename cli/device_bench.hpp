@@ -1,4 +1,5 @@
-// Measures cases on a device: by its own clock, with flushed caches, beside the bandwidth of a copy.
+// Measures cases on a device: by its own clock, with flushed caches, beside the bandwidth of a
+// copy.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Prefill of 16k tokens in all by depth, length and mask; decode over pages; an fp8 cache; a few query
-// tokens; a long chunk.
+// Prefill of 16k tokens in all by depth, length and mask; decode over pages; an fp8 cache; a few
+// query tokens; a long chunk.
 #include "cli/device_cases.hpp"
 
 #include <algorithm>

@@ -35,7 +35,7 @@ using Json = nlohmann::ordered_json;
 struct EmulateOptions {
   std::vector<std::string> names;
   std::string mode;
-  std::vector<Mode> modes;  // of `mode`
+  std::vector<Mode> modes;  // parsed from `mode`
   int64_t seed = 1;
   int64_t seeds = 5;
   std::string trace;
@@ -51,8 +51,8 @@ struct Runs {
   uint64_t mismatches = 0;
   std::string first_mismatch;
   uint64_t mismatch_seed = 0;
-  std::vector<Report> reports;  // the first of each place
-  Statistics statistics;        // sums
+  std::vector<Report> reports;  // the first report of each source line
+  Statistics statistics;        // summed over the runs
 };
 
 // --- what to run -------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ std::vector<Mode> modes_of(const EmulateOptions& options) {
   return {*mode};
 }
 
-// A name, 'family/' for all of a family, or 'all' for every kernel without a planted bug.
+// A name, 'family/' for all kernels of a family, or 'all' for every kernel without a planted bug.
 std::vector<const EmulatedKernel*> kernels_of(const std::vector<std::string>& names) {
   std::vector<const EmulatedKernel*> chosen;
   for (const std::string& name : names) {
@@ -89,8 +89,8 @@ std::vector<const EmulatedKernel*> kernels_of(const std::vector<std::string>& na
 }
 
 void check_options(const EmulateOptions& options) {
-  if (options.seed < 0) fail(fmt::format("--seed: {} is negative", options.seed));
-  if (options.seeds < 1) fail(fmt::format("--seeds: {} is less than 1", options.seeds));
+  require_range("--seed", options.seed, 0);
+  require_range("--seeds", options.seeds, 1);
   if (options.names.empty()) {
     if (!options.trace.empty()) fail("--trace: needs a kernel");
     if (options.mutates) fail("--mutate: needs a kernel, or 'all'");
@@ -148,7 +148,7 @@ void take_in(Runs& runs, const Outcome& outcome, uint64_t seed) {
         });
     if (!is_known) runs.reports.push_back(report);
   }
-  // After a report the output is not worth comparing.
+  // After a report the output is not compared.
   if (outcome.result.is_clean() && outcome.mismatches != 0) {
     if (runs.mismatches == 0) {
       runs.first_mismatch = outcome.first_mismatch;
@@ -333,7 +333,7 @@ void print_score(const EmulatedKernel& kernel, const MutationScore& score) {
                {"role"},
                {"mutant"},
                {"executions", Align::kRight},
-               {"shown by"},
+               {"detected by"},
                {"in mode"},
                {"runs", Align::kRight}});
   for (const Mutant& mutant : score.mutants) {
@@ -381,7 +381,7 @@ void require_right(const EmulatedKernel& kernel) {
   for (const Mode mode : emulator::kModes) {
     const Outcome outcome = kernel.run({.mode = mode});
     if (!outcome.is_right()) {
-      fail(fmt::format("--mutate: {} is not right as it is; 'pagoda emulate {}' tells why",
+      fail(fmt::format("--mutate: {} fails without a mutation; 'pagoda emulate {}' reports why",
                        kernel.name, kernel.name));
     }
   }
@@ -459,13 +459,13 @@ void add_emulate_command(CLI::App& app) {
                       "Write one run as Chrome trace events, for Perfetto, to this file");
   command->add_flag(
       "--mutate", options->mutates,
-      "Leave out each synchronisation in turn, and do it wrong in each way that it can "
-      "be; up to 20 runs must show it");
+      "Run mutants: each synchronisation dropped or done wrong in turn; one of up to 20 runs "
+      "must detect it");
   command->add_flag("--sample", options->is_sample,
-                    "With --mutate: one way for each call, as the tests do");
+                    "With --mutate: one mutant per call site, as the tests do");
   command->add_flag("--json", options->is_json, "Print one JSON object");
   command->footer(
-      "The exit code is 1 where a run has a finding or a wrong result, or a mutant survives. "
+      "The exit code is 1 if a run has a finding or a wrong result, or a mutant survives. "
       "docs/emulator.md explains the findings.");
   command->callback([options] { run_emulate(*options); });
 }

@@ -19,7 +19,8 @@ bool has_emulator();
 // Registers emu:sm90 and emu:sm100, which the library leaves out: they need more than it does.
 void add_emulated_backends();
 
-// Gives them so many multiprocessors (pagoda/emulator.hpp): for the process, or for what `body` plans.
+// Gives them so many multiprocessors (pagoda/emulator.hpp): for the process, or for what `body`
+// plans.
 [[nodiscard]] Status set_emulated_num_sms(int32_t num_sms);
 void with_emulated_num_sms(int32_t num_sms, const std::function<void()>& body);
 

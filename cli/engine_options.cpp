@@ -1,4 +1,4 @@
-// Turns --backend, --kernel, --isa and --threads into Options.
+// Parses the engine's flags into Options.
 #include "cli/engine_options.hpp"
 
 #include <algorithm>
@@ -24,17 +24,27 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-void add_engine_options(CLI::App& command, EngineFlags& flags) {
+void add_backend_options(CLI::App& command, BackendFlags& flags) {
   const auto add = [&](const char* name, auto& value, const char* help) {
     command.add_option(name, value, help)->group("Engine");
   };
   add("--backend", flags.backend, "Back end (default cpu; 'pagoda info' lists them)");
-  add("--kernel", flags.kernel, "Force one kernel by name");
-  add("--isa", flags.isa, "Use at most this ISA level: scalar, avx2, avx512, avx512_bf16, amx");
-  add("--threads", flags.threads,
-      "Worker threads, each pinned to one CPU (default: the library's own executor, unpinned)");
+  add("--kernel", flags.kernel, "Use one kernel by name (default: the engine selects)");
   add("--num-sms", flags.num_sms,
       "Multiprocessors of an emulated back end (default: 3 or 4; an H200 has 132, a B200 148)");
+}
+
+void add_engine_options(CLI::App& command, EngineFlags& flags) {
+  add_backend_options(command, flags.target);
+  command
+      .add_option("--isa", flags.isa,
+                  "Use at most this ISA level: scalar, avx2, avx512, avx512_bf16, amx")
+      ->group("Engine");
+  command
+      .add_option("--threads", flags.threads,
+                  "Worker threads, each pinned to one CPU (default: the library's executor, "
+                  "not pinned)")
+      ->group("Engine");
   command
       .add_flag("--batch-invariant", flags.is_batch_invariant,
                 "Make each sequence's result independent of the rest of the batch")
@@ -50,14 +60,6 @@ void require_backend(const std::string& flag, const std::string& backend) {
   }
 }
 
-void require_kernel(const std::string& flag, const std::string& backend,
-                    const std::string& kernel) {
-  const std::vector<std::string> names = kernels(backend);
-  if (contains(names, kernel)) return;
-  fail(fmt::format("{}: no kernel '{}' in back end '{}'; there are: {}", flag, kernel, backend,
-                   fmt::join(names, ", ")));
-}
-
 void require_available_backend(const std::string& flag, const std::string& backend) {
   require_backend(flag, backend);
   for (const BackendInfo& info : backends()) {
@@ -66,33 +68,40 @@ void require_available_backend(const std::string& flag, const std::string& backe
   }
 }
 
+void require_isa_level(const std::string& flag, const std::string& level,
+                       const std::vector<std::string>& levels) {
+  if (contains(levels, level)) return;
+  fail(fmt::format("{}: '{}' is not a level of this machine; it has: {}", flag, level,
+                   fmt::join(levels, ", ")));
+}
+
 void use_isa_level(const std::string& flag, const std::string& level) {
-  const std::vector<std::string> levels = cpu_isa_levels();
-  if (!contains(levels, level)) {
-    fail(fmt::format("{}: '{}' is not a level of this machine; it has: {}", flag, level,
-                     fmt::join(levels, ", ")));
-  }
+  require_isa_level(flag, level, cpu_isa_levels());
   const Status status = set_cpu_isa_level(level);
   if (!status) fail(fmt::format("{}: {}", flag, status.message()));
 }
 
-void use_num_sms(const std::string& flag, const std::string& backend, int32_t num_sms) {
-  if (num_sms == 0) return;
-  if (!backend.starts_with("emu:")) {
-    fail(fmt::format("{}: back end '{}' is not emulated", flag, backend));
+void apply_backend_flags(const BackendFlags& flags) {
+  require_available_backend("--backend", flags.backend);
+  if (!flags.kernel.empty()) {
+    const std::vector<std::string> names = kernels(flags.backend);
+    if (!contains(names, flags.kernel)) {
+      fail(fmt::format("--kernel: no kernel '{}' in back end '{}'; there are: {}", flags.kernel,
+                       flags.backend, fmt::join(names, ", ")));
+    }
   }
-  const Status status = set_emulated_num_sms(num_sms);
-  if (!status) fail(fmt::format("{}: {}", flag, status.message()));
+  if (flags.num_sms == 0) return;
+  if (!flags.backend.starts_with("emu:")) {
+    fail(fmt::format("--num-sms: back end '{}' is not emulated", flags.backend));
+  }
+  const Status status = set_emulated_num_sms(flags.num_sms);
+  if (!status) fail(fmt::format("--num-sms: {}", status.message()));
 }
 
 EngineSetup::EngineSetup(const EngineFlags& flags) {
-  require_available_backend("--backend", flags.backend);
-  if (!flags.kernel.empty()) require_kernel("--kernel", flags.backend, flags.kernel);
-  if (flags.threads < 0 || flags.threads > kMaxThreads) {
-    fail(fmt::format("--threads: {} is not from 0 to {}", flags.threads, kMaxThreads));
-  }
+  require_range("--threads", flags.threads, 0, kMaxThreads);
+  apply_backend_flags(flags.target);
   if (!flags.isa.empty()) use_isa_level("--isa", flags.isa);
-  use_num_sms("--num-sms", flags.backend, flags.num_sms);
   if (flags.threads > 0) {
     const auto cpus = static_cast<int32_t>(bench::allowed_cpus().size());
     if (flags.threads > cpus) {
@@ -100,8 +109,8 @@ EngineSetup::EngineSetup(const EngineFlags& flags) {
     }
     executor_ = std::make_unique<bench::PinnedPool>(flags.threads);
   }
-  options_.backend = flags.backend;
-  options_.kernel = flags.kernel;
+  options_.backend = flags.target.backend;
+  options_.kernel = flags.target.kernel;
   options_.is_batch_invariant = flags.is_batch_invariant;
   options_.executor = executor_ ? executor_.get() : &default_executor();
 }

@@ -106,7 +106,7 @@ void print_ceilings(const bench::Ceilings& ceilings) {
 }
 
 void run_info(const InfoOptions& options) {
-  if (options.threads < 0) fail(fmt::format("--threads: {} is below 0", options.threads));
+  require_range("--threads", options.threads, 0);
   if (const Status status = check_cpu_isa(); !status) fail(status.message());
   const bench::Machine machine = bench::describe_machine();
   const int32_t threads = options.threads > 0 ? options.threads : machine.allowed_cpus;
@@ -136,9 +136,10 @@ void add_info_command(CLI::App& app) {
       app.add_subcommand("info", "The machine, the ISA levels, the back ends, measured ceilings");
   command->add_flag("--json", options->is_json, "Print one JSON object");
   command->add_flag("--no-ceilings", options->skips_ceilings,
-                    "Leave out the measurement, which takes about a second");
-  command->add_option("--threads", options->threads,
-                      "What 'all threads' means (default: every CPU this process may use)");
+                    "Skip the measurement, which takes about a second");
+  command->add_option(
+      "--threads", options->threads,
+      "Threads of the parallel measurement (default: every CPU that this process may use)");
   command->callback([options] { run_info(*options); });
 }
 

@@ -39,10 +39,11 @@ class PlannedProblem {
   void plan_with(const Options& options);
   // Fills the outputs with NaN, wherever the call writes them.
   void poison_outputs();
-  // Runs once, and waits; returns its seconds by the host's clock. The outputs are in buffers() then.
+  // Runs once, and waits; returns its seconds by the host's clock. The outputs are in buffers()
+  // then.
   double run_once();
-  // Seconds of each of `iterations` runs: by the clock of the host or, of a device, by its own, with
-  // a second level cache that holds nothing of the call.
+  // Seconds of each of `iterations` runs: by the clock of the host or, of a device, by its own,
+  // with a second level cache that holds nothing of the call.
   [[nodiscard]] std::vector<double> time_runs(int64_t iterations);
   // Seconds a run of `iterations` that follow each other, by the host's clock, waiting once.
   [[nodiscard]] double time_back_to_back(int64_t iterations);

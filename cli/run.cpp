@@ -1,4 +1,4 @@
-// One problem: time, rates, checksum, error.
+// `pagoda run`: time, rates, checksum and error of one problem.
 #include "cli/run.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 struct RunOptions {
   RawProblem problem;
   EngineFlags engine;
-  int64_t iterations = 0;  // 0 = for about a second
+  int64_t iterations = 0;  // 0 = about kAutoSeconds of runs
   int64_t rows = 8;
   bool is_json = false;
 };
@@ -66,9 +66,9 @@ nlohmann::ordered_json result_json(PlannedProblem& problem, const RunResult& res
           {"passed", result.error.passes()}};
 }
 
-// Where it ran, and by which clock its time is.
+// Where the problem ran, and how it was timed.
 std::string place_of(core::MemorySpace& space, int32_t threads) {
-  if (!space.is_host()) return space.facts().name + ", its own clock, caches flushed";
+  if (!space.is_host()) return space.facts().name + ", timed with events, caches flushed";
   return fmt::format("isa {}, {} thread{}", cpu_isa_level(), threads, threads == 1 ? "" : "s");
 }
 
@@ -102,10 +102,8 @@ void print_result(PlannedProblem& problem, const RunResult& result, int32_t thre
 }
 
 void check_flags(const RunOptions& options) {
-  if (options.iterations < 0 || options.iterations > kMaxIterations) {
-    fail(fmt::format("--iterations: {} is not from 0 to {}", options.iterations, kMaxIterations));
-  }
-  if (options.rows < 0) fail(fmt::format("--check-rows: {} is below 0", options.rows));
+  require_range("--iterations", options.iterations, 0, kMaxIterations);
+  require_range("--check-rows", options.rows, 0);
 }
 
 void run_problem(const RunOptions& options) {
@@ -116,7 +114,7 @@ void run_problem(const RunOptions& options) {
   RunResult result;
   const double first = problem.run_once();  // warm-up; touches every page
   result.seconds = problem.time_runs(choose_iterations(options.iterations, first));
-  problem.poison_outputs();  // so that what is compared was written by this run
+  problem.poison_outputs();  // so that a row that this run does not write fails the comparison
   problem.run_once();
   result.checksum = problem.buffers().checksum();
   result.error = compare_with_reference(spec, problem.buffers(), options.rows);
@@ -136,7 +134,7 @@ void add_run_command(CLI::App& app) {
       "run", "Run one problem on random data: time, rates, checksum, error against the reference");
   command->add_flag("--json", options->is_json, "Print one JSON object");
   command->add_option("--iterations", options->iterations,
-                      "Timed runs after one warm-up (default: about a second's worth)");
+                      "Timed runs after one warm-up (default: about one second of runs)");
   command->add_option("--check-rows", options->rows,
                       "Query rows to compare with the double-precision reference (default 8)");
   add_problem_options(*command, options->problem);
@@ -144,7 +142,7 @@ void add_run_command(CLI::App& app) {
   command->footer(
       "Example: pagoda run --dtype bf16 --seqlen-q 1 --seqlen-kv 4096 --batch 16 --kv paged\n"
       "         --mask causal --threads 2\n"
-      "The exit code is 1 where the error exceeds the tolerance.");
+      "The exit code is 1 if the error exceeds its limit.");
   command->callback([options] { run_problem(*options); });
 }
 

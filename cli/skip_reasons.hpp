@@ -1,5 +1,5 @@
-// Counts why cases were skipped, so that a table can show it: reasons that differ in numbers only are
-// one.
+// Counts why cases were skipped, so that a table can show it: reasons that differ in numbers only
+// are one.
 #pragma once
 
 #include <cstdint>

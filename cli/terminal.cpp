@@ -1,4 +1,4 @@
-// Colours, tables, errors and exit codes. Knows nothing of attention.
+// Colours, tables, errors and exit codes; nothing specific to attention.
 #include "cli/terminal.hpp"
 
 #include <algorithm>
@@ -45,6 +45,12 @@ void fail(std::string_view message, int exit_code) {
 void warn(std::string_view message) {
   std::fflush(stdout);
   fmt::print(stderr, "pagoda: warning: {}\n", message);
+}
+
+void require_range(std::string_view flag, int64_t value, int64_t low, int64_t high) {
+  if (value < low && high == INT64_MAX) fail(fmt::format("{}: {} is below {}", flag, value, low));
+  if (value >= low && value <= high) return;
+  fail(fmt::format("{}: {} is not from {} to {}", flag, value, low, high));
 }
 
 bool is_terminal(std::FILE* stream) { return isatty(fileno(stream)) != 0; }

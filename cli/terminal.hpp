@@ -1,6 +1,7 @@
-// What every command prints with: colours, tables, errors and exit codes. Not the progress bar.
+// Output of every command: colours, tables, errors and exit codes. Not the progress bar.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -8,25 +9,27 @@
 
 namespace pagoda::cli {
 
-// Exit codes of the command: 0 success, 1 a check failed, 2 the call itself is wrong.
+// Exit codes of the command: 0 success, 1 a check failed, 2 invalid arguments.
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 
-// Ends the command that is running with this exit code (0 returns normally). Throws
-// CLI::RuntimeError, which only main() catches: the one way for a callback to set the exit code.
+// Ends the running command with this exit code (0 returns normally) by throwing CLI::RuntimeError,
+// which main() catches: CLI11 callbacks can't return an exit code.
 void finish_with(int exit_code);
 
 // Prints "pagoda: error: MESSAGE" to stderr and ends the command. The message names the flag.
 [[noreturn]] void fail(std::string_view message, int exit_code = kExitUsage);
-// The same without ending it.
+// Prints "pagoda: warning: MESSAGE" to stderr.
 void warn(std::string_view message);
+// Fails with "FLAG: VALUE is not from LOW to HIGH" or "FLAG: VALUE is below LOW".
+void require_range(std::string_view flag, int64_t value, int64_t low, int64_t high = INT64_MAX);
 
 enum class Style { kBold, kDim, kRed, kGreen, kYellow, kCyan };
 
-// Colours are used only where stdout is a terminal and NO_COLOR is unset or empty.
+// Colours are used only if stdout is a terminal and NO_COLOR is unset or empty.
 [[nodiscard]] bool stdout_has_color();
 [[nodiscard]] bool is_terminal(std::FILE* stream);
-// `text` with the escape codes of `style` around it where stdout has colour.
+// `text` between the escape codes of `style` if stdout has colour.
 [[nodiscard]] std::string paint(std::string_view text, Style style);
 // Columns of `text` on the screen: escape codes count nothing, a UTF-8 character counts one.
 [[nodiscard]] size_t display_width(std::string_view text);

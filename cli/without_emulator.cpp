@@ -1,4 +1,5 @@
-// The command in a build without the emulator: no emu:* back ends; main.cpp says how to get `emulate`.
+// The command in a build without the emulator: no emu:* back ends; main.cpp says how to get
+// `emulate`.
 #include "cli/emulate.hpp"
 
 namespace pagoda::cli {

@@ -1,7 +1,7 @@
 // The engine of a replay: the page pools of the layers that are run, and one step through them:
-// append the new keys and values, then one attention call over the whole mixed batch, per layer. All
-// that a call names lies where the back end reads. A device is given many layers at a time and waited
-// for once for their appends and once for their attention.
+// append the new keys and values, then one attention call over the whole mixed batch, per layer.
+// All that a call names lies where the back end reads. A device is given many layers at a time and
+// waited for once for their appends and once for their attention.
 #pragma once
 
 #include <array>

@@ -115,7 +115,7 @@ void run_replay(const replay::ReplayFlags& flags) {
       .device = {},
       .isa = cpu_isa_level(),
       .malformed_lines = std::ssize(trace.malformed)};
-  core::MemorySpace& space = mirror::space_of(flags.engine.backend);
+  core::MemorySpace& space = mirror::space_of(flags.engine.target.backend);
   if (!space.is_host()) {
     context.device = space.facts().name;  // whose roofline is not measured
   } else if (!flags.skips_ceilings) {

@@ -1,9 +1,9 @@
 // The reference of a sampled row, and the comparison.
 //
-// With standard normal q, k and v the softmax is nearly flat, so every key matters about equally: a
-// wrong page of 64 among n keys changes a row by about sqrt(2 * 64 / n) of its root mean square, 3 %
-// at n = 126,195 (the longest prompt of the Mooncake trace). The oracle's limit of a row of bf16 is
-// below 1 %.
+// With standard normal q, k and v the softmax is nearly flat, so every key matters about equally:
+// a wrong page of 64 among n keys changes a row by about sqrt(2 * 64 / n) of its root mean square,
+// 3 % at n = 126,195 (the longest prompt of the Mooncake trace). The oracle's limit of a row of
+// bf16 is below 1 %.
 #include "cli/replay/row_check.hpp"
 
 #include <algorithm>

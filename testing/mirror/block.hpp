@@ -9,23 +9,24 @@
 
 namespace pagoda::mirror {
 
+struct Releaser {
+  core::MemorySpace* space = nullptr;
+  int64_t bytes = 0;
+  void operator()(std::byte* memory) const { space->release(memory); }
+};
+
 class Block {
  public:
   Block() = default;
   Block(core::MemorySpace& space, int64_t bytes)
-      : memory_(space.allocate(bytes > 0 ? bytes : 1), Release{&space, bytes}) {}
+      : memory_(space.allocate(bytes > 0 ? bytes : 1), Releaser{&space, bytes}) {}
 
   [[nodiscard]] std::byte* data() const { return memory_.get(); }
   [[nodiscard]] int64_t bytes() const { return memory_ ? memory_.get_deleter().bytes : 0; }
   [[nodiscard]] std::span<std::byte> span() const { return {data(), static_cast<size_t>(bytes())}; }
 
  private:
-  struct Release {
-    core::MemorySpace* space = nullptr;
-    int64_t bytes = 0;
-    void operator()(std::byte* memory) const { space->release(memory); }
-  };
-  std::unique_ptr<std::byte, Release> memory_;
+  std::unique_ptr<std::byte, Releaser> memory_;
 };
 
 class Staged {

@@ -49,7 +49,7 @@ struct Shape {
 constexpr Shape kPrefill{4, 512, 512, 32, 8, 0};
 constexpr Shape kChunk{1, 256, 100'000, 4, 1, 64};
 constexpr Shape kDecode{64, 1, 4096, 32, 8, 64}, kDecode8{8, 1, 4096, 32, 8, 64};
-constexpr Shape kPagesOf1{64, 1, 4096, 32, 8, 1}, kShort{4, 1, 512, 32, 8, 16};
+constexpr Shape kPages1{64, 1, 4096, 32, 8, 1}, kShort{4, 1, 512, 32, 8, 16};
 
 // One call. `sm90` and `sm100`: the row that serves it on such a GPU, without the prefix "sm90." or
 // "sm100."; nullptr = none.
@@ -65,31 +65,31 @@ struct Call {
 
 // clang-format off
 const Call kCalls[] = {
-    // name                     types     dims        shape      bias   on sm_90         on sm_10x
-    {"prefill",                 kBF16,    {128, 128}, kPrefill,  false, "d128.bf16",     "d128.bf16"},
-    {"prefill f16",             kF16,     {128, 128}, kPrefill,  false, "d128.f16",      "d128.f16"},
-    {"prefill d64",             kBF16,    {64, 64},   kPrefill,  false, "d64.bf16",      "d64.bf16"},
-    {"prefill d64 f16",         kF16,     {64, 64},   kPrefill,  false, "d64.f16",       "d64.f16"},
-    {"prefill d96",             kBF16,    {96, 96},   kPrefill,  false, "d96.bf16",      "d128.bf16"},
-    {"prefill d96 f16",         kF16,     {96, 96},   kPrefill,  false, "d96.f16",       "d128.f16"},
-    {"prefill d192x128",        kBF16,    {192, 128}, kPrefill,  false, "d192x128.bf16", "d256.bf16"},
-    {"prefill d192x128 f16",    kF16,     {192, 128}, kPrefill,  false, "d192x128.f16",  "d256.f16"},
-    {"prefill d256",            kBF16,    {256, 256}, kPrefill,  false, "d256.bf16",     "d256.bf16"},
-    {"prefill d256 f16",        kF16,     {256, 256}, kPrefill,  false, "d256.f16",      "d256.f16"},
-    {"prefill d512",            kBF16,    {512, 512}, kPrefill,  false, nullptr,         "d512.bf16"},
-    {"prefill d512 f16",        kF16,     {512, 512}, kPrefill,  false, nullptr,         "d512.f16"},
-    {"prefill fp8",             kFp8,     {128, 128}, kPrefill,  false, nullptr,         "d128.f8e4m3"},
-    {"prefill fp8 d64",         kFp8,     {64, 64},   kPrefill,  false, nullptr,         "d64.f8e4m3"},
-    {"prefill fp8 d256",        kFp8,     {256, 256}, kPrefill,  false, nullptr,         "d256.f8e4m3"},
-    {"prefill fp8 d512",        kFp8,     {512, 512}, kPrefill,  false, nullptr,         "d512.f8e4m3"},
-    {"prefill with ALiBi",      kBF16,    {128, 128}, kPrefill,  true,  "d128.bf16",     "d128.bf16"},
-    {"chunk over a long cache", kBF16,    {128, 128}, kChunk,    false, "d128.bf16",     "d128.bf16"},
-    {"decode",                  kBF16,    {128, 128}, kDecode,   false, "d128.bf16",     "d128.bf16"},
-    {"decode, pages of 1 key",  kBF16,    {128, 128}, kPagesOf1, false, "d128.bf16",     "d128.bf16"},
-    {"decode d64 with ALiBi",   kBF16,    {64, 64},   kDecode,   true,  "d64.bf16",      "d64.bf16"},
-    {"decode d256",             kBF16,    {256, 256}, kDecode8,  false, "d256.bf16",     "d256.bf16"},
-    {"decode, fp8 cache",       kOverFp8, {128, 128}, kDecode,   false, "d128.bf16",     "d128.bf16"},
-    {"decode fp32",             kFp32,    {128, 128}, kShort,    false, nullptr,         nullptr},
+    // name                  types     dims        shape     bias   on sm_90         on sm_10x
+    {"prefill",              kBF16,    {128, 128}, kPrefill, false, "d128.bf16",     "d128.bf16"},
+    {"prefill f16",          kF16,     {128, 128}, kPrefill, false, "d128.f16",      "d128.f16"},
+    {"prefill d64",          kBF16,    {64, 64},   kPrefill, false, "d64.bf16",      "d64.bf16"},
+    {"prefill d64 f16",      kF16,     {64, 64},   kPrefill, false, "d64.f16",       "d64.f16"},
+    {"prefill d96",          kBF16,    {96, 96},   kPrefill, false, "d96.bf16",      "d128.bf16"},
+    {"prefill d96 f16",      kF16,     {96, 96},   kPrefill, false, "d96.f16",       "d128.f16"},
+    {"prefill d192x128",     kBF16,    {192, 128}, kPrefill, false, "d192x128.bf16", "d256.bf16"},
+    {"prefill d192x128 f16", kF16,     {192, 128}, kPrefill, false, "d192x128.f16",  "d256.f16"},
+    {"prefill d256",         kBF16,    {256, 256}, kPrefill, false, "d256.bf16",     "d256.bf16"},
+    {"prefill d256 f16",     kF16,     {256, 256}, kPrefill, false, "d256.f16",      "d256.f16"},
+    {"prefill d512",         kBF16,    {512, 512}, kPrefill, false, nullptr,         "d512.bf16"},
+    {"prefill d512 f16",     kF16,     {512, 512}, kPrefill, false, nullptr,         "d512.f16"},
+    {"prefill fp8",          kFp8,     {128, 128}, kPrefill, false, nullptr,         "d128.f8e4m3"},
+    {"prefill fp8 d64",      kFp8,     {64, 64},   kPrefill, false, nullptr,         "d64.f8e4m3"},
+    {"prefill fp8 d256",     kFp8,     {256, 256}, kPrefill, false, nullptr,         "d256.f8e4m3"},
+    {"prefill fp8 d512",     kFp8,     {512, 512}, kPrefill, false, nullptr,         "d512.f8e4m3"},
+    {"prefill, ALiBi",       kBF16,    {128, 128}, kPrefill, true,  "d128.bf16",     "d128.bf16"},
+    {"chunk, long cache",    kBF16,    {128, 128}, kChunk,   false, "d128.bf16",     "d128.bf16"},
+    {"decode",               kBF16,    {128, 128}, kDecode,  false, "d128.bf16",     "d128.bf16"},
+    {"decode, 1-key pages",  kBF16,    {128, 128}, kPages1,  false, "d128.bf16",     "d128.bf16"},
+    {"decode d64, ALiBi",    kBF16,    {64, 64},   kDecode,  true,  "d64.bf16",      "d64.bf16"},
+    {"decode d256",          kBF16,    {256, 256}, kDecode8, false, "d256.bf16",     "d256.bf16"},
+    {"decode, fp8 cache",    kOverFp8, {128, 128}, kDecode,  false, "d128.bf16",     "d128.bf16"},
+    {"decode fp32",          kFp32,    {128, 128}, kShort,   false, nullptr,         nullptr},
 };
 // clang-format on
 
