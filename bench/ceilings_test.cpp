@@ -1,4 +1,4 @@
-// Tests that the ceilings measure what they say, at levels that this machine has.
+// Tests of the ceilings at the ISA levels of this machine.
 #include "bench/ceilings/ceilings.hpp"
 
 #include <algorithm>

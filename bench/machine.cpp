@@ -1,4 +1,4 @@
-// Reads /proc and /sys. Anything that is missing there stays unknown; nothing here fails.
+// Reads /proc and /sys. Missing entries stay unknown; nothing here fails.
 #include "bench/machine.hpp"
 
 #include <algorithm>

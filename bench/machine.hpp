@@ -1,4 +1,4 @@
-// What the machine says about itself: names, counts, caches. Ceilings are measured elsewhere.
+// Properties of the machine: names, counts, caches. ceilings.hpp measures its limits.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Cache {
 };
 
 struct Machine {
-  std::string cpu_model;     // "unknown" where the system does not say
+  std::string cpu_model;     // "unknown" if the system does not report it
   std::string architecture;  // "x86_64"
   std::string operating_system;
   int32_t logical_cpus = 0;    // online
@@ -24,7 +24,7 @@ struct Machine {
   int64_t memory_bytes = 0;
   int64_t free_memory_bytes = 0;  // without swapping
   std::vector<Cache> caches;      // of CPU 0, without instruction caches
-  double nominal_mhz = 0;         // as the system reports it now; 0 = it does not
+  double nominal_mhz = 0;         // as reported now; 0 = not reported
 
   // Bytes of the data or unified cache of a level; 0 = none.
   [[nodiscard]] int64_t cache_bytes(int32_t level) const;

@@ -7,7 +7,7 @@
 namespace pagoda::bench {
 namespace {
 
-// Long enough to bridge the gap between two calls, short enough to leave the CPU to others soon.
+// Longer than the gap between two calls, short enough to release an idle CPU soon.
 constexpr int kSpins = 20000;
 
 bool pin_to(const std::vector<int>& cpus) {

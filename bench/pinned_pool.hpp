@@ -1,4 +1,4 @@
-// PinnedPool: an Executor whose workers are pinned to one CPU each, so that timings repeat.
+// PinnedPool: an Executor with one CPU per worker, for reproducible timings.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace pagoda::bench {
 [[nodiscard]] const std::vector<int>& allowed_cpus();
 
 // Worker 0 is the thread that constructs the pool and calls parallel(); it is pinned to the first
-// allowed CPU and may use all of them again when the pool goes. Workers spin for a while before
+// allowed CPU; the destructor restores its affinity mask. Workers spin for a while before
 // they sleep.
 class PinnedPool final : public Executor {
  public:
@@ -26,7 +26,7 @@ class PinnedPool final : public Executor {
   [[nodiscard]] int32_t workers() const override { return workers_; }
   void parallel(int32_t n, void (*body)(void* context, int32_t i), void* context) override;
 
-  // False where the system refused a pinning; timings are then less steady.
+  // False if the system rejected an affinity mask; timings then vary more.
   [[nodiscard]] bool is_pinned() const { return is_pinned_; }
 
  private:

@@ -8,10 +8,10 @@
 
 namespace pagoda::bench {
 
-// What a call has to do at least, however it is done.
+// The least work of a call.
 struct Work {
   double flops = 0;         // 2 * visible pairs * (dim_qk + dim_vo)
-  double exponentials = 0;  // one a visible pair
+  double exponentials = 0;  // one per visible pair
   double bytes = 0;         // Q, O and the visible part of K and V, each once
   std::string dtype;        // the type whose products are computed: "fp32" or "bf16"
 };

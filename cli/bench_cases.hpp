@@ -16,7 +16,7 @@ struct BenchCase {
   bool times_planning = false;  // plan() instead of run()
 };
 
-// Sizes that decide where decode finds its cache.
+// Sizes that decide from which memory level decode reads its cache.
 struct GridLimits {
   int64_t l2_bytes = 0;
   int64_t largest_cache_bytes = 0;
@@ -24,7 +24,7 @@ struct GridLimits {
   bool is_quick = false;  // a few small cases
 };
 
-// The names that --grid takes, without "all" and "cpu", which mean every one.
+// The values of --grid, except "all" and "cpu", which select every grid.
 [[nodiscard]] const std::vector<std::string>& grid_names();
 [[nodiscard]] std::vector<BenchCase> bench_cases(const std::string& grid, const GridLimits& limits);
 

@@ -29,7 +29,7 @@ struct BenchRow {
   bench::Bound bound;
 
   [[nodiscard]] double time() const { return median(seconds); }
-  // Of what the machine's ceilings allow; 0 where nothing bounds it (planning).
+  // The share of the roofline; 0 for planning, which has none.
   [[nodiscard]] double share() const { return time() > 0 ? bound.seconds / time() : 0; }
 };
 
@@ -41,10 +41,10 @@ struct BenchResult {
   int64_t workspace_bytes = 0;
   int64_t split_rows = 0;
   ErrorReport error;
-  std::vector<BenchRow> rows;  // one a thread count
+  std::vector<BenchRow> rows;  // one row per thread count
 };
 
-// Ends the command where the engine rejects the case.
+// Ends the command if the engine rejects the case.
 [[nodiscard]] BenchResult run_bench_case(const BenchCase& bench_case, const BenchSettings& settings,
                                          const bench::Ceilings& ceilings);
 

@@ -1,4 +1,5 @@
-// The other end of bench/peers: measures on request, so that a driver can alternate with its peers.
+// `pagoda bench --worker`: measures on request, so that the driver in bench/peers can alternate
+// Pagoda with its peers.
 #pragma once
 
 #include <string>
@@ -6,7 +7,7 @@
 namespace pagoda::cli {
 
 // Reads one JSON object a line from stdin until its end, answers each with one line on stdout:
-//   {"op": "prepare", "problem": {...}, "threads": N}  what is needed to report on the problem
+//   {"op": "prepare", "problem": {...}, "threads": N}  answers with the facts of the problem
 //   {"op": "run", "iterations": K}                     {"seconds": [...]} of the prepared problem
 //   {"op": "back_to_back", "iterations": K}            seconds a run of K that follow each other
 //   {"op": "plan", "iterations": K}                    the same of plan()

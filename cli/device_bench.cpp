@@ -1,4 +1,4 @@
-// One case at a time: its data on the device, a few runs that do not count, then the timed ones.
+// For each case: data on the device, a few warm-up runs, then the timed runs.
 #include "cli/device_bench.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kWarmUps = 3;
 constexpr int64_t kMinRepeats = 10;
 constexpr int64_t kMaxRepeats = 200;
-constexpr double kFlushSeconds = 1e-4;  // that a flush between two runs takes, about
+constexpr double kFlushSeconds = 1e-4;  // about the time of a flush between two runs
 
 int64_t choose_repeats(const BenchSettings& settings, const std::vector<double>& first) {
   if (settings.repeats > 0) return settings.repeats;

@@ -1,4 +1,4 @@
-// Measures cases on a device: by its own clock, with flushed caches, beside the bandwidth of a
+// Measures cases on a GPU with events and flushed caches, and compares with the bandwidth of a
 // copy.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace pagoda::cli {
 struct DeviceResult {
   std::string name, grid;
   ProblemSpec spec;
-  std::string rejection;  // why it was not run; the rest is empty then
+  std::string rejection;  // why the engine rejected it; the other fields are then empty
   std::string kernel;
   bench::Work work;
   int64_t workspace_bytes = 0, split_rows = 0;
@@ -25,10 +25,10 @@ struct DeviceResult {
   [[nodiscard]] bool passes() const { return !rejection.empty() || error.passes(); }
 };
 
-// Bytes read and written a second by a copy of gigabytes from the device to itself.
+// Bytes per second that a device-to-device copy of gigabytes reads and writes.
 [[nodiscard]] double measure_copy(core::MemorySpace& space);
 
-// A case that the engine rejects is a result, too.
+// A rejected case gives a result with a `rejection`.
 [[nodiscard]] DeviceResult run_device_case(const BenchCase& bench_case,
                                            const BenchSettings& settings);
 

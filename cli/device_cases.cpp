@@ -10,7 +10,7 @@ namespace {
 
 using Kind = ProblemSpec::KVKind;
 
-constexpr int64_t kTokens = 16384;  // of a prefill, over the batch
+constexpr int64_t kTokens = 16384;  // of a prefill batch
 constexpr int64_t kWidth = 2048;    // heads * depth
 
 void make_causal(ProblemSpec& spec) {

@@ -10,7 +10,7 @@ namespace pagoda::cli {
 
 // "prefill", "decode", "fp8", "queries", "chunk".
 [[nodiscard]] const std::vector<std::string>& device_grid_names();
-// Of one grid, or of all.
+// The cases of one grid, or of all.
 [[nodiscard]] std::vector<BenchCase> device_cases(const std::string& grid, bool is_quick);
 
 }  // namespace pagoda::cli

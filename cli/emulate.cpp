@@ -44,7 +44,7 @@ struct EmulateOptions {
   bool is_json = false;
 };
 
-// Every run of one kernel in one mode.
+// The runs of one kernel in one mode.
 struct Runs {
   Mode mode = Mode::kRandom;
   uint64_t runs = 0, failed = 0;

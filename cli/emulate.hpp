@@ -1,5 +1,5 @@
 // `pagoda emulate`: runs GPU kernels on the emulator and prints what it finds. A build without the
-// emulator (PAGODA_BUILD_EMULATOR is OFF) has without_emulator.cpp in place of both definitions.
+// emulator (PAGODA_BUILD_EMULATOR=OFF) compiles without_emulator.cpp instead.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ class App;
 
 namespace pagoda::cli {
 
-// Is the emulator part of this build?
+// Whether this build has the emulator.
 bool has_emulator();
 
-// Registers emu:sm90 and emu:sm100, which the library leaves out: they need more than it does.
+// Registers emu:sm90 and emu:sm100.
 void add_emulated_backends();
 
 // Gives them so many multiprocessors (pagoda/emulator.hpp): for the process, or for what `body`

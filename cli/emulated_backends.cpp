@@ -1,4 +1,4 @@
-// The emulated back ends become back ends of the command.
+// Registers the emulated back ends for the command.
 #include "cli/emulate.hpp"
 #include "cli/terminal.hpp"
 #include "pagoda/emulator.hpp"

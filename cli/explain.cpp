@@ -1,4 +1,4 @@
-// Prints the engine's verdict on every kernel.
+// Prints the engine's decision on every kernel.
 #include "cli/explain.hpp"
 
 #include <fmt/format.h>
@@ -86,7 +86,8 @@ void run_explain(const ExplainOptions& options) {
 void add_explain_command(CLI::App& app) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command = app.add_subcommand(
-      "explain", "Every kernel that is considered for a problem, and why it was rejected");
+      "explain",
+      "List the kernels of a back end, and why each is or is not selected for a problem");
   command->add_flag("--json", options->is_json, "Print one JSON object");
   add_problem_options(*command, options->problem);
   add_engine_options(*command, options->engine);

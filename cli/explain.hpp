@@ -1,4 +1,4 @@
-// `pagoda explain`: which kernels were considered for a problem, and why each was rejected.
+// `pagoda explain`: the engine's decision on every kernel for a problem, and its reason.
 #pragma once
 
 namespace CLI {

@@ -1,4 +1,4 @@
-// What several commands write as JSON: the machine, the ceilings, the back ends.
+// JSON that several commands write: the machine, the ceilings, the back ends.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ namespace pagoda::cli {
 // Now, as "2031-05-06T07:08:09Z".
 [[nodiscard]] std::string utc_timestamp();
 
-// Parses a whole file; ends the command with a message that names `flag` where that fails.
+// Parses a whole file; on failure ends the command with a message that names `flag`.
 [[nodiscard]] nlohmann::json read_json_file(const std::string& flag, const std::string& path);
 // Writes `json` with a final newline; ends the command likewise.
 void write_json_file(const std::string& flag, const std::string& path,

@@ -16,9 +16,9 @@
 
 namespace {
 
-// Help lists the command in every build.
+// A stub, so that --help lists the command in every build.
 void add_missing_emulate_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("emulate", "Not in this build: it has no emulator");
+  CLI::App* command = app.add_subcommand("emulate", "Not available: this build has no emulator");
   command->allow_extras();
   command->callback([] {
     pagoda::cli::fail(

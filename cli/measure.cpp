@@ -84,7 +84,7 @@ std::vector<SampledRow> sample_rows(const core::Problem& problem, int64_t count,
   return rows;
 }
 
-// The outputs of one row and head, as the call left them.
+// The outputs of one row and head.
 struct RowResult {
   std::vector<float> out;
   float lse = 0;
@@ -212,7 +212,7 @@ ErrorReport compare_with_reference(const ProblemSpec& spec, const ProblemBuffers
   const core::Problem problem = valid_on_host(buffers);
   const oracle::Precision precision{problem.q.dtype, problem.out.dtype};
   oracle::Comparison comparison;
-  std::set<std::pair<int32_t, int64_t>> compared;  // a row drawn twice says nothing new
+  std::set<std::pair<int32_t, int64_t>> compared;  // compares no row twice
   for (const SampledRow& at : sample_rows(problem, rows, spec.seed)) {
     ++report.rows;
     if (!compared.emplace(at.sequence, at.row).second) continue;

@@ -16,7 +16,7 @@
 namespace pagoda::cli {
 namespace {
 
-constexpr int64_t kAllRows = 64;  // random rows: enough to meet each of the few there are
+constexpr int64_t kAllRows = 64;  // random rows: enough to draw every row of these problems
 
 nlohmann::json small_problem() {
   return {{"seqlen-q", {5, 0, 1, 3}},
@@ -49,7 +49,7 @@ TEST(Measure, every_layout_agrees_with_the_reference) {
   }
 }
 
-TEST(Measure, outputs_that_nobody_wrote_do_not_pass) {
+TEST(Measure, unwritten_outputs_do_not_pass) {
   PlannedProblem problem(parse_problem_json(small_problem()), Options{});
   EXPECT_FALSE(compare_with_reference(problem.spec(), problem.buffers(), kAllRows).passes());
 }
@@ -143,7 +143,7 @@ TEST(Measure, a_device_s_outputs_are_poisoned_there) {
   ASSERT_TRUE(mirror::register_fake_device());
   PlannedProblem problem(parse_problem_json(small_problem()), {.backend = mirror::kFakeDevice});
   problem.run_once();
-  mirror::set_fake_fault([](const core::Problem& p, int64_t) {  // as if one row were not written
+  mirror::set_fake_fault([](const core::Problem& p, int64_t) {  // simulates an unwritten row
     core::store_element(p.out.data, p.out.dtype, 0, std::numeric_limits<float>::quiet_NaN());
   });
   problem.poison_outputs();

@@ -23,7 +23,7 @@ namespace {
 using Kind = ProblemSpec::KVKind;
 constexpr std::byte kNaNByte{0xff};           // four, two or one of it is NaN in every dtype
 constexpr int64_t kPatternElements = 524287;  // prime
-constexpr int64_t kSparePages = 2;            // that no sequence uses
+constexpr int64_t kSparePages = 2;            // pages that no sequence uses
 
 int64_t product(std::initializer_list<int64_t> factors) {
   int64_t result = 1;

@@ -1,5 +1,5 @@
 // ProblemBuffers: memory and random data for a ProblemSpec, and the Attention over them. Unused
-// cache slots and outputs hold NaN, pages lie in random order.
+// cache slots and outputs hold NaN; pages are in random order.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace pagoda::cli {
 
 class ProblemBuffers {
  public:
-  // Without data, the pointers are valid but nothing is touched: enough to plan and to explain.
-  // Ends the command where the shape is beyond the address space or the memory.
+  // Without data, the pointers are valid but no memory is touched: sufficient to plan and to
+  // explain. Ends the command if the shape exceeds the address space or the memory.
   ProblemBuffers(const ProblemSpec& spec, bool has_data);
   ProblemBuffers(const ProblemBuffers&) = delete;
   ProblemBuffers& operator=(const ProblemBuffers&) = delete;
@@ -25,7 +25,7 @@ class ProblemBuffers {
 
   // Fills the outputs with NaN.
   void poison_outputs();
-  // FNV-1a over the bytes of the output, and of the LSE where there is one.
+  // FNV-1a over the bytes of the output, and of the LSE if present.
   [[nodiscard]] uint64_t checksum() const;
   [[nodiscard]] int64_t q_bytes() const { return q_.bytes(); }
   [[nodiscard]] int64_t out_bytes() const { return out_.bytes(); }

@@ -97,7 +97,7 @@ const std::array kFields = std::to_array<Field>({
      [](ProblemSpec& s, Text f, Text v) { s.num_q_heads = parse_count(f, v); }},
     {"kv-heads", "Key/value heads (default 8)", false,
      [](ProblemSpec& s, Text f, Text v) { s.num_kv_heads = parse_count(f, v); }},
-    {"head-dim", "Head dim of Q and K, and of V and O where --v-head-dim is not given (default 128)",
+    {"head-dim", "Head dim of Q and K, and of V and O unless --v-head-dim is given (default 128)",
      false, [](ProblemSpec& s, Text f, Text v) { s.head_dim_qk = parse_count(f, v); }},
     {"v-head-dim", "Head dim of V and O", false,
      [](ProblemSpec& s, Text f, Text v) { s.head_dim_vo = parse_count(f, v); }},
@@ -105,7 +105,7 @@ const std::array kFields = std::to_array<Field>({
      [](ProblemSpec& s, Text f, Text v) { s.dtype = parse_dtype(f, v); }},
     {"kv-dtype", "Type of K and V (default: the type of Q)", false,
      [](ProblemSpec& s, Text f, Text v) { s.kv_dtype = parse_dtype(f, v); }},
-    {"kv", "Where K and V are: dense (default), ragged, paged", false,
+    {"kv", "Layout of K and V: dense (default), ragged, paged", false,
      [](ProblemSpec& s, Text f, Text v) {
        s.kv_kind = parse_name<Kind, 3>(
            f, v, {{{"dense", Kind::kDense}, {"ragged", Kind::kRagged}, {"paged", Kind::kPaged}}});
@@ -138,7 +138,7 @@ const std::array kFields = std::to_array<Field>({
      [](ProblemSpec& s, Text f, Text v) { s.has_alibi = parse_bool(f, v); }},
     {"sinks", "A random sink logit per query head", true,
      [](ProblemSpec& s, Text f, Text v) { s.has_sinks = parse_bool(f, v); }},
-    {"lse", "Ask for the log-sum-exp too", true,
+    {"lse", "Also compute the log-sum-exp", true,
      [](ProblemSpec& s, Text f, Text v) { s.has_lse = parse_bool(f, v); }},
     {"seed", "Seed of the random data (default 1)", false,
      [](ProblemSpec& s, Text f, Text v) {
@@ -227,7 +227,7 @@ void add_problem_options(CLI::App& command, RawProblem& raw) {
   command
       .add_option_function<std::string>(
           "--problem", [&raw](const std::string& value) { raw["problem"] = value; },
-          "JSON file with these flags' names as keys; flags win over it")
+          "JSON file with these flags' names as keys; flags override it")
       ->group("Problem");
 }
 

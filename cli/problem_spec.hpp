@@ -23,14 +23,14 @@ namespace pagoda::cli {
 
 struct ProblemSpec {
   int64_t batch = 1;
-  std::vector<int64_t> seqlens_q{512};   // one for all, or one a sequence
+  std::vector<int64_t> seqlens_q{512};   // one for all, or one per sequence
   std::vector<int64_t> seqlens_kv{512};  // likewise
   int64_t num_q_heads = 32;
   int64_t num_kv_heads = 8;
   int64_t head_dim_qk = 128;
   int64_t head_dim_vo = 0;  // 0 = head_dim_qk
   DType dtype = DType::kF32;
-  std::optional<DType> kv_dtype;  // dtype where not given
+  std::optional<DType> kv_dtype;  // default: dtype
   enum class KVKind : uint8_t { kDense, kRagged, kPaged } kv_kind = KVKind::kDense;
   int64_t page_size = 64;
   PageLayout layout = PageLayout::kNHD;
@@ -57,15 +57,15 @@ struct ProblemSpec {
   }
 };
 
-// Names and values as text, not yet understood. What flags and files have in common.
+// Names and values as text, from flags or a file, before parsing.
 using RawProblem = std::map<std::string, std::string>;
 
 // Adds a flag for every field ("--seqlen-q" ...) and --problem FILE. Flags fill `raw`; the file's
 // name is kept under the key "problem".
 void add_problem_options(CLI::App& command, RawProblem& raw);
 
-// Understands `raw`, after the file it names; flags win over the file. Ends the command with a
-// message that names the flag where a value is wrong.
+// Parses `raw`; flags override the file that it names. Ends the command with a message that names
+// the flag if a value is invalid.
 [[nodiscard]] ProblemSpec parse_problem(const RawProblem& raw);
 
 // The same from a JSON object with the flags' names ("seqlen-q" or "seqlen_q"). Lists may be

@@ -1,5 +1,5 @@
-// Progress of a long command on stderr: a bar where stderr is a terminal, otherwise a plain line
-// now and then. Prints nothing at all for a command that ends within a second.
+// Progress of a long command on stderr: a bar on a terminal, otherwise a plain line every ten
+// seconds. Commands that end within a second print nothing.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@ namespace pagoda::cli {
 
 class Progress {
  public:
-  // `total` <= 0: unknown; only the count is shown. A silent progress prints nothing.
+  // `total` <= 0 = unknown: shows the count only. A silent progress prints nothing.
   Progress(std::string label, int64_t total, bool is_silent = false);
   ~Progress() { finish(); }
   Progress(const Progress&) = delete;

@@ -21,8 +21,7 @@ std::string without_numbers(const std::string& text) {
   return key;
 }
 
-// "no kernel can serve this call: k1: why; k2: why; k3: else" becomes "why; else": as short as the
-// reasons of many kernels can be.
+// "no kernel can serve this call: k1: why; k2: why; k3: else" becomes "why; else".
 std::string brief(const std::string& reason) {
   const std::string opening = "no kernel can serve this call: ";
   if (!reason.starts_with(opening)) return reason;

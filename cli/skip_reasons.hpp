@@ -1,5 +1,4 @@
-// Counts why cases were skipped, so that a table can show it: reasons that differ in numbers only
-// are one.
+// Counts the reasons for skipped cases. Reasons that differ in numbers only are counted as one.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +9,8 @@
 namespace pagoda::cli {
 
 struct SkipReason {
-  std::string text;     // as the first such case had it, without the names of kernels
-  std::string example;  // that case
+  std::string text;     // of the first such case, without names of kernels
+  std::string example;  // the name of that case
   int64_t count = 0;
 };
 

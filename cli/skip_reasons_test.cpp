@@ -1,4 +1,4 @@
-// Reasons are told apart by their words, not by their numbers.
+// Reasons are distinguished by their words, not by their numbers.
 #include "cli/skip_reasons.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
-// The command in a build without the emulator: no emu:* back ends; main.cpp says how to get
-// `emulate`.
+// Replaces emulate.cpp in a build without the emulator: no emu:* back ends are registered.
 #include "cli/emulate.hpp"
 
 namespace pagoda::cli {
@@ -8,7 +7,7 @@ bool has_emulator() { return false; }
 
 void add_emulated_backends() {}
 
-// No back end that these are for is registered.
+// These functions concern emulated back ends only, of which none is registered.
 Status set_emulated_num_sms(int32_t /*num_sms*/) {
   return Status::unsupported("num_sms", "this build has no emulator");
 }

@@ -1,6 +1,6 @@
 // Token by token over a paged cache: append_kv writes the new key and value by slot mapping, then
-// one query attends to everything so far. The cache is bf16, its pages are handed out backwards,
-// and unused slots hold NaN. Every step is checked against the double-precision reference.
+// one query attends to all keys so far. The cache is bf16, its pages are allocated in reverse
+// order, and unused slots hold NaN. Every step is checked against the double-precision reference.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kPages = 6, kPageSize = 16, kQHeads = 8, kKVHeads = 2, kHeadDim = 64;
 constexpr int32_t kSteps = 75;  // the last page stays partly empty
 
-// Truncates: enough for an example.
+// Truncates, which suffices for an example.
 uint16_t to_bf16(float x) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16); }
 float to_float(uint16_t bf16) { return std::bit_cast<float>(static_cast<uint32_t>(bf16) << 16); }
 

@@ -44,7 +44,7 @@ size_t rank(const std::string& level) {
   return static_cast<size_t>(std::find(kLevels.begin(), kLevels.end(), level) - kLevels.begin());
 }
 
-// Linux keeps the tile registers from a process that has not asked for them.
+// Linux grants tile registers to a process on request only.
 bool permit_tiles() {
 #if defined(__linux__) && defined(__x86_64__)
   constexpr int kRequestPermission = 0x1023, kTileData = 18;  // asm/prctl.h, Linux 5.16
@@ -68,7 +68,7 @@ double best_seconds(PinnedPool& pool, int32_t workers, Body body) {
 }
 
 double measure_flops(PinnedPool& pool, int32_t workers, const ComputeKernel& kernel) {
-  // Rounds for about 8 ms: long against the start of a region, short for the user.
+  // Rounds for about 8 ms: long compared with the start of a parallel region.
   int64_t rounds = 1000;
   for (;; rounds *= 4) {
     const auto start = Clock::now();
@@ -97,7 +97,7 @@ ReadFunction widest_read(const std::vector<std::string>& levels) {
   return has("avx2") ? read_avx2 : read_scalar;
 }
 
-// Every worker reads a piece of its own, `passes` times.
+// Every worker reads its own part, `passes` times.
 double measure_read(PinnedPool& pool, int32_t workers, ReadFunction read, const std::byte* data,
                     int64_t bytes, int64_t passes) {
   volatile uint64_t sink = 0;

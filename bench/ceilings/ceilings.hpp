@@ -1,4 +1,4 @@
-// Measured limits of this machine: what a kernel can reach at most. Not what the data sheet says.
+// Measured limits of this machine: the most that a kernel can reach, independent of data sheets.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +32,13 @@ struct MemoryCeiling {
 };
 
 struct Ceilings {
-  int32_t threads = 1;                  // what "all" means
+  int32_t threads = 1;                  // threads of the parallel rates
   double clock_hz = 0;                  // measured, one busy core
   std::vector<ComputeCeiling> compute;  // lowest level first
   std::vector<MemoryCeiling> memory;    // nearest first
 
-  // The highest compute ceiling of a dtype at or below an ISA level; bf16 falls back to fp32 where
-  // the machine has no bf16 instruction. Zero rates where nothing was measured.
+  // The highest compute ceiling of a dtype at or below an ISA level; bf16 falls back to fp32 on a
+  // machine without bf16 instructions. Zero rates if nothing was measured.
   [[nodiscard]] Rate flops(const std::string& dtype, const std::string& isa) const;
   // Exponentials of the widest vectors at or below an ISA level.
   [[nodiscard]] Rate exponentials(const std::string& isa) const;

@@ -1,4 +1,4 @@
-// One function per instruction set and ceiling. Call one only where the machine has its
+// One function per instruction set and ceiling. The caller checks that the machine has the
 // instructions. Plain functions: the translation units behind them include nothing that the linker
 // could share with code for older machines.
 #pragma once
@@ -24,7 +24,7 @@ uint64_t read_scalar(const void* data, int64_t bytes);
 uint64_t read_avx2(const void* data, int64_t bytes);
 uint64_t read_avx512(const void* data, int64_t bytes);
 
-// `rounds` dependent one-cycle additions times 16: what a clock is measured by.
+// `rounds` * 16 dependent one-cycle additions, to measure the clock.
 void count_cycles_scalar(int64_t rounds);
 
 }  // namespace pagoda::bench

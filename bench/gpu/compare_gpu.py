@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pagoda beside cuDNN and FA2 (through PyTorch) on one GPU, in one interleaved run over grid.json.
+"""Times Pagoda, cuDNN and FA2 (through PyTorch) on one GPU, in one interleaved run over grid.json.
 
 Each contender is a process of its own. For each case they take turns; a turn's first run does not
 count; the median of the turns' medians is compared. Before every run L2 is flushed by a memset, and
@@ -35,17 +35,40 @@ def say(text):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pagoda", default=str(HERE.parents[1] / "build/release/bin/pagoda"),
                         help="the pagoda command (default: build/release/bin/pagoda)")
-    parser.add_argument("--worker", help="the whole command of our worker; default: PAGODA bench --worker --backend cuda")
-    parser.add_argument("--python", default=sys.executable, help="a Python that has PyTorch (default: this one)")
+    parser.add_argument(
+        "--worker",
+        help="the whole command of our worker; default: PAGODA bench --worker --backend cuda",
+    )
+    parser.add_argument(
+        "--python", default=sys.executable, help="a Python that has PyTorch (default: this one)"
+    )
     parser.add_argument("--grid", type=pathlib.Path, default=HERE / "grid.json")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="JSON file")
-    parser.add_argument("--filter", default="", help="only cases whose name contains one of these, separated by commas")
-    parser.add_argument("--turns", type=int, default=5, help="turns of each contender (default: 5, 3 where time is short)")
-    parser.add_argument("--turn-seconds", type=float, default=0.03, help="what a turn's runs aim to take (default: 0.03)")
-    parser.add_argument("--seconds", type=float, default=480, help="time budget of the whole run (default: 480)")
+    parser.add_argument(
+        "--filter",
+        default="",
+        help="only cases whose name contains one of these, separated by commas",
+    )
+    parser.add_argument(
+        "--turns",
+        type=int,
+        default=5,
+        help="turns of each contender (default: 5, 3 where time is short)",
+    )
+    parser.add_argument(
+        "--turn-seconds",
+        type=float,
+        default=0.03,
+        help="what a turn's runs aim to take (default: 0.03)",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=480, help="time budget of the whole run (default: 480)"
+    )
     parser.add_argument("--no-tables", action="store_true", help="write the file only")
     parser.add_argument("--peers", default=",".join(PEERS), help="of cudnn, fa2; empty: none")
     return parser.parse_args()
@@ -53,7 +76,11 @@ def parse_arguments():
 
 def commands_of(arguments):
     """Each contender's command line, Pagoda first."""
-    own = arguments.worker.split() if arguments.worker else [arguments.pagoda, "bench", "--worker", "--backend", "cuda"]
+    own = (
+        arguments.worker.split()
+        if arguments.worker
+        else [arguments.pagoda, "bench", "--worker", "--backend", "cuda"]
+    )
     commands = {"pagoda": own}
     for peer in filter(None, arguments.peers.split(",")):
         commands[peer] = [arguments.python, str(HERE / "peer_sdpa.py")]
@@ -61,11 +88,12 @@ def commands_of(arguments):
 
 
 class Contenders:
-    """The processes. One that has died is started again for the next case."""
+    """The processes. A process that died is restarted for the next case."""
 
     def __init__(self, commands):
         self.commands = commands
-        self.workers = {name: self.start(name) for name in commands}  # all at once: PyTorch takes its time
+        # All start at the same time, because importing PyTorch takes seconds.
+        self.workers = {name: self.start(name) for name in commands}
 
     def start(self, name):
         return LineWorker(self.commands[name], timeout_seconds=ANSWER_SECONDS)
@@ -94,7 +122,7 @@ class Contenders:
 
 
 def first_peers(contenders, say_why):
-    """The peers that answer, and their versions."""
+    """The peers that run here, and their versions."""
     usable, versions, missing = [], {}, {}
     for name in contenders.commands:
         if name == "pagoda":
@@ -126,11 +154,15 @@ def merge_ceilings(measured):
         return {}
     copies = [m["copy_bytes"] for m in measured]
     rates = [m["matmul_flops"] for m in measured]
-    return {"copy_bytes": statistics.median(copies), "matmul_flops": statistics.median(rates), "measured": measured}
+    return {
+        "copy_bytes": statistics.median(copies),
+        "matmul_flops": statistics.median(rates),
+        "measured": measured,
+    }
 
 
 def measure(contenders, case, names, turns, turn_seconds):
-    """The case's row: every contender's description, its turns' summary, or why it has none."""
+    """The case's row: every contender's description and the summary of its turns, or its error."""
     entries, running, iterations = {}, [], {}
     for name in names:
         try:
@@ -144,14 +176,18 @@ def measure(contenders, case, names, turns, turn_seconds):
     for turn in range(turns):
         for name in list(running if turn % 2 == 0 else reversed(running)):
             try:
-                entries[name]["turns"].append(contenders.ask(name, "run", iterations=iterations[name])["seconds"][1:])
+                entries[name]["turns"].append(
+                    contenders.ask(name, "run", iterations=iterations[name])["seconds"][1:]
+                )
             except WorkerError as error:
                 running.remove(name)
                 entries[name] |= {"turns": [], "error": str(error)[-500:]}
     for name in running:
         try:
             if case.get("back_to_back"):
-                seconds = contenders.ask(name, "back_to_back", iterations=BACK_TO_BACK_CALLS)["seconds"]
+                seconds = contenders.ask(name, "back_to_back", iterations=BACK_TO_BACK_CALLS)[
+                    "seconds"
+                ]
                 entries[name]["back_to_back_seconds"] = statistics.median(seconds)
         except WorkerError as error:
             entries[name]["back_to_back_error"] = str(error)[-200:]
@@ -164,10 +200,14 @@ def measure(contenders, case, names, turns, turn_seconds):
 
 
 def turns_for(arguments, remaining_seconds, remaining_cases, seconds_a_case):
-    """Fewer turns where the rest would not fit: 3 before a case is left out, and 0 = leave it out."""
+    """The turns that fit in the remaining time: at least 3, or 0 = skip the case."""
     if remaining_seconds < 1.5 * seconds_a_case:
         return 0
-    return arguments.turns if remaining_seconds > 1.2 * remaining_cases * seconds_a_case else min(3, arguments.turns)
+    return (
+        arguments.turns
+        if remaining_seconds > 1.2 * remaining_cases * seconds_a_case
+        else min(3, arguments.turns)
+    )
 
 
 def one_line(row, peers):
@@ -181,8 +221,16 @@ def one_line(row, peers):
 
 def run_grid(arguments, contenders, cases, peers, write):
     """Most important cases first; the rows come back in the grid's order."""
-    rows = {case["name"]: {"case": case["name"], "family": case["family"], "problem": case["problem"], "contenders": {},
-                           **({"beside": case["beside"]} if "beside" in case else {})} for case in cases}
+    rows = {
+        case["name"]: {
+            "case": case["name"],
+            "family": case["family"],
+            "problem": case["problem"],
+            "contenders": {},
+            **({"beside": case["beside"]} if "beside" in case else {}),
+        }
+        for case in cases
+    }
     seconds_a_case, deadline = 2.0, START + arguments.seconds
     ordered = sorted(cases, key=lambda case: case["priority"])  # stable
     for number, case in enumerate(ordered, 1):
@@ -219,10 +267,16 @@ def main():
     cases, names = pick(grid["cases"], arguments.filter), [case["name"] for case in grid["cases"]]
     if not cases:
         sys.exit(f"compare_gpu: no case matches --filter {arguments.filter}")
-    report = {"tool": "bench/gpu/compare_gpu.py", "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-              "git_revision": git_revision(), "device": gpu_device.describe(), "filter": arguments.filter,
-              "method": f"up to {arguments.turns} interleaved turns, one process a contender, L2 flushed by a memset "
-                        "before each run, events around one run, median of the turns' medians"}
+    report = {
+        "tool": "bench/gpu/compare_gpu.py",
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "git_revision": git_revision(),
+        "device": gpu_device.describe(),
+        "filter": arguments.filter,
+        "method": f"up to {arguments.turns} interleaved turns, one process a contender, "
+        "L2 flushed by a memset "
+        "before each run, events around one run, median of the turns' medians",
+    }
     contenders, sampler = Contenders(commands_of(arguments)), gpu_device.ClockSampler()
     try:
         peers, report["peers"], report["peers_not_measured"] = first_peers(contenders, say)
@@ -230,8 +284,11 @@ def main():
 
         def write(rows):
             merged = merge_ceilings(ceilings)
-            report.update(ceilings=merged, rows=rows,
-                          targets=[ratios.judge(target, rows, merged, names) for target in grid["targets"]])
+            report.update(
+                ceilings=merged,
+                rows=rows,
+                targets=[ratios.judge(target, rows, merged, names) for target in grid["targets"]],
+            )
             arguments.out.write_text(json.dumps(report, indent=1) + "\n")
 
         write([])

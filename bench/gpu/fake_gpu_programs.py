@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Stands in, in tests, for every program that `./dev gpu` runs on a GPU, by the name it is called by:
-pagoda, primitive_tests, graph_test, compute-sanitizer, and a Python with PyTorch. Times are made up
-from the work of a problem, so that ratios are known: cuDNN takes twice our time, FA2 half of it.
+"""Replaces, in tests, every program that `./dev gpu` runs on a GPU, selected by its own name: pagoda,
+primitive_tests, graph_test, compute-sanitizer, and a Python with PyTorch. Times are computed from the
+work of a problem, so that ratios are known: cuDNN takes twice our time, FA2 half of it.
 """
 
 import fnmatch
@@ -21,7 +21,10 @@ BROKEN_CASE = 8192  # keys of a batch of 128: our worker dies of it
 
 
 def seconds_of(problem, backend):
-    ideal = max(work.flops(problem) / CEILINGS["matmul_flops"], work.bytes_moved(problem) / CEILINGS["copy_bytes"])
+    ideal = max(
+        work.flops(problem) / CEILINGS["matmul_flops"],
+        work.bytes_moved(problem) / CEILINGS["copy_bytes"],
+    )
     return SLOWDOWN[backend] * ideal / 0.8
 
 
@@ -40,17 +43,30 @@ def serve():
             if backend is None and problem["batch"] == 128 and problem["seqlen-kv"] == BROKEN_CASE:
                 sys.exit("an illegal memory access was encountered")
             reply = {"kernel": "fake", "max_relative_error": 0.001, "passed": True}
-            if backend == "fa2" and problem["head-dim"] != problem.get("v-head-dim", problem["head-dim"]):
+            if backend == "fa2" and problem["head-dim"] != problem.get(
+                "v-head-dim", problem["head-dim"]
+            ):
                 reply = {"error": "No available kernel"}
         elif op in ("run", "back_to_back"):
             one = seconds_of(problem, backend)
-            reply = {"seconds": [9.0 * one] + [one * (1 + 1e-6 * i) for i in range(request["iterations"] - 1)]}
+            reply = {
+                "seconds": [9.0 * one]
+                + [one * (1 + 1e-6 * i) for i in range(request["iterations"] - 1)]
+            }
         print(json.dumps(reply), flush=True)
 
 
 TABLE = ["dense_a_b_1", "dense_a_b_2", "paged16_gqa2_hd64_1", "paged16_gqa2_hd64_2", "huge_a_b_1"]
 # With FAKE_FAULTS set: one hangs, one ends the process, behind one everything fails.
-FAULTY = ["csr_a_b_1", "csr_a_b_hangs", "csr_a_b_3", "ragged_a_b_ends", "ragged_a_b_2", "dense_a_b_sticks", "dense_a_b_9"]
+FAULTY = [
+    "csr_a_b_1",
+    "csr_a_b_hangs",
+    "csr_a_b_3",
+    "ragged_a_b_ends",
+    "ragged_a_b_2",
+    "dense_a_b_sticks",
+    "dense_a_b_9",
+]
 
 
 def verdict_of(name, has_stuck):
@@ -60,7 +76,9 @@ def verdict_of(name, has_stuck):
         os.abort()
     if name.endswith("_sticks") or has_stuck:
         return f"failed   cuda  {name}: kernel: an illegal memory access was encountered"
-    return f"skipped  cuda  {name}: no memory" if name.startswith("huge") else f"passed   cuda  {name}"
+    return (
+        f"skipped  cuda  {name}: no memory" if name.startswith("huge") else f"passed   cuda  {name}"
+    )
 
 
 def check(arguments):
@@ -88,7 +106,10 @@ def sanitizer(arguments):
     tool = next(word for word in arguments if word.startswith("--tool=")).split("=")[1]
     print(f"passed   cuda  {arguments[-1].lstrip('*')}")
     if tool == "racecheck":
-        print("========= Error: Race reported\n========= RACECHECK SUMMARY: 2 hazards displayed (2 errors, 0 warnings)")
+        print(
+            "========= Error: Race reported\n"
+            "========= RACECHECK SUMMARY: 2 hazards displayed (2 errors, 0 warnings)"
+        )
         sys.exit(99)
     print("========= ERROR SUMMARY: 0 errors")
 
@@ -103,7 +124,11 @@ def main():
         check(arguments)
     elif name == "pagoda" and arguments[0] == "replay":
         print("replay: 3 steps after 10 s", file=sys.stderr)
-        print(json.dumps({"requests": 3, "completed": 3, "checked_rows": 5, "mismatches": 0}, indent=1))
+        print(
+            json.dumps(
+                {"requests": 3, "completed": 3, "checked_rows": 5, "mismatches": 0}, indent=1
+            )
+        )
     elif name == "primitive_tests":
         primitive_tests(arguments[arguments.index("--json") + 1])
     elif name == "compute-sanitizer":

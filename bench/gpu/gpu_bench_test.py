@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Tests of `./dev gpu`'s Python without a GPU: counts, ratios, targets, the phases over faked programs,
-the page. usage: gpu_bench_test.py [PAGODA]: with the pagoda command, the sampled cases must exist."""
+"""Tests of `./dev gpu`'s Python without a GPU: counts, ratios, targets, the phases with fake programs,
+the page. usage: gpu_bench_test.py [PAGODA]: with the pagoda command, the sampled cases must exist.
+"""
 
 import json
 import os
@@ -29,21 +30,45 @@ NAMES = [case["name"] for case in GRID["cases"]]
 
 
 def problem(**more):
-    return {"batch": 2, "seqlen-q": 4, "seqlen-kv": 4, "q-heads": 6, "kv-heads": 3, "head-dim": 8, "dtype": "bf16", **more}
+    return {
+        "batch": 2,
+        "seqlen-q": 4,
+        "seqlen-kv": 4,
+        "q-heads": 6,
+        "kv-heads": 3,
+        "head-dim": 8,
+        "dtype": "bf16",
+        **more,
+    }
 
 
 def row(case, ours=None, **peers):
-    contenders = {"pagoda": {"median_seconds": ours, "spread": 0.01, "passed": True} if ours else {"error": "it died"}}
-    contenders |= {name: {"median_seconds": seconds, "spread": 0.02} for name, seconds in peers.items()}
+    contenders = {
+        "pagoda": (
+            {"median_seconds": ours, "spread": 0.01, "passed": True}
+            if ours
+            else {"error": "it died"}
+        )
+    }
+    contenders |= {
+        name: {"median_seconds": seconds, "spread": 0.02} for name, seconds in peers.items()
+    }
     grid_case = next((c for c in GRID["cases"] if c["name"] == case), None)
-    return {"case": case, "family": case.split(".")[0], "problem": grid_case["problem"] if grid_case else problem(),
-            "contenders": contenders, **({"beside": grid_case["beside"]} if grid_case and "beside" in grid_case else {})}
+    return {
+        "case": case,
+        "family": case.split(".")[0],
+        "problem": grid_case["problem"] if grid_case else problem(),
+        "contenders": contenders,
+        **({"beside": grid_case["beside"]} if grid_case and "beside" in grid_case else {}),
+    }
 
 
 class Work(unittest.TestCase):
     def test_causal_pairs_are_those_that_a_loop_counts(self):
         for queries, keys in ((1, 1), (1, 7), (4, 4), (3, 9), (5, 5)):
-            counted = sum(key <= keys - queries + query for query in range(queries) for key in range(keys))
+            counted = sum(
+                key <= keys - queries + query for query in range(queries) for key in range(keys)
+            )
             asked = problem(mask="causal") | {"seqlen-q": queries, "seqlen-kv": keys}
             self.assertEqual(work.visible_pairs(asked), counted)
 
@@ -69,12 +94,23 @@ class Ratios(unittest.TestCase):
         self.assertEqual((found["turns"], found["runs"], found["min_seconds"]), (3, 8, 1.0))
 
     def test_above_one_says_that_we_are_faster(self):
-        rows = [row("a", 1.0, cudnn=2.0), row("b", 2.0, cudnn=1.0), row("c", None, cudnn=1.0), row("d", 1.0)]
+        rows = [
+            row("a", 1.0, cudnn=2.0),
+            row("b", 2.0, cudnn=1.0),
+            row("c", None, cudnn=1.0),
+            row("d", 1.0),
+        ]
         self.assertEqual([ratios.ratio(r, "cudnn") for r in rows], [2.0, 0.5, None, None])
         self.assertEqual(ratios.wins(rows, "cudnn"), (1, 2))
 
     def judge(self, rows, **target):
-        target = {"name": "t", "cases": ["decode.b1.k*"], "metric": "ratio", "peer": "cudnn", **target}
+        target = {
+            "name": "t",
+            "cases": ["decode.b1.k*"],
+            "metric": "ratio",
+            "peer": "cudnn",
+            **target,
+        }
         names = ["decode.b1.k1024", "decode.b1.k2048"]
         return ratios.judge(target, rows, {"copy_bytes": 4e12, "matmul_flops": 8e14}, names)
 
@@ -87,7 +123,9 @@ class Ratios(unittest.TestCase):
     def test_a_target_with_a_missing_case_is_not_met(self):
         one = row("decode.b1.k1024", 1.0, cudnn=2.0)
         self.assertEqual(self.judge([one], at_least=0.8)["verdict"], "incomplete")
-        self.assertEqual(self.judge([one, row("decode.b1.k2048")], at_least=0.8)["verdict"], "incomplete")
+        self.assertEqual(
+            self.judge([one, row("decode.b1.k2048")], at_least=0.8)["verdict"], "incomplete"
+        )
         self.assertEqual(self.judge([], at_least=0.8)["verdict"], "not measured")
 
     def test_a_wrong_result_misses_a_target(self):
@@ -103,8 +141,15 @@ class Ratios(unittest.TestCase):
 
     def test_shares_of_the_copy_bandwidth(self):
         seconds = work.bytes_moved(row("decode.b64.k4096", 1.0)["problem"]) / 3e12
-        target = {"name": "t", "cases": ["decode.b64.k4096"], "metric": "copy_share", "at_least": 0.7}
-        judged = ratios.judge(target, [row("decode.b64.k4096", seconds)], {"copy_bytes": 4e12}, ["decode.b64.k4096"])
+        target = {
+            "name": "t",
+            "cases": ["decode.b64.k4096"],
+            "metric": "copy_share",
+            "at_least": 0.7,
+        }
+        judged = ratios.judge(
+            target, [row("decode.b64.k4096", seconds)], {"copy_bytes": 4e12}, ["decode.b64.k4096"]
+        )
         self.assertAlmostEqual(judged["worst"], 0.75)
 
 
@@ -155,7 +200,9 @@ class ShardedChecks(unittest.TestCase):
         checker = sharded_check.ShardedCheck(command, names, lambda: 60, lambda text: None)
         verdicts = checker.run(2)
         self.assertEqual(list(verdicts), names)
-        bad = {name: message for name, (verdict, message) in verdicts.items() if verdict == "failed"}
+        bad = {
+            name: message for name, (verdict, message) in verdicts.items() if verdict == "failed"
+        }
         self.assertEqual(set(bad), {"csr_a_b_hangs", "ragged_a_b_ends", "dense_a_b_sticks"})
         self.assertEqual(bad["csr_a_b_hangs"], "it hangs")
         self.assertIn("illegal memory access", bad["dense_a_b_sticks"])
@@ -164,35 +211,63 @@ class ShardedChecks(unittest.TestCase):
         self.assertEqual(found["skipped_because"], {"no memory": 1})
 
     def test_a_failure_keeps_the_lines_that_belong_to_it(self):
-        found = sharded_check.verdicts_of(["failed   emu:sm90  a_b: the emulator found:", "race: two writes", "  by x",
-                                           "passed   emu:sm90  a_c", "  of nobody", "failed   cuda  a_d: no",
-                                           "target  passed", "cuda         1"])
-        self.assertEqual(found, {"a_b": ("failed", "the emulator found: race: two writes by x"), "a_c": ("passed", ""),
-                                 "a_d": ("failed", "no")})
+        found = sharded_check.verdicts_of(
+            [
+                "failed   emu:sm90  a_b: the emulator found:",
+                "race: two writes",
+                "  by x",
+                "passed   emu:sm90  a_c",
+                "  of nobody",
+                "failed   cuda  a_d: no",
+                "target  passed",
+                "cuda         1",
+            ]
+        )
+        self.assertEqual(
+            found,
+            {
+                "a_b": ("failed", "the emulator found: race: two writes by x"),
+                "a_c": ("passed", ""),
+                "a_d": ("failed", "no"),
+            },
+        )
 
     def test_without_time_nothing_passes(self):
-        checker = sharded_check.ShardedCheck([self.pagoda, "check"], ["dense_a_b_1"], lambda: 0, lambda text: None)
+        checker = sharded_check.ShardedCheck(
+            [self.pagoda, "check"], ["dense_a_b_1"], lambda: 0, lambda text: None
+        )
         self.assertEqual(checker.run(1)["dense_a_b_1"], ("failed", "no time left"))
 
     def test_shards_part_the_table(self):
         shards = sharded_check.shards_of(["a_b_c_1", "a_b_cd_1", "a_b_c_2", "a_b_c"])
-        self.assertEqual(shards, {"a_b_c_*": ["a_b_c_1", "a_b_c_2"], "a_b_cd_*": ["a_b_cd_1"], "*a_b_c": ["a_b_c"]})
+        self.assertEqual(
+            shards,
+            {"a_b_c_*": ["a_b_c_1", "a_b_c_2"], "a_b_cd_*": ["a_b_cd_1"], "*a_b_c": ["a_b_c"]},
+        )
 
 
 class Sanitizers(unittest.TestCase):
     def read(self, *lines, code=0, tool="memcheck"):
-        return phases.read_sanitizer(tool, "*a", watched.Finished(code, ["passed   cuda  a", *lines]))
+        return phases.read_sanitizer(
+            tool, "*a", watched.Finished(code, ["passed   cuda  a", *lines])
+        )
 
     def test_only_a_summary_of_zero_is_clean(self):
         self.assertEqual(self.read("========= ERROR SUMMARY: 0 errors")["status"], "clean")
-        self.assertEqual(self.read("========= ERROR SUMMARY: 3 errors", code=99)["status"], "reports")
+        self.assertEqual(
+            self.read("========= ERROR SUMMARY: 3 errors", code=99)["status"], "reports"
+        )
         self.assertEqual(self.read(code=0)["status"], "failed")
         self.assertEqual(self.read("========= ERROR SUMMARY: 0 errors", code=1)["status"], "failed")
         self.assertEqual(self.read(code=None)["status"], "timed out")
         self.assertEqual(self.read("========= Device not supported", code=1)["status"], "skipped")
 
     def test_hazards_are_reported_and_errors_fail(self):
-        hazard = self.read("========= RACECHECK SUMMARY: 2 hazards displayed (2 errors, 0 warnings)", code=99, tool="racecheck")
+        hazard = self.read(
+            "========= RACECHECK SUMMARY: 2 hazards displayed (2 errors, 0 warnings)",
+            code=99,
+            tool="racecheck",
+        )
         error = self.read("========= ERROR SUMMARY: 1 error", code=99)
         self.assertIn("to_explain", phases.judge_sanitizers([hazard]))
         self.assertEqual(phases.judge_sanitizers([hazard])["status"], "hazards")
@@ -200,16 +275,32 @@ class Sanitizers(unittest.TestCase):
 
 
 class WholeRun(unittest.TestCase):
-    """Every phase over faked programs, once; the tests look at its log."""
+    """Runs every phase with fake programs once; the tests check its log."""
 
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         root = pathlib.Path(cls.folder.name)
-        for name in ("pagoda", "primitive_tests", "graph_test", "compute-sanitizer", "python_with_torch"):
+        for name in (
+            "pagoda",
+            "primitive_tests",
+            "graph_test",
+            "compute-sanitizer",
+            "python_with_torch",
+        ):
             (root / name).symlink_to(HERE / "fake_gpu_programs.py")
-        command = [sys.executable, str(HERE / "run_phases.py"), "--bin", str(root), "--json", str(root / "log.json"),
-                   "--python", str(root / "python_with_torch"), "--bench-filter", "decode.b,fp8,d192x128.s2048"]
+        command = [
+            sys.executable,
+            str(HERE / "run_phases.py"),
+            "--bin",
+            str(root),
+            "--json",
+            str(root / "log.json"),
+            "--python",
+            str(root / "python_with_torch"),
+            "--bench-filter",
+            "decode.b,fp8,d192x128.s2048",
+        ]
         environment = dict(os.environ, PATH=f"{root}:{os.environ['PATH']}")
         cls.result = subprocess.run(command, capture_output=True, text=True, env=environment)
         cls.log = json.loads((root / "log.json").read_text())
@@ -220,15 +311,27 @@ class WholeRun(unittest.TestCase):
 
     def test_a_failing_phase_does_not_keep_the_others_from_running(self):
         statuses = {name: result["status"] for name, result in self.log["phases"].items()}
-        self.assertEqual(statuses, {"primitives": "failed", "check": "passed", "graph": "skipped", "sanitize": "hazards",
-                                    "bench": "failed", "replay": "passed"}, self.result.stdout + self.result.stderr)
+        self.assertEqual(
+            statuses,
+            {
+                "primitives": "failed",
+                "check": "passed",
+                "graph": "skipped",
+                "sanitize": "hazards",
+                "bench": "failed",
+                "replay": "passed",
+            },
+            self.result.stdout + self.result.stderr,
+        )
         self.assertEqual(self.result.returncode, 1)
 
     def test_counts_arrive_in_the_log(self):
         found = self.log["phases"]
         self.assertEqual((found["primitives"]["passed"], found["primitives"]["failed"]), (3, 1))
         self.assertEqual((found["check"]["passed"], found["check"]["skipped"]), (4, 1))
-        self.assertEqual(found["sanitize"]["counts"]["memcheck"]["clean"], len(found["sanitize"]["runs"]) // 4)
+        self.assertEqual(
+            found["sanitize"]["counts"]["memcheck"]["clean"], len(found["sanitize"]["runs"]) // 4
+        )
         self.assertEqual((found["replay"]["checked_rows"], found["replay"]["mismatches"]), (5, 0))
 
     def test_ratios_are_those_of_the_faked_times(self):
@@ -239,31 +342,60 @@ class WholeRun(unittest.TestCase):
 
     def test_a_worker_that_dies_costs_its_case_only(self):
         rows = {r["case"]: r for r in self.log["phases"]["bench"]["report"]["rows"]}
-        self.assertIn("illegal memory access", rows["decode.b128.k8192"]["contenders"]["pagoda"]["error"])
-        unmeasured = [name for name, r in rows.items() if "median_seconds" not in r["contenders"]["pagoda"]]
+        self.assertIn(
+            "illegal memory access", rows["decode.b128.k8192"]["contenders"]["pagoda"]["error"]
+        )
+        unmeasured = [
+            name for name, r in rows.items() if "median_seconds" not in r["contenders"]["pagoda"]
+        ]
         self.assertEqual(unmeasured, ["decode.b128.k8192", "fp8.b128.k8192"])
 
     def test_the_log_names_no_folder_of_this_machine(self):
-        self.assertEqual(self.log["command"], "./dev gpu --json log.json --python python_with_torch "
-                                              "--bench-filter decode.b,fp8,d192x128.s2048")
+        self.assertEqual(
+            self.log["command"],
+            "./dev gpu --json log.json --python python_with_torch "
+            "--bench-filter decode.b,fp8,d192x128.s2048",
+        )
         for result in self.log["phases"].values():
             self.assertNotIn(str(HERE), result.get("command", ""))
 
     def test_the_page_says_targets_wins_and_losses(self):
-        page = gpu_page.section("h200", dict(self.log, device={"name": "NVIDIA H200", "driver": "580.1"}))
-        for text in ("NVIDIA H200", "580.1", "Ahead of cudnn", "Ahead of fa2 in 0 of", "Behind fa2:", "0.50x", "2.00x", "decode.b64.k4096",
-                     "share of the copy bandwidth", "missed", "met", "racecheck", "--bench-filter"):
+        page = gpu_page.section(
+            "h200", dict(self.log, device={"name": "NVIDIA H200", "driver": "580.1"})
+        )
+        for text in (
+            "NVIDIA H200",
+            "580.1",
+            "Ahead of cudnn",
+            "Ahead of fa2 in 0 of",
+            "Behind fa2:",
+            "0.50x",
+            "2.00x",
+            "decode.b64.k4096",
+            "share of the copy bandwidth",
+            "missed",
+            "met",
+            "racecheck",
+            "--bench-filter",
+        ):
             self.assertIn(text, page)
 
     def test_a_bench_in_two_halves_merges(self):
         first, second = json.loads(json.dumps(self.log)), json.loads(json.dumps(self.log))
         rows = first["phases"]["bench"]["report"]["rows"]
         second["phases"] = {"bench": second["phases"]["bench"]}
-        second["phases"]["bench"]["report"]["rows"] = [r for r in rows if r["case"] == "decode.b64.k4096"]
-        first["phases"]["bench"]["report"]["rows"] = [r for r in rows if r["case"] != "decode.b64.k4096"]
+        second["phases"]["bench"]["report"]["rows"] = [
+            r for r in rows if r["case"] == "decode.b64.k4096"
+        ]
+        first["phases"]["bench"]["report"]["rows"] = [
+            r for r in rows if r["case"] != "decode.b64.k4096"
+        ]
         merged = merge_logs.merge([first, second])
         self.assertEqual(set(merged["phases"]), set(self.log["phases"]))
-        self.assertEqual([r["case"] for r in merged["phases"]["bench"]["report"]["rows"]], [r["case"] for r in rows])
+        self.assertEqual(
+            [r["case"] for r in merged["phases"]["bench"]["report"]["rows"]],
+            [r["case"] for r in rows],
+        )
         self.assertTrue(ratio_table.render(merged["phases"]["bench"]["report"]))
 
 

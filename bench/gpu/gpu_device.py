@@ -1,25 +1,39 @@
-"""The GPU as nvidia-smi describes it, and its clocks while something runs. Reads only, sets nothing."""
+"""The GPU by nvidia-smi, and its clocks during a run. Changes no setting."""
 
 import shutil
 import statistics
 import subprocess
 import threading
 
-FIELDS = {"name": "name", "driver": "driver_version", "compute_capability": "compute_cap",
-          "memory_mib": "memory.total", "sm_mhz_at_rest": "clocks.sm", "sm_mhz_max": "clocks.max.sm",
-          "memory_mhz": "clocks.mem", "power_limit_w": "power.limit"}
+FIELDS = {
+    "name": "name",
+    "driver": "driver_version",
+    "compute_capability": "compute_cap",
+    "memory_mib": "memory.total",
+    "sm_mhz_at_rest": "clocks.sm",
+    "sm_mhz_max": "clocks.max.sm",
+    "memory_mhz": "clocks.mem",
+    "power_limit_w": "power.limit",
+}
 SAMPLED = {"sm_mhz": "clocks.sm", "power_w": "power.draw", "temperature_c": "temperature.gpu"}
 SAMPLE_MILLISECONDS = 500
 
 
 def query(fields):
-    """The first GPU's values as text; empty where there is none."""
+    """The first GPU's values as text; empty without a GPU."""
     if not shutil.which("nvidia-smi"):
         return {}
-    command = ["nvidia-smi", f"--query-gpu={','.join(fields.values())}", "--format=csv,noheader,nounits", "--id=0"]
+    command = [
+        "nvidia-smi",
+        f"--query-gpu={','.join(fields.values())}",
+        "--format=csv,noheader,nounits",
+        "--id=0",
+    ]
     result = subprocess.run(command, capture_output=True, text=True)
     values = [value.strip() for value in result.stdout.strip().split(",")]
-    return dict(zip(fields, values)) if result.returncode == 0 and len(values) == len(fields) else {}
+    return (
+        dict(zip(fields, values)) if result.returncode == 0 and len(values) == len(fields) else {}
+    )
 
 
 def describe():
@@ -40,9 +54,16 @@ class ClockSampler:
         self.process = None
         if not shutil.which("nvidia-smi"):
             return
-        command = ["nvidia-smi", f"--query-gpu={','.join(SAMPLED.values())}", "--format=csv,noheader,nounits",
-                   "--id=0", f"--loop-ms={SAMPLE_MILLISECONDS}"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        command = [
+            "nvidia-smi",
+            f"--query-gpu={','.join(SAMPLED.values())}",
+            "--format=csv,noheader,nounits",
+            "--id=0",
+            f"--loop-ms={SAMPLE_MILLISECONDS}",
+        ]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Makes one log of several logs of `./dev gpu` (phases run one at a time, or a grid in parts).
-usage: merge_logs.py LOG... OUT. A phase of a later log replaces an earlier one; rows of the grid are
-joined, a measured one before one that was not. Each part of the grid keeps its own ceilings' mean."""
+"""Merges logs of `./dev gpu` (phases run one at a time, or a grid in parts) into one.
+usage: merge_logs.py LOG... OUT. A phase of a later log replaces that of an earlier one. Rows of the
+grid are joined; a measured row replaces an unmeasured one. Ceilings are the means of the parts.
+"""
 
 import json
 import pathlib
@@ -24,11 +25,19 @@ def merge_reports(first, second):
         if is_measured(row) or not is_measured(rows.get(row["case"], {"contenders": {}})):
             rows[row["case"]] = row
     ordered = [rows[name] for name in NAMES if name in rows]
-    ceilings = {key: (first["ceilings"].get(key, value) + value) / 2 if isinstance(value, float) else value
-                for key, value in second["ceilings"].items()} or first["ceilings"]
-    return {**first, **second, "peers": first["peers"] | second["peers"], "rows": ordered, "ceilings": ceilings,
-            "seconds": first.get("seconds", 0) + second.get("seconds", 0),
-            "targets": [ratios.judge(target, ordered, ceilings, NAMES) for target in GRID["targets"]]}
+    ceilings = {
+        key: (first["ceilings"].get(key, value) + value) / 2 if isinstance(value, float) else value
+        for key, value in second["ceilings"].items()
+    } or first["ceilings"]
+    return {
+        **first,
+        **second,
+        "peers": first["peers"] | second["peers"],
+        "rows": ordered,
+        "ceilings": ceilings,
+        "seconds": first.get("seconds", 0) + second.get("seconds", 0),
+        "targets": [ratios.judge(target, ordered, ceilings, NAMES) for target in GRID["targets"]],
+    }
 
 
 def merge_bench(first, second):
@@ -36,9 +45,15 @@ def merge_bench(first, second):
         return second if "report" in second else first
     report = merge_reports(first["report"], second["report"])
     bad = [phase for phase in (first, second) if phase["status"] == "failed"]
-    return {**second, "status": "failed" if bad else second["status"], "why": "; ".join(p["why"] for p in bad),
-            "seconds": first["seconds"] + second["seconds"], "rows": len(report["rows"]),
-            "measured": sum(map(is_measured, report["rows"])), "report": report}
+    return {
+        **second,
+        "status": "failed" if bad else second["status"],
+        "why": "; ".join(p["why"] for p in bad),
+        "seconds": first["seconds"] + second["seconds"],
+        "rows": len(report["rows"]),
+        "measured": sum(map(is_measured, report["rows"])),
+        "report": report,
+    }
 
 
 def merge(logs):
@@ -46,7 +61,9 @@ def merge(logs):
     for log in logs:
         for name, phase in log["phases"].items():
             known = result["phases"].get(name)
-            result["phases"][name] = merge_bench(known, phase) if known and name == "bench" else phase
+            result["phases"][name] = (
+                merge_bench(known, phase) if known and name == "bench" else phase
+            )
     commands = [log["command"] for log in logs]
     return {**result, "command": "; ".join(dict.fromkeys(commands))}
 

@@ -63,7 +63,9 @@ class Peer:
         heads, kv_heads, depth = problem["q-heads"], problem["kv-heads"], problem["head-dim"]
 
         def tensor(num_heads, length, last):
-            return torch.randn(problem["batch"], num_heads, length, last, device="cuda", dtype=torch.bfloat16)
+            return torch.randn(
+                problem["batch"], num_heads, length, last, device="cuda", dtype=torch.bfloat16
+            )
 
         q = tensor(heads, problem["seqlen-q"], depth)
         k = tensor(kv_heads, problem["seqlen-kv"], depth)
@@ -71,7 +73,7 @@ class Peer:
         self.backend = BACKENDS[backend]
         self.call = lambda: functional.scaled_dot_product_attention(
             q, k, v, is_causal=is_causal, enable_gqa=heads != kv_heads)
-        with sdpa_kernel(self.backend):  # raises here where it can't serve the call
+        with sdpa_kernel(self.backend):  # raises here if it does not support the call
             got = self.call()[-1, -1, -1].double()
         want = expected_row(q[-1, -1, -1], k[-1, -1], v[-1, -1])
         return {"call": f"scaled_dot_product_attention, {self.backend.name}",
@@ -96,18 +98,29 @@ class Peer:
         target = torch.empty_like(source)
         copy = self.timer.seconds(lambda: target.copy_(source), iterations)
         del source, target
-        a, b = (torch.randn(MATMUL_SIZE, MATMUL_SIZE, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+        a, b = (
+            torch.randn(MATMUL_SIZE, MATMUL_SIZE, device="cuda", dtype=torch.bfloat16)
+            for _ in range(2)
+        )
         self.timer.seconds(lambda: a @ b, 3)
         matmul = self.timer.seconds(lambda: a @ b, iterations)
-        return {"copy_seconds": copy, "copy_bytes": 2 * COPY_BYTES / statistics.median(copy[1:]),
-                "matmul_seconds": matmul, "matmul_flops": 2 * MATMUL_SIZE**3 / statistics.median(matmul)}
+        return {
+            "copy_seconds": copy,
+            "copy_bytes": 2 * COPY_BYTES / statistics.median(copy[1:]),
+            "matmul_seconds": matmul,
+            "matmul_flops": 2 * MATMUL_SIZE**3 / statistics.median(matmul),
+        }
 
 
 def answer(peer, request):
     op = request["op"]
     if op == "version":
-        return {"torch": torch.__version__, "cudnn": str(torch.backends.cudnn.version()), "cuda": torch.version.cuda,
-                "device": torch.cuda.get_device_name()}
+        return {
+            "torch": torch.__version__,
+            "cudnn": str(torch.backends.cudnn.version()),
+            "cuda": torch.version.cuda,
+            "device": torch.cuda.get_device_name(),
+        }
     if op == "prepare":
         return peer.prepare(request["problem"], request["backend"])
     if op == "release":
@@ -123,13 +136,16 @@ def answer(peer, request):
 
 def main():
     replies = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a library prints must not mix with the answers
+    os.dup2(2, 1)  # output of libraries must not mix with the replies
     peer = Peer()
     for line in sys.stdin:
         try:
             reply = answer(peer, json.loads(line))
         except Exception as error:  # the driver reports it in the peer's row
-            reply = {"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
+            reply = {
+                "error": f"{type(error).__name__}: "
+                f"{str(error).splitlines()[0] if str(error) else ''}"
+            }
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
 

@@ -1,6 +1,6 @@
-"""What `./dev gpu` runs on a GPU, a function a phase. Each returns what the log keeps: a status
-("passed", "failed", "skipped": it can't run here, "hazards": to be explained), a sentence that says why,
-counts, the command."""
+"""The phases of `./dev gpu`, one function each. It returns the phase's log entry: a status ("passed",
+"failed", "skipped" = it can't run here, "hazards" = needs an explanation), the reason, counts, the
+command."""
 
 import concurrent.futures
 import json
@@ -18,15 +18,22 @@ ROOT = HERE.parents[1]
 EXIT_SKIPPED = 77
 SANITIZERS = ("memcheck", "synccheck", "initcheck", "racecheck")  # the slowest last
 SANITIZER_EXIT = 99
-RACECHECK_NOTE = ("racecheck does not follow the chain of syncwarp, mbarrier arrive, mbarrier wait, syncwarp that "
-                  "orders the reuse of a drained ring: see docs/emulator.md, 'Beside racecheck'. Every hazard is listed; "
-                  "one that is no such reuse is a bug.")
+RACECHECK_NOTE = (
+    "racecheck does not follow the chain of syncwarp, mbarrier arrive, mbarrier wait, syncwarp "
+    "that orders the reuse of a drained ring: see docs/emulator.md, 'Beside racecheck'. "
+    "Every hazard is listed; "
+    "one that is no such reuse is a bug."
+)
 
 
 def outcome(finished, limit_seconds, **more):
-    """The status that an exit code stands for."""
+    """The status of an exit code."""
     if finished.code is None:
-        return {"status": "failed", "why": f"ended after its limit of {limit_seconds:.0f} s", **more}
+        return {
+            "status": "failed",
+            "why": f"ended after its limit of {limit_seconds:.0f} s",
+            **more,
+        }
     if finished.code == EXIT_SKIPPED:
         return {"status": "skipped", "why": finished.tail(1), **more}
     why = "" if finished.code == 0 else f"exit code {finished.code}: {finished.tail(1)}"
@@ -35,7 +42,9 @@ def outcome(finished, limit_seconds, **more):
 
 def recorded(command):
     """A command without the folders of this machine."""
-    return " ".join(pathlib.Path(word).name if word.startswith("/") else word for word in map(str, command))
+    return " ".join(
+        pathlib.Path(word).name if word.startswith("/") else word for word in map(str, command)
+    )
 
 
 # --- primitives ---------------------------------------------------------------------------------
@@ -61,10 +70,16 @@ def check(context):
     command = [pagoda, "check", "--backend", "cuda", "--verbose"]
     names = sharded_check.list_cases(pagoda, text)
     deadline = context.elapsed() + context.limit
-    checker = sharded_check.ShardedCheck(command, names, lambda: deadline - context.elapsed(), context.say)
+    checker = sharded_check.ShardedCheck(
+        command, names, lambda: deadline - context.elapsed(), context.say
+    )
     verdicts = checker.run(context.arguments.check_jobs, {text: names} if text else None)
     found = sharded_check.summary(verdicts)
-    why = f"{found['failed']} cases failed" if found["failed"] else "" if found["passed"] else "no case passed"
+    why = (
+        f"{found['failed']} cases failed"
+        if found["failed"]
+        else "" if found["passed"] else "no case passed"
+    )
     return {"status": "failed" if why else "passed", "why": why,
             "command": recorded([*command, *(["--filter", text] if text else [])])
                        + ("" if text else ", by shards: a filter a process"), **found}
@@ -77,19 +92,29 @@ def graph(context):
     command = [context.binary("graph_test")]
     finished = watched.run(command, context.limit, context.say)
     words = [line.split(None, 1) for line in finished.lines]
-    return outcome(finished, context.limit, command=recorded(command),
-                   tests=[{"status": w[0], "name": w[1]} for w in words if len(w) == 2 and w[0] in ("passed", "failed")])
+    return outcome(
+        finished,
+        context.limit,
+        command=recorded(command),
+        tests=[
+            {"status": w[0], "name": w[1]}
+            for w in words
+            if len(w) == 2 and w[0] in ("passed", "failed")
+        ],
+    )
 
 
 # --- compute-sanitizer --------------------------------------------------------------------------
 
 
 def find_sanitizer():
-    return shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path="/usr/local/cuda/bin")
+    return shutil.which("compute-sanitizer") or shutil.which(
+        "compute-sanitizer", path="/usr/local/cuda/bin"
+    )
 
 
 def read_sanitizer(tool, filter_text, finished):
-    """One run's counts. `reports`: the tool's own number, None where it said none."""
+    """One run's counts. `reports`: the number that the tool printed, None = none printed."""
     text = sharded_check.COLOURS.sub("", "\n".join(finished.lines))
     summary = re.search(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)", text)
     reports = int(summary[1] or summary[2]) if summary else None
@@ -99,7 +124,12 @@ def read_sanitizer(tool, filter_text, finished):
         result["status"] = "skipped"
     elif finished.code is None:
         result["status"] = "timed out"
-    elif reports is None or result["failed"] or not result["passed"] or finished.code not in (0, SANITIZER_EXIT):
+    elif (
+        reports is None
+        or result["failed"]
+        or not result["passed"]
+        or finished.code not in (0, SANITIZER_EXIT)
+    ):
         result["status"] = "failed"
     else:
         result["status"] = "clean" if reports == 0 else "reports"
@@ -110,25 +140,45 @@ def read_sanitizer(tool, filter_text, finished):
 
 
 def judge_sanitizers(runs):
-    """racecheck's hazards need a reader's explanation: "hazards", which is neither passed nor failed."""
-    bad = [r for r in runs if r["status"] in ("failed", "timed out") or r["status"] == "reports" and r["tool"] != "racecheck"]
+    """racecheck's hazards need an explanation: status "hazards", neither passed nor failed."""
+    bad = [
+        r
+        for r in runs
+        if r["status"] in ("failed", "timed out")
+        or r["status"] == "reports"
+        and r["tool"] != "racecheck"
+    ]
     hazards = [r for r in runs if r["status"] == "reports" and r["tool"] == "racecheck"]
-    by_tool = {tool: {s: sum(r["tool"] == tool and r["status"] == s for r in runs)
-                      for s in ("clean", "reports", "failed", "timed out", "skipped")} for tool in SANITIZERS}
+    by_tool = {
+        tool: {
+            s: sum(r["tool"] == tool and r["status"] == s for r in runs)
+            for s in ("clean", "reports", "failed", "timed out", "skipped")
+        }
+        for tool in SANITIZERS
+    }
     if runs and all(r["status"] == "skipped" for r in runs):
-        return {"status": "skipped", "why": "compute-sanitizer does not support this device", "counts": by_tool}
+        return {
+            "status": "skipped",
+            "why": "compute-sanitizer does not support this device",
+            "counts": by_tool,
+        }
     why = "; ".join(f"{r['tool']} of {r['case']}: {r['status']}" for r in bad[:5])
     result = {"status": "failed" if bad else "passed", "why": why, "counts": by_tool}
     if hazards:
         result |= {"status": "failed" if bad else "hazards", "to_explain": RACECHECK_NOTE}
-        result["why"] = (why + "; " if why else "") + f"racecheck reports hazards in {len(hazards)} cases: to be explained"
+        result["why"] = (
+            why + "; " if why else ""
+        ) + f"racecheck reports hazards in {len(hazards)} cases: to be explained"
     return result
 
 
 def sanitize(context):
     program = find_sanitizer()
     if program is None:
-        return {"status": "skipped", "why": "no compute-sanitizer on PATH or in /usr/local/cuda/bin"}
+        return {
+            "status": "skipped",
+            "why": "no compute-sanitizer on PATH or in /usr/local/cuda/bin",
+        }
     cases = json.loads((HERE / "sanitizer_sample.json").read_text())["cases"]
     tools = [tool for tool in SANITIZERS if tool in context.arguments.tools.split(",")]
     deadline = context.elapsed() + context.limit
@@ -136,16 +186,36 @@ def sanitize(context):
     def one(tool, case):
         left = deadline - context.elapsed()
         if left < 5:
-            return {"tool": tool, "case": case["filter"].lstrip("*"), "status": "timed out", "reports": None}
-        command = [program, f"--tool={tool}", f"--error-exitcode={SANITIZER_EXIT}", "--print-limit=10",
-                   context.binary("pagoda"), "check", "--backend", "cuda", "--verbose", "--filter", case["filter"]]
-        result = read_sanitizer(tool, case["filter"], watched.run(command, min(left, context.arguments.case_seconds)))
+            return {
+                "tool": tool,
+                "case": case["filter"].lstrip("*"),
+                "status": "timed out",
+                "reports": None,
+            }
+        command = [
+            program,
+            f"--tool={tool}",
+            f"--error-exitcode={SANITIZER_EXIT}",
+            "--print-limit=10",
+            context.binary("pagoda"),
+            "check",
+            "--backend",
+            "cuda",
+            "--verbose",
+            "--filter",
+            case["filter"],
+        ]
+        result = read_sanitizer(
+            tool, case["filter"], watched.run(command, min(left, context.arguments.case_seconds))
+        )
         context.say(f"{tool} {result['case']}: {result['status']}"
                     + (f", {result['reports']} reports" if result["reports"] else ""))
         return result
 
     with concurrent.futures.ThreadPoolExecutor(context.arguments.jobs) as pool:
-        runs = list(pool.map(lambda pair: one(*pair), [(tool, case) for tool in tools for case in cases]))
+        runs = list(
+            pool.map(lambda pair: one(*pair), [(tool, case) for tool in tools for case in cases])
+        )
     command = "compute-sanitizer --tool=TOOL pagoda check --backend cuda --verbose --filter CASE"
     return judge_sanitizers(runs) | {"command": command, "runs": runs}
 
@@ -154,18 +224,33 @@ def sanitize(context):
 
 
 def bench(context):
-    out = context.log.with_suffix(".bench.json")  # beside the log: it grows case by case, whatever ends us
+    out = context.log.with_suffix(
+        ".bench.json"
+    )  # next to the log: it grows case by case, even if this process is killed
     arguments = context.arguments
     # The limit is a last resort: the grid keeps to its own budget.
-    command = [sys.executable, str(HERE / "compare_gpu.py"), "--out", str(out), "--python", arguments.python,
-               "--seconds", str(arguments.seconds), "--pagoda", context.binary("pagoda"), "--no-tables"]
+    command = [
+        sys.executable,
+        str(HERE / "compare_gpu.py"),
+        "--out",
+        str(out),
+        "--python",
+        arguments.python,
+        "--seconds",
+        str(arguments.seconds),
+        "--pagoda",
+        context.binary("pagoda"),
+        "--no-tables",
+    ]
     command += ["--filter", arguments.bench_filter] if arguments.bench_filter else []
     finished = watched.run(command, context.limit, context.say_bare)
     result = outcome(finished, context.limit, command=recorded(command))
     if out.exists():
         report = json.loads(out.read_text())
         out.unlink()
-        measured = [row for row in report["rows"] if "median_seconds" in row["contenders"].get("pagoda", {})]
+        measured = [
+            row for row in report["rows"] if "median_seconds" in row["contenders"].get("pagoda", {})
+        ]
         result |= {"rows": len(report["rows"]), "measured": len(measured), "report": report}
         if result["status"] == "passed" and not measured:
             result |= {"status": "failed", "why": "no case was measured"}
@@ -177,9 +262,18 @@ def bench(context):
 
 def replay(context):
     arguments = context.arguments
-    command = [context.binary("pagoda"), "replay", str(arguments.trace), "--backend", "cuda", "--json",
-               *arguments.replay_args.split()]
-    finished = watched.run(command, context.limit, lambda line: line[:1] in "{ }" or context.say(line))
+    command = [
+        context.binary("pagoda"),
+        "replay",
+        str(arguments.trace),
+        "--backend",
+        "cuda",
+        "--json",
+        *arguments.replay_args.split(),
+    ]
+    finished = watched.run(
+        command, context.limit, lambda line: line[:1] in "{ }" or context.say(line)
+    )
     result = outcome(finished, context.limit, command=recorded(command))
     text = "\n".join(finished.lines)
     begin = text.find("\n{") + 1 if not text.startswith("{") else 0
@@ -189,26 +283,49 @@ def replay(context):
         if result["status"] == "passed":
             result |= {"status": "failed", "why": "no JSON report"}
         return result
-    result |= {key: report.get(key) for key in ("requests", "completed", "checked_rows", "mismatches")}
-    if result["status"] == "passed" and (report.get("mismatches") != 0 or not report.get("checked_rows")):
-        result |= {"status": "failed", "why": f"{report.get('mismatches')} mismatches in {report.get('checked_rows')} rows"}
+    result |= {
+        key: report.get(key) for key in ("requests", "completed", "checked_rows", "mismatches")
+    }
+    if result["status"] == "passed" and (
+        report.get("mismatches") != 0 or not report.get("checked_rows")
+    ):
+        result |= {
+            "status": "failed",
+            "why": f"{report.get('mismatches')} mismatches in {report.get('checked_rows')} rows",
+        }
     return result | {"report": report}
 
 
-COUNTS = ("passed", "failed", "skipped", "rows", "measured", "requests", "completed", "checked_rows", "mismatches")
+COUNTS = (
+    "passed",
+    "failed",
+    "skipped",
+    "rows",
+    "measured",
+    "requests",
+    "completed",
+    "checked_rows",
+    "mismatches",
+)
 
 
 def counts_of(result):
-    """A phase's numbers in words."""
+    """A phase's counts as text."""
     return ", ".join(f"{result[key]} {key.replace('_', ' ')}" for key in COUNTS if key in result)
 
 
-PHASES = {"primitives": primitives, "check": check, "graph": graph, "sanitize": sanitize, "bench": bench,
-          "replay": replay}
-NEED_BACKEND = ("check", "sanitize", "bench", "replay")  # the others find out by themselves
+PHASES = {
+    "primitives": primitives,
+    "check": check,
+    "graph": graph,
+    "sanitize": sanitize,
+    "bench": bench,
+    "replay": replay,
+}
+NEED_BACKEND = ("check", "sanitize", "bench", "replay")  # the other phases check for themselves
 
 
 def print_tables(result):
-    """The tables of the benchmark grid, where it ran."""
+    """The tables of the benchmark grid, if it ran."""
     report = result.get("bench", {}).get("report")
     return ratio_table.render(report) if report and report["rows"] else ""

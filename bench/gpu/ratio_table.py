@@ -1,4 +1,4 @@
-"""The tables of a measured grid as plain text: ratios, wins and losses, targets, what bounds a family."""
+"""The tables of a measured grid as plain text: ratios, wins and losses, targets, bounds of families."""
 
 import textwrap
 
@@ -28,9 +28,14 @@ def own_cells(row, ceilings):
         return [ours.get("error", row.get("left_out", "not measured"))[:40], "", "", "", ""]
     seconds = ours["median_seconds"]
     compute, copy = work.shares(row["problem"], seconds, ceilings)
-    return [format_seconds(seconds) + ("" if ours.get("passed", True) else " WRONG"), f"{100 * ours['spread']:.0f} %",
-            f"{work.flops(row['problem']) / seconds * 1e-12:.0f} | {work.bytes_moved(row['problem']) / seconds * 1e-9:.0f}",
-            percent(compute), percent(copy)]
+    return [
+        format_seconds(seconds) + ("" if ours.get("passed", True) else " WRONG"),
+        f"{100 * ours['spread']:.0f} %",
+        f"{work.flops(row['problem']) / seconds * 1e-12:.0f} | "
+        f"{work.bytes_moved(row['problem']) / seconds * 1e-9:.0f}",
+        percent(compute),
+        percent(copy),
+    ]
 
 
 def peer_cells(row, peer):
@@ -41,7 +46,10 @@ def peer_cells(row, peer):
         return ["can't", ""]
     value = ratios.ratio(row, peer)
     wrong = "" if entry.get("max_relative_error", 0) < 0.05 else " WRONG"
-    return [format_seconds(entry["median_seconds"]) + wrong, "" if value is None else f"{value:.2f}x"]
+    return [
+        format_seconds(entry["median_seconds"]) + wrong,
+        "" if value is None else f"{value:.2f}x",
+    ]
 
 
 def render_cases(rows, peers, ceilings):
@@ -64,10 +72,18 @@ def render_wins(rows, peers):
     for peer in peers:
         won, total = ratios.wins(rows, peer)
         lines.append(f"Ahead of {peer} in {won} of {total} rows.")
-        lost = sorted((ratios.ratio(row, peer), row["case"]) for row in rows if (ratios.ratio(row, peer) or 1) < 1)
+        lost = sorted(
+            (ratios.ratio(row, peer), row["case"])
+            for row in rows
+            if (ratios.ratio(row, peer) or 1) < 1
+        )
         if lost:
             named = ", ".join(f"{case} {value:.2f}x" for value, case in lost)
-            lines.append(textwrap.fill(f"Behind {peer}: {named}.", 120, subsequent_indent="  ", break_on_hyphens=False))
+            lines.append(
+                textwrap.fill(
+                    f"Behind {peer}: {named}.", 100, subsequent_indent="  ", break_on_hyphens=False
+                )
+            )
     return "\n".join(lines)
 
 
@@ -76,8 +92,14 @@ def render_targets(judged):
     for entry in judged:
         wanted = f">= {entry['at_least']:g}" if "at_least" in entry else f"<= {entry['at_most']:g}"
         worst = f"{entry['worst']:.2f}" if "worst" in entry else "-"
-        measured = "" if entry["measured"] == entry["cases"] else f" ({entry['measured']} of {entry['cases']} cases)"
-        lines.append([entry["name"], wanted, worst, entry["verdict"] + measured, entry.get("worst_case", "")])
+        measured = (
+            ""
+            if entry["measured"] == entry["cases"]
+            else f" ({entry['measured']} of {entry['cases']} cases)"
+        )
+        lines.append(
+            [entry["name"], wanted, worst, entry["verdict"] + measured, entry.get("worst_case", "")]
+        )
     return aligned(lines)
 
 
@@ -86,8 +108,18 @@ def render_families(found):
         return ""
     lines = [["family", "bound", "cases", "least", "median", "largest", "least in", "largest in"]]
     for entry in found:
-        lines.append([entry["family"], entry["bound"], str(entry["cases"]), percent(entry["least"]),
-                      percent(entry["median"]), percent(entry["largest"]), entry["least_case"], entry["largest_case"]])
+        lines.append(
+            [
+                entry["family"],
+                entry["bound"],
+                str(entry["cases"]),
+                percent(entry["least"]),
+                percent(entry["median"]),
+                percent(entry["largest"]),
+                entry["least_case"],
+                entry["largest_case"],
+            ]
+        )
     return aligned(lines, num_left=2)
 
 
@@ -101,8 +133,13 @@ def render_back_to_back(rows):
 
 
 def render(report):
-    """Everything of a report, as `./dev gpu` prints it and docs/performance.md shows it."""
+    """The tables of a report, as in the output of `./dev gpu` and in docs/performance.md."""
     rows, peers, ceilings = report["rows"], list(report["peers"]), report["ceilings"]
-    parts = [render_cases(rows, peers, ceilings), render_wins(rows, peers), render_back_to_back(rows),
-             render_families(ratios.families(rows, ceilings)), render_targets(report["targets"])]
+    parts = [
+        render_cases(rows, peers, ceilings),
+        render_wins(rows, peers),
+        render_back_to_back(rows),
+        render_families(ratios.families(rows, ceilings)),
+        render_targets(report["targets"]),
+    ]
     return "\n\n".join(part for part in parts if part)

@@ -7,8 +7,8 @@ import work
 
 
 def summary(turns):
-    """Of one contender's turns, each a list of seconds: the median of the turns' medians, and how far
-    apart those are, as a share of it."""
+    """The median of the medians of one contender's turns (lists of seconds), and the spread of these
+    medians divided by it."""
     medians = [statistics.median(turn) for turn in turns if turn]
     middle = statistics.median(medians)
     return {"median_seconds": middle, "min_seconds": min(min(turn) for turn in turns if turn),
@@ -17,12 +17,12 @@ def summary(turns):
 
 
 def seconds_of(row, contender):
-    """None where the contender was not measured."""
+    """None if the contender was not measured."""
     return row["contenders"].get(contender, {}).get("median_seconds")
 
 
 def ratio(row, peer):
-    """The peer's time over ours: above 1 Pagoda is faster. None where either is missing."""
+    """The peer's time over Pagoda's: above 1 Pagoda is faster. None if either is missing."""
     ours, theirs = seconds_of(row, "pagoda"), seconds_of(row, peer)
     return theirs / ours if ours and theirs else None
 
@@ -44,15 +44,17 @@ def metric(row, rows, ceilings, target):
 
 
 def judge(target, rows, ceilings, all_cases):
-    """A target with its verdict: met only where every case that the grid has of it was measured, is
-    right and is within. The worst case is named. all_cases: the names of the grid's cases."""
+    """A target with its verdict: met only if every case of it in the grid was measured, is correct and
+    is within the limit. Names the worst case. all_cases: the names of the grid's cases."""
     def is_meant(name):
         return any(fnmatch.fnmatchcase(name, pattern) for pattern in target["cases"])
 
     matching = [row for row in rows if is_meant(row["case"])]
     num_cases = sum(map(is_meant, all_cases))
     values = {r["case"]: metric(r, rows, ceilings, target) for r in matching}
-    wrong = [r["case"] for r in matching if not r["contenders"].get("pagoda", {}).get("passed", True)]
+    wrong = [
+        r["case"] for r in matching if not r["contenders"].get("pagoda", {}).get("passed", True)
+    ]
     known = {case: value for case, value in values.items() if value is not None}
     result = {"name": target["name"], "cases": num_cases, "measured": len(known)}
     result |= {key: target[key] for key in ("at_least", "at_most") if key in target}
@@ -62,15 +64,22 @@ def judge(target, rows, ceilings, all_cases):
         result |= {"worst": known[worst], "worst_case": worst}
     is_within = known and ("at_least" not in target or result["worst"] >= target["at_least"]) and (
         "at_most" not in target or result["worst"] <= target["at_most"])
-    result["verdict"] = ("missed" if known and not is_within or wrong else
-                         "not measured" if not known else "incomplete" if len(known) < num_cases else "met")
+    result["verdict"] = (
+        "missed"
+        if known and not is_within or wrong
+        else "not measured" if not known else "incomplete" if len(known) < num_cases else "met"
+    )
     return result
 
 
 def bad_cases(rows):
-    """Where our own result was wrong, or where we did not run; not those that were left out."""
-    return [row["case"] for row in rows
-            if "error" in row["contenders"].get("pagoda", {}) or not row["contenders"].get("pagoda", {}).get("passed", True)]
+    """The cases with a wrong result or an error of Pagoda; skipped cases do not count."""
+    return [
+        row["case"]
+        for row in rows
+        if "error" in row["contenders"].get("pagoda", {})
+        or not row["contenders"].get("pagoda", {}).get("passed", True)
+    ]
 
 
 def wins(rows, peer):
@@ -80,7 +89,7 @@ def wins(rows, peer):
 
 
 def families(rows, ceilings):
-    """Of each family of cases what bounds it, and the least, median and largest share of that ceiling."""
+    """The bound of each family of cases, and the least, median and largest share of that ceiling."""
     result = {}
     for row in rows:
         ours = seconds_of(row, "pagoda")

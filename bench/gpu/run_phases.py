@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Everything that a GPU is wanted for, in phases: primitive tests, conformance, CUDA graphs,
+"""All tests and benchmarks that need a GPU, in phases: primitive tests, conformance, CUDA graphs,
 compute-sanitizer, the benchmark grid beside cuDNN, replay of a trace. A phase that fails does not
 keep the next from running. Writes one JSON log, after every phase, and prints ratio tables.
 `./dev gpu` builds what this runs."""
@@ -25,26 +25,64 @@ PATH_OPTIONS = ("--json", "--python", "--trace")
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="./dev gpu", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join(phases.PHASES), help="phases, separated by commas (default: all): "
-                                                                        + ", ".join(phases.PHASES))
-    parser.add_argument("--json", type=pathlib.Path, help="the log (default: build/gpu/<device>.json)")
-    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of the programs")
-    parser.add_argument("--python", default=sys.executable,
-                        help="a Python that has PyTorch, for cuDNN's rows (default: the one that runs this)")
-    parser.add_argument("--seconds", type=float, default=480,
-                        help="time budget of the benchmark grid (default: 480): repeats go first, then cases")
-    parser.add_argument("--limit", type=float, help="ends any phase after this many seconds (default: a phase's own)")
+    parser.add_argument(
+        "--only",
+        default=",".join(phases.PHASES),
+        help="phases, separated by commas (default: all): " + ", ".join(phases.PHASES),
+    )
+    parser.add_argument(
+        "--json", type=pathlib.Path, help="the log (default: build/gpu/<device>.json)"
+    )
+    parser.add_argument(
+        "--bin",
+        type=pathlib.Path,
+        default=ROOT / "build/release/bin",
+        help="folder of the programs",
+    )
+    parser.add_argument(
+        "--python",
+        default=sys.executable,
+        help="a Python that has PyTorch, for cuDNN's rows (default: the one that runs this)",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=480,
+        help="time budget of the benchmark grid (default: 480): repeats go first, then cases",
+    )
+    parser.add_argument(
+        "--limit",
+        type=float,
+        help="ends any phase after this many seconds (default: a phase's own)",
+    )
     parser.add_argument("--check-filter", default="", help="only conformance cases that match")
-    parser.add_argument("--check-jobs", type=int, default=max(1, min(8, (os.cpu_count() or 1) // 2)),
-                        help="conformance processes side by side (default: half the CPUs, at most 8)")
-    parser.add_argument("--bench-filter", default="", help="only benchmark cases that contain one of these, by commas")
-    parser.add_argument("--tools", default=",".join(phases.SANITIZERS), help="of compute-sanitizer (default: all four)")
+    parser.add_argument(
+        "--check-jobs",
+        type=int,
+        default=max(1, min(8, (os.cpu_count() or 1) // 2)),
+        help="conformance processes side by side (default: half the CPUs, at most 8)",
+    )
+    parser.add_argument(
+        "--bench-filter",
+        default="",
+        help="only benchmark cases that contain one of these, by commas",
+    )
+    parser.add_argument(
+        "--tools",
+        default=",".join(phases.SANITIZERS),
+        help="of compute-sanitizer (default: all four)",
+    )
     parser.add_argument("--jobs", type=int, default=4, help="sanitizers side by side (default: 4)")
-    parser.add_argument("--case-seconds", type=float, default=120, help="limit of one sanitized case (default: 120)")
+    parser.add_argument(
+        "--case-seconds", type=float, default=120, help="limit of one sanitized case (default: 120)"
+    )
     parser.add_argument("--trace", type=pathlib.Path, default=ROOT / "examples/traces/chat.jsonl",
                         help="what replay serves (default: examples/traces/chat.jsonl)")
-    parser.add_argument("--replay-args", default="--model llama-3.1-8b --requests 300 --cache-gib 16",
-                        help="further arguments of `pagoda replay` (default: %(default)s)")
+    parser.add_argument(
+        "--replay-args",
+        default="--model llama-3.1-8b --requests 300 --cache-gib 16",
+        help="further arguments of `pagoda replay` (default: %(default)s)",
+    )
     arguments = parser.parse_args()
     arguments.bin = arguments.bin.resolve()
     arguments.only = [name for name in arguments.only.split(",") if name]
@@ -55,7 +93,7 @@ def parse_arguments():
 
 
 def recorded_command(words):
-    """Without the folders of this machine; --bin is what ./dev adds."""
+    """The command line without folders of this machine and without --bin, which ./dev adds."""
     kept, option = ["./dev gpu"], ""
     for word in words:
         if "--bin" not in (word, option):
@@ -65,7 +103,7 @@ def recorded_command(words):
 
 
 class Context:
-    """What a phase is given."""
+    """The arguments of a phase."""
 
     def __init__(self, arguments, phase, folder, log):
         self.arguments = arguments
@@ -106,20 +144,36 @@ class Context:
 def describe(arguments):
     """Device, driver, CUDA and revision."""
     versions = {}
-    info = subprocess.run([str(arguments.bin / "pagoda"), "info", "--json", "--no-ceilings"],
-                          capture_output=True, text=True) if (arguments.bin / "pagoda").exists() else None
+    info = (
+        subprocess.run(
+            [str(arguments.bin / "pagoda"), "info", "--json", "--no-ceilings"],
+            capture_output=True,
+            text=True,
+        )
+        if (arguments.bin / "pagoda").exists()
+        else None
+    )
     if info is not None and info.returncode == 0:
         report = json.loads(info.stdout)
         versions = {"pagoda_version": report["version"],
                     "backends": [b for b in report.get("backends", []) if b.get("name") == "cuda"]}
-    stamp = arguments.bin.parent / "built.json"  # ./dev gpu --build says what it built, and with what
+    stamp = (
+        arguments.bin.parent / "built.json"
+    )  # ./dev gpu --build writes revision and compiler
     return {"device": gpu_device.describe(), **versions,
             "built": json.loads(stamp.read_text()) if stamp.exists() else {}}
 
 
 def why_no_backend(head):
-    """What keeps the CUDA back end from running, as `pagoda info` says it; empty: nothing."""
-    return next((b.get("description", "") for b in head.get("backends", []) if not b.get("is_available", True)), "")
+    """Why the CUDA back end can't run, as `pagoda info` prints it; empty = it can."""
+    return next(
+        (
+            b.get("description", "")
+            for b in head.get("backends", [])
+            if not b.get("is_available", True)
+        ),
+        "",
+    )
 
 
 def run_one(arguments, name, folder, log, why_not):
@@ -132,12 +186,19 @@ def run_one(arguments, name, folder, log, why_not):
     sampler = gpu_device.ClockSampler()
     try:
         result = phases.PHASES[name](context)
-    except Exception as error:  # one phase's trouble is not the next one's
+    except Exception as error:  # an error ends its phase only
         result = {"status": "failed", "why": f"{type(error).__name__}: {error}"}
     clocks = sampler.stop()
-    result = {"status": result.pop("status"), "seconds": round(context.elapsed() - begin, 1), **result,
-              **({"clocks": clocks} if clocks else {})}
-    context.say(f"{result['status']} after {result['seconds']} s" + (f": {result['why']}" if result["why"] else ""))
+    result = {
+        "status": result.pop("status"),
+        "seconds": round(context.elapsed() - begin, 1),
+        **result,
+        **({"clocks": clocks} if clocks else {}),
+    }
+    context.say(
+        f"{result['status']} after {result['seconds']} s"
+        + (f": {result['why']}" if result["why"] else "")
+    )
     return result
 
 
@@ -156,7 +217,9 @@ def main():
     results = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in arguments.only:
-            results[name] = run_one(arguments, name, pathlib.Path(folder), out, why_no_backend(head))
+            results[name] = run_one(
+                arguments, name, pathlib.Path(folder), out, why_no_backend(head)
+            )
             out.write_text(json.dumps({**head, "phases": results}, indent=1) + "\n")
     tables = phases.print_tables(results)
     if tables:

@@ -1,5 +1,5 @@
-"""The conformance table on a GPU, in many processes: a case that hangs, or whose fault takes the CUDA
-context with it, costs itself and no other. The rest of its shard is then run case by case.
+"""The conformance table on a GPU, in many processes: a case that hangs, or whose fault destroys the CUDA
+context, fails alone. The rest of its shard then runs case by case.
 """
 
 import concurrent.futures
@@ -12,21 +12,29 @@ import watched
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 TARGETS = ("cuda", "emu", "cpu", "reference")
 SILENCE_SECONDS = 45  # the longest case takes a few
-HANGS_OF_A_SHARD = 3  # then the rest of it is not run
+HANGS_OF_A_SHARD = 3  # after these the rest of the shard is skipped
 MESSAGE_CHARACTERS = 600
 LINES_SHOWN = 25  # failures; the log has all
 # After these every further call of the process fails.
-STICKY = re.compile(r"illegal (memory access|address|instruction|barrier)|unspecified launch failure|misaligned address"
-                    r"|hardware stack error|invalid program counter|ErrorLaunch|device-side assert", re.IGNORECASE)
+STICKY = re.compile(
+    r"illegal (memory access|address|instruction|barrier)"
+    r"|unspecified launch failure|misaligned address"
+    r"|hardware stack error|invalid program counter|ErrorLaunch|device-side assert",
+    re.IGNORECASE,
+)
 
 
 def verdicts_of(lines):
-    """{case: (verdict, message)} of `pagoda check --verbose`, as far as it came. What follows a failure
-    belongs to its message, up to the next verdict, a line of progress or the closing tables."""
+    """{case: (verdict, message)} of the output of `pagoda check --verbose`, which may be incomplete. The
+    lines after a failure belong to its message, up to the next verdict, progress line or table."""
     found, name = {}, None
     for line in lines:
         words = COLOURS.sub("", line).split(None, 2)
-        if len(words) == 3 and words[0] in ("passed", "failed", "skipped") and words[1].split(":")[0] in TARGETS:
+        if (
+            len(words) == 3
+            and words[0] in ("passed", "failed", "skipped")
+            and words[1].split(":")[0] in TARGETS
+        ):
             name, _, message = words[2].partition(": ")
             found[name] = (words[0], message[:MESSAGE_CHARACTERS])
         elif not words or words[0] in ("target", "check:", "skipped", "========="):
@@ -37,22 +45,31 @@ def verdicts_of(lines):
 
 
 def summary(verdicts):
-    """Counts, failures and the reasons of what was skipped."""
+    """Counts, failures and the reasons for skipped cases."""
     reasons = {}
     for verdict, message in verdicts.values():
         if verdict == "skipped":
             reasons[message] = reasons.get(message, 0) + 1
-    return {**{v: sum(verdict == v for verdict, _ in verdicts.values()) for v in ("passed", "failed", "skipped")},
-            "failures": [f"{name}: {message}" for name, (v, message) in verdicts.items() if v == "failed"],
-            "skipped_because": reasons}
+    return {
+        **{
+            v: sum(verdict == v for verdict, _ in verdicts.values())
+            for v in ("passed", "failed", "skipped")
+        },
+        "failures": [
+            f"{name}: {message}" for name, (v, message) in verdicts.items() if v == "failed"
+        ],
+        "skipped_because": reasons,
+    }
 
 
 def shards_of(names):
-    """{filter: names}: those that begin with the same three words."""
+    """{filter: names}: names that begin with the same three words."""
     shards = {}
     for name in names:
         words = name.split("_")
-        shards.setdefault("_".join(words[:3]) + "_*" if len(words) > 3 else "*" + name, []).append(name)
+        shards.setdefault("_".join(words[:3]) + "_*" if len(words) > 3 else "*" + name, []).append(
+            name
+        )
     return shards
 
 
@@ -65,18 +82,24 @@ class ShardedCheck:
         self.num_done = 0
 
     def run_filter(self, text):
-        """(verdicts, how it ended: empty = as it should)."""
+        """(verdicts, error; empty = the process ended normally)."""
         left = self.seconds_left()
         if left < 1:
             return {}, "no time left"
         try:
-            finished = watched.run([*self.command, "--filter", text], left, silence_seconds=SILENCE_SECONDS)
+            finished = watched.run(
+                [*self.command, "--filter", text], left, silence_seconds=SILENCE_SECONDS
+            )
         except OSError as error:
             return {}, str(error)
         found = verdicts_of(finished.lines)
         if finished.code is None:
             return found, "it hangs" if self.seconds_left() > 1 else "no time left"
-        return found, "" if finished.code in (0, 1) and found else f"exit code {finished.code}: {finished.tail(2)}"
+        return found, (
+            ""
+            if finished.code in (0, 1) and found
+            else f"exit code {finished.code}: {finished.tail(2)}"
+        )
 
     def run_shard(self, text, names):
         found, ended = self.run_filter(text)
@@ -92,11 +115,14 @@ class ShardedCheck:
         return verdicts | self.run_alone(rest, ended == "no time left")
 
     def run_alone(self, names, is_late):
-        """Case by case, behind one that took its process with it."""
+        """Runs case by case after a case that killed its process."""
         verdicts, hangs = {}, 0
         for name in names:
             if is_late or hangs == HANGS_OF_A_SHARD:
-                verdicts[name] = ("failed", "not run: " + ("no time left" if is_late else "too many before it hang"))
+                verdicts[name] = (
+                    "failed",
+                    "not run: " + ("no time left" if is_late else "too many before it hang"),
+                )
                 continue
             found, ended = self.run_filter("*" + name)
             verdicts[name] = found.get(name, ("failed", ended or "it was not run"))

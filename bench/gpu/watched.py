@@ -1,4 +1,4 @@
-"""Runs a command with a time limit and looks at its lines as they come."""
+"""Runs a command with a time limit and passes on its lines as they arrive."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ import time
 
 
 class Finished:
-    """code: None where the limit ended it."""
+    """code: None = killed at the limit."""
 
     def __init__(self, code, lines):
         self.code = code
@@ -20,17 +20,29 @@ class Finished:
 
 
 def run(command, limit_seconds, on_line=None, silence_seconds=None, environment=None):
-    """stdout and stderr in one. Past the limit, or where no line comes for too long, the command's whole
-    process group is killed."""
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               text=True, errors="replace", start_new_session=True, env=environment)
+    """Merges stdout and stderr. After the time limit, or after too long without a line, it kills the
+    command's process group."""
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+        env=environment,
+    )
     is_over, is_late = threading.Event(), threading.Event()
     begin = last = time.monotonic()
 
     def watch():
         while not is_over.wait(0.2):
             now = time.monotonic()
-            if now - begin > limit_seconds or silence_seconds is not None and now - last > silence_seconds:
+            if (
+                now - begin > limit_seconds
+                or silence_seconds is not None
+                and now - last > silence_seconds
+            ):
                 is_late.set()
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What a problem costs, counted here for everyone: FLOPs of the visible pairs, bytes of Q, K, V and O."""
+"""The work of a problem, for all contenders: FLOPs of visible pairs, bytes of Q, K, V and O."""
 
 ELEMENT_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "fp8_e4m3": 1}
 
@@ -9,7 +9,9 @@ def visible_pairs(problem):
     if problem.get("mask", "none") == "none":
         return queries * keys
     if problem["mask"] != "causal" or queries > keys:
-        raise ValueError(f"no count for mask {problem['mask']} with {queries} queries and {keys} keys")
+        raise ValueError(
+            f"no count for mask {problem['mask']} with {queries} queries and {keys} keys"
+        )
     return queries * keys - queries * (queries - 1) // 2
 
 
@@ -30,14 +32,14 @@ def bytes_moved(problem):
 
 
 def shares(problem, seconds, ceilings):
-    """(share of the matrix rate, share of the copy bandwidth); None where a ceiling was not measured."""
+    """(share of the matrix rate, share of the copy bandwidth); None = ceiling not measured."""
     compute, copy = ceilings.get("matmul_flops"), ceilings.get("copy_bytes")
     return (flops(problem) / seconds / compute if compute else None,
             bytes_moved(problem) / seconds / copy if copy else None)
 
 
 def bound(problem, ceilings):
-    """What would bound a perfect kernel: "matrix rate" or "copy bandwidth"; None without ceilings."""
+    """The bound of a perfect kernel: "matrix rate" or "copy bandwidth"; None without ceilings."""
     compute, copy = shares(problem, 1.0, ceilings)
     if compute is None or copy is None:
         return None

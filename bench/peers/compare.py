@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pagoda beside ONNX Runtime and PyTorch on the grids of `pagoda bench`, in one interleaved run.
+"""Times Pagoda, ONNX Runtime and PyTorch on the grids of `pagoda bench`, in one interleaved run.
 
 Each contender is a process of its own with the same number of threads on the same CPUs. For each
 case the contenders take turns; a turn's first run, which finds the caches cold, does not count; the
@@ -25,7 +25,7 @@ from line_worker import LineWorker, WorkerError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATH_OPTIONS = ("--pagoda", "--out", "--venv")
-SETTLE_SECONDS = 0.02  # spinning threads of the last contender go to sleep
+SETTLE_SECONDS = 0.02  # until spinning threads of the last contender sleep
 
 
 def say(text):
@@ -33,13 +33,19 @@ def say(text):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
     parser.add_argument("--pagoda", type=pathlib.Path, default=ROOT / "build/release/bin/pagoda",
                         help="the pagoda command (default: build/release/bin/pagoda)")
-    parser.add_argument("--out", type=pathlib.Path,
-                        help="JSON file (default: bench/results/cpu/<device>.json; of a part of the cases: "
-                             "build/bench/<device>.json)")
+    parser.add_argument(
+        "--out",
+        type=pathlib.Path,
+        help="JSON file (default: bench/results/cpu/<device>.json; of a part of the cases: "
+        "build/bench/<device>.json)",
+    )
     parser.add_argument("--venv", type=pathlib.Path, default=ROOT / ".venv",
                         help="virtual environment of the peers (default: .venv)")
     parser.add_argument("--grid", default="all", help="a grid of `pagoda bench` (default: all)")
@@ -106,7 +112,7 @@ def start_workers(arguments, python, peers, threads):
 
 
 def prepare_all(workers, problem, threads):
-    """Every contender's description of what it will run, or why it won't."""
+    """Every contender's description of its run, or its error."""
     entries = {}
     for name, worker in workers.items():
         try:
@@ -150,7 +156,9 @@ def compare(arguments, python, peers, cases):
                 versions[peer] = workers[peer].ask("version")["version"]
             ceilings = workers["pagoda"].ask("ceilings", threads=max(arguments.threads))
             for number, case in enumerate(cases, 1):
-                say(f"{threads} thread{'s' * (threads > 1)}: {case['name']} ({number}/{len(cases)})")
+                say(
+                    f"{threads} thread{'s' * (threads > 1)}: {case['name']} ({number}/{len(cases)})"
+                )
                 entries = prepare_all(workers, case["problem"], threads)
                 take_turns(workers, entries, arguments.turns, arguments.turn_seconds)
                 rows.append({"case": case["name"], "grid": case["grid"], "threads": threads,
@@ -163,7 +171,9 @@ def compare(arguments, python, peers, cases):
 
 
 def device_name(machine, isa):
-    words = machine["cpu_model"].lower().replace("(r)", "").replace("(tm)", "").replace("@", "").split()
+    words = (
+        machine["cpu_model"].lower().replace("(r)", "").replace("(tm)", "").replace("@", "").split()
+    )
     return "-".join([*words, f"{machine['allowed_cpus']}cpu", isa])
 
 
@@ -179,7 +189,7 @@ def recorded_command(arguments):
 
 
 def git_revision():
-    """As `git describe` says it; empty outside a checkout or without git."""
+    """The output of `git describe`; empty outside a checkout or without git."""
     if not shutil.which("git"):
         return ""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]

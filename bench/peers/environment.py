@@ -29,7 +29,9 @@ def install(python, requirements, what, say):
         return True
     say(f"installing {what}")
     command = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-compile"]
-    result = subprocess.run([*command, "-r", str(HERE / requirements)], capture_output=True, text=True)
+    result = subprocess.run(
+        [*command, "-r", str(HERE / requirements)], capture_output=True, text=True
+    )
     if result.returncode != 0:
         say((result.stderr or result.stdout).strip())
     return has_versions(python, versions)
@@ -40,7 +42,9 @@ def prepare(venv, wants_torch, say):
     python = str(venv / "bin" / "python")
     if not (venv / "bin" / "pip").exists():
         say(f"creating {venv.name}/ for the peers")
-        made = subprocess.run([sys.executable, "-m", "venv", str(venv)], capture_output=True, text=True)
+        made = subprocess.run(
+            [sys.executable, "-m", "venv", str(venv)], capture_output=True, text=True
+        )
         if made.returncode != 0:
             why = "no virtual environment (on Debian: apt-get install python3-venv)"
             return None, [], {"onnxruntime": why, "torch": why}

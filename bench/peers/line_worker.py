@@ -42,7 +42,10 @@ class LineWorker:
 
     def has_answer(self):
         """Waits for one: every request has one line of answer, so nothing is buffered before it."""
-        if self.timeout_seconds is None or select.select([self.process.stdout], [], [], self.timeout_seconds)[0]:
+        if (
+            self.timeout_seconds is None
+            or select.select([self.process.stdout], [], [], self.timeout_seconds)[0]
+        ):
             return True
         self.process.kill()
         raise WorkerError(f"no answer in {self.timeout_seconds} s")

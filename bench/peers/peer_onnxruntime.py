@@ -17,7 +17,8 @@ NAME = "onnxruntime"
 VERSION = onnxruntime.__version__
 
 ELEMENT = {"fp32": TensorProto.FLOAT, "fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
-# The CPU kernels have no bfloat16: the fastest type that the operator takes stands in, and is named.
+# The CPU kernels have no bfloat16: the fastest type that the operator supports replaces it, and the
+# table names it.
 SUBSTITUTES = {"fp32": ["fp32"], "bf16": ["bf16", "fp16", "fp32"]}
 TRIAL_RUNS = 3
 
@@ -57,7 +58,7 @@ class Peer:
                 times[dtype] = min(self.run(TRIAL_RUNS))
             except UnsupportedProblem:
                 raise
-            except Exception as error:  # whatever this version says of a type it has no kernel for
+            except Exception as error:  # this version has no kernel for the type
                 reasons.append(f"{dtype}: {str(error).splitlines()[0][:160]}")
         if not times:
             raise UnsupportedProblem("; ".join(reasons))
@@ -81,7 +82,11 @@ class Peer:
         k = random_array((batch, seqlen_kv, heads * dim), dtype, 2)
         v = random_array((batch, seqlen_kv, heads * dim), dtype, 3)
         model = one_node_model(
-            "MultiHeadAttention", ELEMENT[dtype], ["query", "key", "value"], ["output"], num_heads=heads
+            "MultiHeadAttention",
+            ELEMENT[dtype],
+            ["query", "key", "value"],
+            ["output"],
+            num_heads=heads,
         )
         out = np.empty_like(q)
         self.bind(model, dtype, {"query": q, "key": k, "value": v}, {"output": out})
@@ -100,12 +105,25 @@ class Peer:
         past_k = random_array((batch, kv_heads, seqlen_kv, dim), dtype, 4)
         past_v = random_array((batch, kv_heads, seqlen_kv, dim), dtype, 5)
         is_decode = seqlen_q < seqlen_kv
-        inputs = ["query", "key", "value", "past_key", "past_value", "seqlens_k", "total_sequence_length"]
+        inputs = [
+            "query",
+            "key",
+            "value",
+            "past_key",
+            "past_value",
+            "seqlens_k",
+            "total_sequence_length",
+        ]
         if not is_decode:
             inputs[3:5] = ["", ""]
         outputs = ["output", "present_key", "present_value"]
         model = one_node_model(
-            "GroupQueryAttention", ELEMENT[dtype], inputs, outputs, num_heads=heads, kv_num_heads=kv_heads
+            "GroupQueryAttention",
+            ELEMENT[dtype],
+            inputs,
+            outputs,
+            num_heads=heads,
+            kv_num_heads=kv_heads,
         )
         out = np.empty_like(q)
         feeds = {"query": q, "key": k, "value": v}
@@ -113,13 +131,16 @@ class Peer:
             feeds |= {"past_key": past_k, "past_value": past_v}
         feeds["seqlens_k"] = np.full(batch, seqlen_kv - 1, np.int32)
         feeds["total_sequence_length"] = np.array(seqlen_kv, np.int32)
-        self.bind(model, dtype, feeds, {"output": out, "present_key": past_k, "present_value": past_v})
+        self.bind(
+            model, dtype, feeds, {"output": out, "present_key": past_k, "present_value": past_v}
+        )
         self.call()
         if is_decode and not np.array_equal(past_k[-1, -1, -1], k[-1, -1, -dim:]):
             raise RuntimeError("the new token did not arrive in the shared buffer")
         expected = one_row(q[-1, -1, -dim:], past_k[-1, -1], past_v[-1, -1])
         return {
-            "call": "GroupQueryAttention" + (", past and present share a buffer" if is_decode else ""),
+            "call": "GroupQueryAttention"
+            + (", past and present share a buffer" if is_decode else ""),
             "dtype": dtype,
             "max_relative_error": relative_error(out[-1, -1, -dim:], expected),
         }
@@ -129,7 +150,10 @@ class Peer:
         self.session = onnxruntime.InferenceSession(model, self.options, providers=providers)
         self.binding = self.session.io_binding()
         self.arrays = [*inputs.values(), *outputs.values()]  # kept alive
-        for bind, arrays in ((self.binding.bind_input, inputs), (self.binding.bind_output, outputs)):
+        for bind, arrays in (
+            (self.binding.bind_input, inputs),
+            (self.binding.bind_output, outputs),
+        ):
             for name, array in arrays.items():
                 kind = ELEMENT["bf16"] if array.dtype == np.uint16 else array.dtype
                 bind(name, "cpu", 0, kind, array.shape, array.ctypes.data)

@@ -19,7 +19,11 @@ def as_tensor(array):
 
 
 def as_array(tensor):
-    return tensor.view(torch.int16).numpy().view(np.uint16) if tensor.dtype == torch.bfloat16 else tensor.numpy()
+    return (
+        tensor.view(torch.int16).numpy().view(np.uint16)
+        if tensor.dtype == torch.bfloat16
+        else tensor.numpy()
+    )
 
 
 class Peer:
@@ -40,7 +44,7 @@ class Peer:
         k = random_array((batch, kv_heads, seqlen_kv, dim), dtype, 2)
         v = random_array((batch, kv_heads, seqlen_kv, dim), dtype, 3)
         tensors = [as_tensor(array) for array in (q, k, v)]
-        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):  # raises at the call where it can't serve it
+        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):  # raises at the call if it does not support it
             self.call = lambda: functional.scaled_dot_product_attention(
                 *tensors, is_causal=is_causal, enable_gqa=q_heads != kv_heads
             )

@@ -27,7 +27,7 @@ def main():
     module = importlib.import_module(f"peer_{name}")
     cpus = [int(cpu) for cpu in os.environ["PEER_CPUS"].split(",")]
     replies = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a library prints must not mix with the answers
+    os.dup2(2, 1)  # output of libraries must not mix with the replies
     peer = module.Peer(threads)
     os.sched_setaffinity(0, {cpus[0]})
     for line in sys.stdin:

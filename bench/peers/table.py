@@ -1,4 +1,4 @@
-"""The comparison as a table: Pagoda's times and rates, each peer's time and how Pagoda compares."""
+"""The comparison as a table: Pagoda's times and rates, each peer's time and the ratio."""
 
 GREEN, RED, RESET = "\033[32m", "\033[31m", "\033[0m"
 
@@ -6,7 +6,11 @@ GREEN, RED, RESET = "\033[32m", "\033[31m", "\033[0m"
 def format_seconds(seconds):
     for unit, factor in (("us", 1e6), ("ms", 1e3)):
         if seconds * factor < 1000:
-            return f"{seconds * factor:.3g} {unit}" if seconds * factor < 100 else f"{seconds * factor:.0f} {unit}"
+            return (
+                f"{seconds * factor:.3g} {unit}"
+                if seconds * factor < 100
+                else f"{seconds * factor:.0f} {unit}"
+            )
     return f"{seconds:.2f} s"
 
 
@@ -30,7 +34,7 @@ def peer_cells(row, peer):
 
 
 def render(rows, peers, versions, has_color=None):
-    """The text; a ratio above 1 says that Pagoda is that much faster."""
+    """The table as text; a ratio above 1 = Pagoda is faster by that factor."""
     import os
     import sys
 
@@ -43,20 +47,31 @@ def render(rows, peers, versions, has_color=None):
     for row in rows:
         ours = row["contenders"]["pagoda"]
         seconds = ours["median_seconds"]
-        cells = [row["case"], str(row["threads"]), format_seconds(seconds) + ("" if ours["passed"] else " WRONG"),
-                 rate(row, seconds), f"{100 * ours['roofline_seconds'] / seconds:.0f} %", ours["bound_by"]]
+        cells = [
+            row["case"],
+            str(row["threads"]),
+            format_seconds(seconds) + ("" if ours["passed"] else " WRONG"),
+            rate(row, seconds),
+            f"{100 * ours['roofline_seconds'] / seconds:.0f} %",
+            ours["bound_by"],
+        ]
         for peer in peers:
             cells += peer_cells(row, peer)
         lines.append(cells)
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
     text = []
     for line in lines:
-        padded = [cell.ljust(w) if i in (0, 5) else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths))]
+        padded = [
+            cell.ljust(w) if i in (0, 5) else cell.rjust(w)
+            for i, (cell, w) in enumerate(zip(line, widths))
+        ]
         if has_color:
             padded = [paint(cell) for cell in padded]
         text.append("  ".join(padded).rstrip())
-    text.append("ratio: the peer's time over Pagoda's; above 1 Pagoda is faster. (fp16), (fp32): the type "
-                "that stands in where the peer has no bf16.")
+    text.append(
+        "ratio: the peer's time over Pagoda's; above 1 Pagoda is faster. (fp16), (fp32): the type "
+        "that stands in where the peer has no bf16."
+    )
     return "\n".join(text)
 
 

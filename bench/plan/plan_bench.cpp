@@ -1,4 +1,4 @@
-// The host's share of a call: plan() and run()'s checks for a mixed batch of 256 sequences, paged
+// Host time of a call: plan() and run()'s checks for a mixed batch of 256 sequences, paged
 // by block table, prefill chunks and decode together. The bound in the design is 50 us.
 #include <benchmark/benchmark.h>
 #include <random>
@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kBatch = 256, kPageSize = 16, kQHeads = 32, kKvHeads = 8, kDim = 128;
 constexpr int64_t kMaxPages = 8192 / kPageSize;
 
-// Nothing is run, so q, k, v and out need addresses but no memory.
+// Nothing runs, so q, k, v and out need addresses but no memory.
 struct MixedBatch {
   MixedBatch() {
     std::mt19937 random(1);

@@ -1,8 +1,8 @@
-// Who holds which page of the cache: reference counts, reuse by content, eviction of what nobody
-// uses. Knows page numbers and 64-bit content keys only; never the memory behind them.
+// The pages of the cache: reference counts, reuse by content, eviction of unreferenced pages.
+// Handles page numbers and 64-bit content keys only, not the memory of the pages.
 //
 // A page is in exactly one of three states:
-//   free    no references, no content worth keeping
+//   free    no references, no reusable content
 //   held    at least one reference; its content has a key once it was published
 //   cached  no references, but published: found by find_prefix(), evicted when space is needed
 #pragma once
@@ -23,20 +23,21 @@ class BlockManager {
   // How many leading keys are in the cache, held or not.
   [[nodiscard]] int64_t find_prefix(std::span<const uint64_t> keys) const;
 
-  // Of those leading pages, how many nobody holds: taking them lessens available_pages().
+  // How many of those leading pages have no references: sharing them reduces available_pages().
   [[nodiscard]] int64_t count_cached(std::span<const uint64_t> keys) const;
 
   // One more reference to each page of these keys. Precondition: find_prefix() covers them all.
   [[nodiscard]] std::vector<int32_t> share(std::span<const uint64_t> keys);
 
-  // `count` pages for one holder, evicting the least recently used cached ones where no free page
-  // is left. Nothing changes where there aren't enough.
+  // `count` pages with one reference each; evicts the least recently used cached pages if no free
+  // page is left. Changes nothing if there are not enough pages.
   [[nodiscard]] std::optional<std::vector<int32_t>> allocate(int64_t count);
 
-  // Says what a held page contains from now on. Another page with that key keeps it.
+  // Publishes the content key of a held page. If another page has that key already, it keeps it.
   void publish(int32_t page, uint64_t key);
 
-  // Gives back one reference to each page, the last first: of a prefix the tail is evicted first.
+  // Drops one reference to each page, the last page first, so that the tail of a prefix is evicted
+  // first.
   void release(std::span<const int32_t> pages);
 
   [[nodiscard]] int64_t num_pages() const { return static_cast<int64_t>(pages_.size()); }
@@ -48,7 +49,7 @@ class BlockManager {
   [[nodiscard]] int64_t evictions() const { return evictions_; }
   [[nodiscard]] int32_t references(int32_t page) const { return at(page).references; }
 
-  // Empty where all is consistent, otherwise what is not. For tests.
+  // An inconsistency of the state; empty = none. For tests.
   [[nodiscard]] std::string find_defect() const;
 
  private:

@@ -21,7 +21,7 @@ namespace pagoda::replay {
 
 class RequestContent {
  public:
-  // `index` is the request's place in the trace: what makes its private tokens its own.
+  // `index` is the request's line in the trace; it makes the keys of its private tokens unique.
   RequestContent(const TraceRequest& request, int64_t index);
 
   // The key of the token at `position`, prompt or output.

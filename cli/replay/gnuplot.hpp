@@ -1,5 +1,5 @@
-// A gnuplot script, written beside its picture so that a reader can change it, and the process that
-// draws it. Nothing about what is drawn.
+// A gnuplot script, stored next to its picture so that a reader can change it, and the process that
+// draws it.
 #pragma once
 
 #include <cstdio>
@@ -12,7 +12,7 @@
 
 namespace pagoda::replay {
 
-// Fails where there is no gnuplot that can write PNG files.
+// Fails if there is no gnuplot that can write PNG files.
 [[nodiscard]] Status find_gnuplot();
 
 class Gnuplot {
@@ -33,7 +33,7 @@ class Gnuplot {
     command("END_OF_DATA");
   }
 
-  // Ends the script and draws it; fails where gnuplot does or where no picture was written.
+  // Closes the script and draws it; fails if gnuplot fails or writes no picture.
   [[nodiscard]] Status finish();
 
  private:

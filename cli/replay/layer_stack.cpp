@@ -1,4 +1,4 @@
-// Memory and calls. All arithmetic is the library's.
+// Memory and calls; all arithmetic is done by the library.
 #include "cli/replay/layer_stack.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace pagoda::replay {
 namespace {
 
 constexpr std::byte kNaN{0xff};                   // all-ones is NaN in every element type
-constexpr int64_t kLaneBytes = int64_t{4} << 30;  // of a device, for layers that are under way
+constexpr int64_t kLaneBytes = int64_t{4} << 30;  // device memory for layers in flight
 
 class Stopwatch {
  public:
@@ -102,7 +102,7 @@ Result<std::unique_ptr<LayerStack>> LayerStack::create(const StackConfig& config
   }
 }
 
-// The host works on one layer after the other, on rows that stay in its caches.
+// The host computes one layer after the other, on rows that stay in its caches.
 void LayerStack::make_lanes(int64_t needed) {
   if (needed <= lane_tokens_) return;
   const auto tokens = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(needed)));
@@ -157,7 +157,7 @@ void LayerStack::synthesise(const Batch& batch, int32_t layer) {
   rows.q.send(row_bytes * model.num_q_heads);
   rows.k.send(row_bytes * model.num_kv_heads);
   rows.v.send(row_bytes * model.num_kv_heads);
-  // Poison: a row that the kernel forgets must not keep an older result.
+  // Poison: a row that the kernel does not write must not keep an older result.
   space_.fill(rows.out.data(), kNaN, row_bytes * model.num_q_heads);
   space_.fill(rows.lse.data(), kNaN, batch.tokens() * model.num_q_heads * int64_t{sizeof(float)});
 }
@@ -238,7 +238,7 @@ Status LayerStack::plan_layers(const Batch& batch, const SeenBatch& seen, Plans&
   return {};
 }
 
-// From the lengths as the host has them, which a plan for a device does not see.
+// From the host's lengths, which a plan for a GPU does not depend on.
 Status LayerStack::count_cost(const Batch& batch, StepCost& cost) {
   const SeenBatch host{.cu_seqlens_q = batch.cu_seqlens_q,
                        .page_indptr = batch.page_indptr,
@@ -319,7 +319,7 @@ Result<StepCost> LayerStack::run(const Batch& batch, const Inspector& inspect) {
     return run_step(batch, inspect);
   } catch (const std::bad_alloc&) {
     return Status(StatusCode::kOutOfMemory, "", "no memory for the rows of a step");
-  } catch (const std::runtime_error& e) {  // the device's
+  } catch (const std::runtime_error& e) {  // a device error
     return Status(StatusCode::kInternal, "", e.what());
   }
 }

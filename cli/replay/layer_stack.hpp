@@ -1,7 +1,7 @@
 // The engine of a replay: the page pools of the layers that are run, and one step through them:
 // append the new keys and values, then one attention call over the whole mixed batch, per layer.
-// All that a call names lies where the back end reads. A device is given many layers at a time and
-// waited for once for their appends and once for their attention.
+// All memory of a call is memory that the back end reads. On a GPU many layers are launched at a
+// time, with one synchronisation for their appends and one for their attention.
 #pragma once
 
 #include <array>
@@ -36,9 +36,9 @@ struct StackConfig {
   }
 };
 
-// What a step cost. Seconds are measured.
+// The cost of a step. Seconds are measured.
 struct StepCost {
-  double attention_seconds = 0;  // plan and run; of a device until it is done
+  double attention_seconds = 0;  // plan and run; on a GPU until it is complete
   double append_seconds = 0;
   double synthesis_seconds = 0;  // making q, k and v: no part of serving
   double check_seconds = 0;      // likewise
@@ -48,7 +48,7 @@ struct StepCost {
   StepCost& operator+=(const StepCost& other);
 };
 
-// What a layer computed, where kernels wrote it; valid during the call that reports it.
+// The outputs of a layer, in the memory of the kernels; valid during the call that reports them.
 class LayerOutput {
  public:
   // [tokens, num_q_heads] vectors of `vector_bytes`, and as many LSEs.
@@ -56,11 +56,11 @@ class LayerOutput {
               int64_t vector_bytes)
       : space_(space), out_(out), lse_(lse), vector_bytes_(vector_bytes) {}
 
-  // All vectors; only where the host can read them.
+  // All vectors; only if the host can read them.
   [[nodiscard]] bool is_on_host() const { return space_.is_host(); }
   [[nodiscard]] const std::byte* out() const { return out_; }
 
-  // One vector and its LSE, wherever they are.
+  // One vector and its LSE, copied from a GPU if necessary.
   struct Row {
     std::vector<std::byte> out;
     float lse = 0;
@@ -79,7 +79,7 @@ class LayerStack {
   // Called after each layer; its time counts as check_seconds.
   using Inspector = std::function<void(int32_t layer, const LayerOutput& output)>;
 
-  // Allocates the pools and fills them with NaN. Fails where memory is lacking.
+  // Allocates the pools and fills them with NaN. kOutOfMemory if they do not fit.
   [[nodiscard]] static Result<std::unique_ptr<LayerStack>> create(const StackConfig& config,
                                                                   const Synthesis& synthesis);
 
@@ -92,13 +92,13 @@ class LayerStack {
   struct Pool {
     mirror::Block k, v;
   };
-  // The rows of one layer that is under way.
+  // The rows of one layer in flight.
   struct Lane {
     explicit Lane(core::MemorySpace& space) : q(space), k(space), v(space) {}
     mirror::Staged q, k, v;
     mirror::Block out, lse;
   };
-  // A batch's arrays as kernels see them.
+  // The arrays of a batch in the memory of the kernels.
   struct SeenBatch {
     std::span<const int32_t> cu_seqlens_q, page_indptr, page_indices, last_page_len;
     std::span<const int64_t> slots;
@@ -137,8 +137,8 @@ class LayerStack {
   std::vector<Lane> lanes_;
   int64_t lane_tokens_ = 0;
   Arrays arrays_;
-  std::span<const float> sinks_;             // as kernels see them
-  std::array<mirror::Block, 2> workspaces_;  // by kind of layer: each begins with its own zeros
+  std::span<const float> sinks_;             // in the memory of the kernels
+  std::array<mirror::Block, 2> workspaces_;  // by kind of layer: each has its own zeroed prefix
   std::string kernel_;
 };
 

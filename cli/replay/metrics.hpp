@@ -1,5 +1,5 @@
-// What a replay found out: counters, latencies, and one sample for every step. Numbers only;
-// summary.hpp and report.hpp say them.
+// The results of a replay: counters, latencies, and one sample per step. summary.hpp and report.hpp
+// print them.
 #pragma once
 
 #include <array>
@@ -15,14 +15,14 @@ namespace pagoda::replay {
 
 struct RequestMetrics {
   double arrival_s = 0;
-  double first_token_s = -1;  // negative: not yet
+  double first_token_s = -1;  // negative = not yet
   double finish_s = -1;
   int64_t prompt_tokens = 0;
   int64_t output_tokens = 0;
 
   [[nodiscard]] bool is_finished() const { return finish_s >= 0; }
   [[nodiscard]] double ttft_s() const { return first_token_s - arrival_s; }
-  // Between the first token and the last, for each token; only where there are two.
+  // Mean time between tokens; only with at least two tokens.
   [[nodiscard]] double tpot_s() const {
     return (finish_s - first_token_s) / static_cast<double>(output_tokens - 1);
   }
@@ -41,14 +41,14 @@ struct StepSample {
   int32_t waiting = 0;
   float held_share = 0;          // of the cache's pages: in use
   float cached_share = 0;        // kept for reuse only
-  float cached_share_after = 0;  // once the step's finished requests have left
+  float cached_share_after = 0;  // after the step's finished requests were removed
 };
 
 struct Percentiles {
   double p50 = 0, p90 = 0, p99 = 0, mean = 0;
   int64_t count = 0;
 };
-// Nearest rank; zeros where there are no values.
+// Nearest rank; zeros without values.
 [[nodiscard]] Percentiles percentiles(std::vector<double> values);
 
 struct Mismatch {
@@ -72,7 +72,7 @@ struct Metrics {
   std::array<int64_t, kNumPhases> checked_rows{};
   int64_t mismatches = 0;
   std::vector<Mismatch> first_mismatches;  // a few, to be looked at
-  // Of every output of every step and layer; of a device, of the rows that were checked.
+  // Over every output of every step and layer; on a GPU over the checked rows.
   uint64_t checksum = 0;
   bool was_interrupted = false;
   double wall_seconds = 0;
@@ -86,8 +86,7 @@ struct Metrics {
   [[nodiscard]] Percentiles tpot() const;
   [[nodiscard]] double mean_occupancy() const;  // held share, by time
   [[nodiscard]] double peak_occupancy() const;
-  // Time that a device at both ceilings would need, over the time that attention took; 0 where the
-  // ceilings are unknown.
+  // The roofline time of all attention divided by its measured time; 0 if the ceilings are unknown.
   [[nodiscard]] double roofline_share(double flops_per_s, double bytes_per_s) const;
 };
 

@@ -1,4 +1,4 @@
-// What attention needs to know about a model: heads, layers, windows, sinks. No weights.
+// The attention parameters of a model: heads, layers, windows, sinks. No weights.
 #pragma once
 
 #include <cstdint>
@@ -36,11 +36,11 @@ struct ModelShape {
 [[nodiscard]] std::span<const ModelShape> known_models();
 [[nodiscard]] Result<ModelShape> find_model(std::string_view name);
 
-// One of `ranks` equal shares of the heads, as tensor parallelism gives to each device. Key heads
-// are replicated where there are fewer of them than ranks.
+// The heads of one of `ranks` devices under tensor parallelism. KV heads are replicated if there
+// are fewer of them than ranks.
 [[nodiscard]] Result<ModelShape> tensor_parallel_share(ModelShape model, int32_t ranks);
 
-// Names the field that no attention kernel could serve.
+// kInvalidArgument names a field that no attention kernel could serve.
 [[nodiscard]] Status validate(const ModelShape& model);
 
 }  // namespace pagoda::replay

@@ -1,4 +1,5 @@
-// gnuplot commands and data. Colours are those of Okabe and Ito, told apart by everyone.
+// gnuplot commands and data. The colours of Okabe and Ito are distinguishable with colour
+// blindness.
 #include "cli/replay/plots.hpp"
 
 #include <algorithm>

@@ -10,9 +10,9 @@
 namespace pagoda::replay {
 
 enum class ClockKind : uint8_t {
-  kVirtual,   // a step takes what a modelled device would need: the same run every time
-  kMeasured,  // a step takes what append and attention took here; nothing waits for arrivals
-  kWall,      // real time: synthesis and checks count too, and arrivals are waited for
+  kVirtual,   // a step takes the time of a modelled device: every run is the same
+  kMeasured,  // a step takes the measured time of append and attention; arrivals take no waiting
+  kWall,      // real time: synthesis and checks count too, and the replay waits for arrivals
 };
 
 // The modelled device of the virtual clock: a step takes step_overhead plus the longer of
@@ -32,7 +32,7 @@ class ReplayClock {
 
   void charge(const StepCost& cost);
 
-  // Lets the time pass until `seconds`; the wall clock sleeps, and gives up where `is_cancelled`.
+  // Advances to `seconds`; the wall clock sleeps, and returns early once `is_cancelled`.
   void advance_to(double seconds, const std::function<bool()>& is_cancelled);
 
  private:

@@ -1,4 +1,4 @@
-// Reads the trace, runs the session, prints what it found.
+// Reads the trace, runs the session, prints the results.
 #include "cli/replay/replay_command.hpp"
 
 #include <csignal>
@@ -32,7 +32,7 @@ constexpr size_t kComplaintsToShow = 20;
 
 volatile std::sig_atomic_t was_interrupted = 0;
 
-// The first Ctrl-C asks the session to end after the step; the second one kills, as by default.
+// The first Ctrl-C ends the session after the current step; the second one kills the process.
 class InterruptGuard {
  public:
   InterruptGuard() {
@@ -117,7 +117,7 @@ void run_replay(const replay::ReplayFlags& flags) {
       .malformed_lines = std::ssize(trace.malformed)};
   core::MemorySpace& space = mirror::space_of(flags.engine.target.backend);
   if (!space.is_host()) {
-    context.device = space.facts().name;  // whose roofline is not measured
+    context.device = space.facts().name;  // a GPU's roofline is not measured here
   } else if (!flags.skips_ceilings) {
     measure_roofline(context, config->stack.dtype);
   }

@@ -1,4 +1,4 @@
-// The flags of `pagoda replay`, and what they mean together.
+// The flags of `pagoda replay`, and the configuration that they give.
 #pragma once
 
 #include <cstdint>

@@ -7,11 +7,11 @@
 
 namespace pagoda::replay {
 
-// Before a long run: fails where the directory can't be written or gnuplot is missing.
+// Called before the run: fails if the directory can't be written or gnuplot is missing.
 [[nodiscard]] Status prepare_report(const std::string& directory);
 
-// replay.json; latency, timeline and roofline, each a .png and the gnuplot script that drew it. A
-// picture that would have no data is left out.
+// Writes replay.json, and latency, timeline and roofline as a .png with its gnuplot script each.
+// Pictures without data are skipped.
 [[nodiscard]] Status write_report(const std::string& directory, const SessionConfig& config,
                                   const SummaryContext& context, const Metrics& metrics);
 

@@ -1,5 +1,5 @@
-// One output row computed a second time, in double precision, from regenerated keys and values:
-// neither the cache nor any kernel has a part in it.
+// One output row computed a second time, in double precision, from regenerated keys and values,
+// independently of the cache and of every kernel.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct CheckedRow {
                                                 const RequestContent& content,
                                                 const CheckedRow& row, DType dtype);
 
-// Empty where `out` [head_dim] and `lse` agree with the reference, otherwise what does not.
+// Compares `out` [head_dim] and `lse` with the reference; empty = they agree.
 [[nodiscard]] std::string compare(const oracle::ExpectedRow& reference, const CheckedRow& row,
                                   std::span<const float> out, float lse);
 

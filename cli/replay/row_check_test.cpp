@@ -1,5 +1,5 @@
-// The second computation of a row, against the library's oracle; and that it notices what it is
-// there to notice: a wrong page, a lost key, a row that was not written.
+// The second computation of a row against the library's oracle; and that it detects a wrong page, a
+// missing key and an unwritten row.
 #include "cli/replay/row_check.hpp"
 
 #include <cmath>
@@ -83,8 +83,8 @@ TEST(RowCheck, agrees_with_the_oracle_for_every_known_model_and_kind_of_layer) {
   }
 }
 
-// One page of 64 among `n` keys belongs to somebody else: the row must not pass, nor must it fail
-// when the page is right. 16-bit limits, the widest there are.
+// One page of 64 among `n` keys belongs to another request: the row must fail, and must pass with
+// the right page. 16-bit limits, the widest there are.
 TEST(RowCheck, one_wrong_page_is_noticed_even_among_many_keys) {
   const ModelShape model = *find_model("llama-3.2-1b");
   const Synthesis synthesis(model, DType::kBF16, DType::kBF16, kSeed);

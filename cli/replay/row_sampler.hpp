@@ -1,5 +1,5 @@
 // Which output rows of a step are checked: a random one of each phase that the step contains, and
-// every first chunk behind a reused prefix.
+// every first chunk after a reused prefix.
 #pragma once
 
 #include <array>

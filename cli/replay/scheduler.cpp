@@ -39,7 +39,7 @@ Step Scheduler::schedule() {
   const int64_t preemptions_before = preemptions_;
   schedule_running(/*decoding=*/true, step);
   schedule_running(/*decoding=*/false, step);
-  // Who had to give way in this step would only push out someone else.
+  // A sequence that was preempted in this step is not admitted in it: it would preempt another one.
   if (preemptions_ == preemptions_before) admit(step);
   return step;
 }
@@ -53,8 +53,8 @@ void Scheduler::schedule_running(bool decoding, Step& step) {
   }
 }
 
-// Adds the next chunk of a running sequence, taking pages from later ones if it must. False where
-// it had to give way itself.
+// Adds the next chunk of a running sequence, preempting later ones if necessary. False if the
+// sequence itself was preempted.
 bool Scheduler::schedule_chunk(int32_t index, Step& step) {
   Sequence& sequence = at(index);
   const int64_t wanted =
@@ -80,7 +80,7 @@ bool Scheduler::schedule_chunk(int32_t index, Step& step) {
   return true;
 }
 
-// Gets the pages for up to `tokens` more tokens and says for how many they suffice.
+// Allocates pages for up to `tokens` more tokens; returns the number of tokens that fit.
 int64_t Scheduler::grow(Sequence& sequence, int64_t tokens) {
   const int64_t held = std::ssize(sequence.pages);
   const int64_t wanted = pages_for(sequence.computed + tokens) - held;
@@ -122,8 +122,8 @@ void Scheduler::admit(Step& step) {
   }
 }
 
-// Admits the head of the queue where its whole prompt fits beside what the running prompts still
-// need: then only the growth by output tokens can fill the cache.
+// Admits the head of the queue if its whole prompt fits in addition to the remaining needs of
+// running prompts: then only output tokens can fill the cache.
 bool Scheduler::admit_next() {
   const int32_t index = waiting_.front();
   Sequence& sequence = at(index);
@@ -169,7 +169,7 @@ StepOutcome Scheduler::commit(const Step& step) {
   return outcome;
 }
 
-// Only what was computed is published: a page that others find always holds its data.
+// Publishes computed pages only: a page that another request finds holds its data.
 void Scheduler::publish_full_pages(Sequence& sequence) {
   const int64_t full =
       std::min<int64_t>(sequence.computed / limits_.page_size, std::ssize(sequence.page_keys));

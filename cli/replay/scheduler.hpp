@@ -1,6 +1,6 @@
 // Continuous batching: decides which tokens of which requests one step computes. Decodes go first,
 // then chunks of prompts, both within one token budget; when the cache is full, the request that
-// was admitted last gives its pages back and is computed again later.
+// was admitted last releases its pages and is recomputed later (preemption).
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ struct Sequence {
 
 enum class Phase : uint8_t {
   kPrefill,    // a chunk of a prompt
-  kReused,     // the first chunk behind a reused prefix
+  kReused,     // the first chunk after a reused prefix
   kRecompute,  // a chunk of a request that was preempted
   kDecode,     // one token
 };
@@ -62,7 +62,7 @@ struct Step {
   int64_t tokens = 0;
 };
 
-// What a step brought about, as indices of sequences.
+// The results of a step, as indices of sequences.
 struct StepOutcome {
   std::vector<int32_t> first_tokens, finished;
   int64_t output_tokens = 0;
@@ -73,7 +73,7 @@ class Scheduler {
   Scheduler(const SchedulerLimits& limits, BlockManager& blocks)
       : limits_(limits), blocks_(blocks) {}
 
-  // Queues a request; sequences are numbered in this order, rejected ones included. Fails where the
+  // Queues a request; sequences are numbered in this order, rejected ones included. Fails if the
   // whole cache could not hold it.
   [[nodiscard]] Status submit(Sequence sequence);
 

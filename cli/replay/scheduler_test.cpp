@@ -123,7 +123,7 @@ TEST(Scheduler, a_page_is_found_by_others_only_once_it_is_full) {
   }
 }
 
-// What the cache would hold, as token keys, and who looks at it.
+// The contents of the cache as token keys, and the checks of every read.
 struct FakeServer {
   FakeServer(const SchedulerLimits& limits, int32_t num_pages)
       : blocks(num_pages),

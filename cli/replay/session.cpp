@@ -137,7 +137,7 @@ void Session::check_rows(int32_t layer, const LayerOutput& output,
   }
 }
 
-// Work counts once: what is computed again after a preemption is no progress.
+// Recomputed tokens do not count as progress.
 void Session::track_work(const Step& step) {
   for (const Chunk& chunk : step.chunks) {
     int64_t& reached = reached_[static_cast<size_t>(chunk.sequence)];

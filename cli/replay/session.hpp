@@ -1,4 +1,4 @@
-// One replay from the first arrival to the last token: scheduler, engine, checks and clock joined.
+// One replay from the first arrival to the last token: scheduler, engine, checks and clock.
 #pragma once
 
 #include <atomic>
@@ -38,8 +38,8 @@ class Session {
 
   Session(const SessionConfig& config, const Trace& trace);
 
-  // Runs to the end, or until `is_cancelled` says so between two steps. Fails where a call of the
-  // library does; metrics() is complete up to that step in every case.
+  // Runs to the end, or until `is_cancelled` returns true between two steps. Fails if a call of the
+  // library fails; metrics() is then complete up to that step.
   [[nodiscard]] Status run(const OnProgress& on_progress, const IsCancelled& is_cancelled);
 
   [[nodiscard]] const Metrics& metrics() const { return metrics_; }

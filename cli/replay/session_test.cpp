@@ -1,5 +1,5 @@
 // Whole replays of a few small requests on the reference back end: every phase is checked, the same
-// seed gives the same run, and a cancelled run says what it got done.
+// seed gives the same run, and a cancelled run reports what it completed.
 #include "cli/replay/session.hpp"
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST(Session, serves_every_request_and_finds_no_mismatch_in_any_phase) {
   }
 }
 
-// On a device without hardware, whose memory the host can't touch.
+// On the fake device, whose memory the host can't access.
 TEST(Session, a_device_serves_what_the_host_serves) {
   ASSERT_TRUE(mirror::register_fake_device());
   for (const DType kv_dtype : {DType::kBF16, DType::kF8E4M3}) {

@@ -1,4 +1,4 @@
-// What a replay says at its end: one JSON object, or a table to be read.
+// The output of a replay: one JSON object, or a table.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace pagoda::replay {
 
-// What the numbers refer to.
+// The context of the numbers.
 struct SummaryContext {
   std::string trace_name;
   int32_t threads = 1;
@@ -21,14 +21,14 @@ struct SummaryContext {
   double ceiling_bytes_per_s = 0;
 };
 
-// "virtual clock: a device of 250 GFLOP/s and 25 GB/s": what every latency must be said with.
+// "virtual clock: a device of 250 GFLOP/s and 25 GB/s": printed with every latency.
 [[nodiscard]] std::string describe_clock(const SessionConfig& config);
 
 [[nodiscard]] nlohmann::ordered_json summary_json(const SessionConfig& config,
                                                   const SummaryContext& context,
                                                   const Metrics& metrics);
 
-// What is about to be run.
+// The configuration, printed before the run.
 void print_header(const SessionConfig& config, const SummaryContext& context, const Trace& trace);
 // The table; its last line counts the mismatches.
 void print_summary(const SessionConfig& config, const SummaryContext& context,

@@ -1,4 +1,4 @@
-// The same for programs. Keys with a unit in their name; latencies by the replay's clock.
+// The JSON summary. Keys name their unit; latencies follow the replay's clock.
 #include <fmt/format.h>
 
 #include "cli/replay/summary.hpp"

@@ -1,7 +1,7 @@
 // Synthesis: queries, keys and values made from token keys, as a model would make them from tokens.
 // Every vector is a window into a fixed table of normal numbers, its place chosen by a hash of
 // (seed, token, layer, head): as cheap as a copy, the same on every machine, and a wrong page, head
-// or layer has other numbers. Knows nothing of the cache.
+// or layer has other numbers. Independent of the cache.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@ struct TimelineBin {
   double cached_share = 0;
 };
 
-// Covers [0, end of the last step]; empty where that has no length.
+// Covers [0, end of the last step]; empty if that is empty.
 [[nodiscard]] std::vector<TimelineBin> make_timeline(std::span<const StepSample> steps,
                                                      int64_t num_bins);
 

@@ -12,7 +12,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-// Either leaves `*value` in [low, high] and returns nothing, or says what is wrong.
+// Stores a value in [low, high] in `*value` and returns an empty string, or returns the error.
 std::string read_integer(dom::object object, const char* key, int64_t low, int64_t high,
                          int64_t* value) {
   dom::element element;
@@ -69,7 +69,7 @@ TraceReader::TraceReader(std::istream& input)
     : input_(input), parser_(std::make_unique<Parser>()) {}
 TraceReader::~TraceReader() = default;
 
-// Like std::getline, but a line without an end does not fill the memory.
+// Like std::getline, but with a limit on the length of a line.
 TraceReader::LineState TraceReader::read_line() {
   text_.clear();
   std::streambuf* buffer = input_.rdbuf();

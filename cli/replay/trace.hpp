@@ -15,7 +15,7 @@ namespace pagoda::replay {
 
 inline constexpr int64_t kTraceBlockTokens = 512;
 
-// Limits of a line that is taken seriously; whatever is beyond is reported as malformed.
+// Limits of a valid line; a line beyond them is reported as malformed.
 inline constexpr int64_t kMaxTimestampMs = 4'102'444'800'000;  // 2100-01-01 as a Unix time
 inline constexpr int64_t kMaxRequestTokens = 1 << 24;          // prompt, and output
 inline constexpr size_t kMaxLineBytes = 4U << 20;
@@ -32,7 +32,7 @@ struct MalformedLine {
   std::string reason;
 };
 
-// A stream of requests. Malformed lines come out as such, in their place; blank ones not at all.
+// A stream of requests. Malformed lines are returned as such, in order; blank lines are skipped.
 class TraceReader {
  public:
   struct End {};
@@ -45,7 +45,7 @@ class TraceReader {
   TraceReader& operator=(const TraceReader&) = delete;
 
   [[nodiscard]] Item next();
-  [[nodiscard]] int64_t line() const { return line_; }  // of the item that came last
+  [[nodiscard]] int64_t line() const { return line_; }  // of the last item
 
  private:
   enum class LineState { kLine, kTooLong, kEnd };

@@ -10,7 +10,7 @@ namespace pagoda::conformance {
 namespace {
 
 constexpr int32_t kUnusedPages = 3;
-constexpr int32_t kInvalidPage = 0x3fffffff;  // following it is a crash, not a wrong number
+constexpr int32_t kInvalidPage = 0x3fffffff;  // reading it crashes instead of giving a wrong number
 
 }  // namespace
 
@@ -177,7 +177,7 @@ void ProblemData::make_page_table(const std::vector<std::vector<int32_t>>& pages
     for (size_t b = 0; b < batch(); ++b) {
       indices_.insert(indices_.end(), pages_of[b].begin(), pages_of[b].end());
       indptr_.push_back(static_cast<int32_t>(indices_.size()));
-      // Ignored where a sequence has no page.
+      // Ignored for a sequence without pages.
       last_page_len_.push_back(pages_of[b].empty() ? -5
                                                    : (sequence(b).kv - 1) % case_.page_size + 1);
     }

@@ -1,4 +1,4 @@
-// Both places, and the promise.
+// Host and device calls, and the maxima that they pass.
 #include "testing/conformance/call_site.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::byte kNaN{0xff};
 
-// Its shape is checked against the longest lengths that there may be.
+// Its shape is checked against the maximal lengths.
 bool has_additive_mask(const Attention& a) {
   const std::vector<MaskNode>& nodes = a.mask.nodes();
   return std::any_of(nodes.begin(), nodes.end(),

@@ -1,5 +1,5 @@
-// CallSite: where the call of a case is made. On the host as it stands; for a device it is told again
-// over the device's memory, and its results come back into the case's.
+// CallSite: makes the call of a case, on host memory or, for a GPU, on a mirror of it, and copies
+// the results back into the case's data.
 #pragma once
 
 #include <optional>
@@ -12,30 +12,30 @@ namespace pagoda::conformance {
 
 class CallSite {
  public:
-  // Throws where the back end's device can't be used, std::bad_alloc where it has no room.
+  // Throws if the back end's device can't be used; std::bad_alloc if its memory does not suffice.
   CallSite(const Case& c, ProblemData& data, const std::string& backend);
 
   [[nodiscard]] const Attention& attention();
-  // Outputs full of NaN, guards and gaps included, wherever the call writes them.
+  // Fills the outputs with NaN, guards and gaps included, in the memory that the call writes.
   void poison_outputs();
-  // Waits for the call, and brings its outputs into the case's data.
+  // Synchronises and copies the outputs into the case's data.
   void fetch();
-  // What the call must not have done; empty: nothing. After fetch().
+  // Writes outside of the outputs; empty = none. Call it after fetch().
   [[nodiscard]] std::string damage();
 
-  // plan() and run() apart, in a workspace of exactly the promised size that is full of NaN but for
-  // what must be zero. A run that leaves no zeros there is damage().
+  // plan() and run() separately, in a workspace of exactly workspace_bytes(), NaN except for its
+  // zeroed prefix. damage() reports a run that does not reset the prefix to zero.
   [[nodiscard]] Status run_planned(const Plan& plan);
 
  private:
   ProblemData& data_;
   core::MemorySpace& space_;
-  std::optional<mirror::Mirror> mirror_;  // of a device
+  std::optional<mirror::Mirror> mirror_;  // GPU only
   std::string workspace_damage_;
 };
 
-// Whether the call of this case promises its longest lengths: most do. Where nothing is promised,
-// launches are sized by what the shapes allow.
+// Whether the call of this case passes its maximal lengths; most do. Without them launches are
+// sized by the shapes.
 [[nodiscard]] bool promises_maxima(const Case& c);
 
 }  // namespace pagoda::conformance

@@ -1,5 +1,5 @@
-// The table on a device: on one without hardware, whose memory the host can't touch, every case that
-// the host runs must pass; and what goes wrong there must be seen.
+// The table on the fake device, whose memory the host can't access: every case that the host runs
+// must pass, and faults of the device must be detected.
 #include "testing/conformance/call_site.hpp"
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ class OnDevice : public testing::Test {
   void SetUp() override { ASSERT_TRUE(mirror::register_fake_device()); }
   void TearDown() override { mirror::set_fake_fault({}); }
 
-  // Checked mode: the device is asked about every pointer.
+  // Checked mode: the back end checks every pointer.
   static Target target() {
     Target target = targets_of(mirror::kFakeDevice).front();
     target.options.checks_indices = true;

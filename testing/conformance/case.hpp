@@ -23,7 +23,7 @@ class MaskMaterial;
 struct Sequence {
   int32_t q = 0;
   int32_t kv = 0;
-  int32_t cache_length = -1;  // -1: kv - q, and the call does not say
+  int32_t cache_length = -1;  // -1 = kv - q, and the call omits it
   uint64_t id = 0;            // add() numbers them
 };
 
@@ -37,7 +37,7 @@ enum class KVStorage : uint8_t {
 
 enum class Scales : uint8_t { kNone, kPerTensor, kPerHead };
 
-// What is demanded besides agreement with the reference.
+// Requirements in addition to agreement with the reference.
 enum class Demand : uint8_t {
   kAgreement,
   kRepeats,         // 16 runs, identical bits
@@ -74,7 +74,7 @@ struct Case {
   int32_t page_size = 16;
   PageLayout page_layout = PageLayout::kNHD;
   KVStorage storage = KVStorage::kSeparate;
-  // Elements that belong to nobody after each innermost vector, middle extent and outer extent.
+  // Unused elements after each innermost vector, middle extent and outer extent.
   int64_t inner_gap = 0, middle_gap = 0, outer_gap = 0;
   int64_t page_id_step = 1;  // physical page ids are multiples of this
   int64_t q_outer_gap = 0;   // padded Q only, input only
@@ -89,8 +89,8 @@ struct Case {
   Scales scales = Scales::kNone;
   bool wants_statistics = true;  // LSE and row_max
   Demand demand = Demand::kAgreement;
-  // Multiprocessors of the emulated GPU, of which grids and KV splits follow; 0: as registered. Means nothing to
-  // other back ends.
+  // Multiprocessors of the emulated GPU, which determine grids and KV splits; 0 = as registered.
+  // Ignored by other back ends.
   int32_t num_sms = 0;
   std::string tag;  // last part of the name
 
@@ -105,7 +105,7 @@ struct Case {
 // The whole table, in a fixed order, names unique.
 [[nodiscard]] const std::vector<Case>& all_cases();
 
-// Those whose name contains `pattern` or, where it has * or ?, matches it as a whole.
+// The cases whose name contains `pattern` or, if it has * or ?, matches it as a whole.
 [[nodiscard]] std::vector<const Case*> select_cases(std::string_view pattern);
 
 }  // namespace pagoda::conformance

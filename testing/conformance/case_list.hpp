@@ -1,4 +1,4 @@
-// CaseList: collects cases and names each after what it is.
+// CaseList: collects cases and names each after its properties.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// Cases of head dims above 128, which GPUs serve by kernels of their own: tiles of 128 keys and 64 or 128 query
-// rows a CTA to 256, of 256 keys and 64 rows to 512, in pairs of CTAs.
+// Cases of head dims above 128, which GPUs serve by kernels of their own: tiles of 128 keys and 64
+// or 128 query rows a CTA to 256, of 256 keys and 64 rows to 512, in pairs of CTAs.
 #include <utility>
 
 #include "testing/conformance/case_list.hpp"
@@ -18,8 +18,9 @@ Case large(int32_t dim, DType dtype = DType::kBF16) {
   return c;
 }
 
-// Keys beside tiles, rows beside blocks of a CTA (two heads a token); windows that leave nothing to the rows of
-// one CTA of a pair, or to whole tiles.
+// Numbers of keys around multiples of the tile, of rows around multiples of a CTA's block (two
+// heads per token); windows that leave the rows of one CTA of a pair, or whole tiles, without
+// visible keys.
 void add_edges(CaseList& list, int32_t dim) {
   Case c = large(dim);
   c.lengths = {"keyedges", {{1, 128}, {1, 129}, {2, 257}}};
@@ -101,7 +102,7 @@ void add_large_heads(CaseList& list) {
     c.kv_layout = KVLayout::kDense;
     list.add(c);
   }
-  // Parts of K and columns of O that nobody needs.
+  // Head dims below the instance's: unused parts of K and columns of O.
   constexpr std::pair<int32_t, int32_t> kDims[] = {{136, 136}, {200, 56},  {72, 248},
                                                    {320, 328}, {264, 160}, {96, 448}};
   for (const auto& [qk, vo] : kDims) {

@@ -80,7 +80,7 @@ void add_masks(CaseList& list) {
       Case c = small(dtype);
       c.mask = mask;
       c.lengths = mixed_lengths();
-      // More queries than keys: the first rows stand at negative positions.
+      // More queries than keys: the first rows have negative positions.
       c.lengths.sequences.push_back({20, 12});
       list.add(c);
       c.kv_layout = KVLayout::kDense;
@@ -98,7 +98,7 @@ void add_masks(CaseList& list) {
     c.lengths = {"decode", {{1, 300}, {1, 65}, {1, 15}}};
     list.add(c);
   }
-  // Queries whose positions the caller states: not at the end of the keys.
+  // cache_lengths given by the caller: queries that are not at the end of the keys.
   for (const char* name : {"causal", "window8", "windowboth", "chunked16", "relative4"}) {
     for (const NamedMask& mask : masks()) {
       if (mask.name != name) continue;

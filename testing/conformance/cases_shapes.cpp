@@ -74,7 +74,7 @@ void add_groups(CaseList& list) {
 
 void add_pages(CaseList& list) {
   constexpr KVStorage kStorage[] = {KVStorage::kSeparate, KVStorage::kInterleaved};
-  size_t turn = 0;  // types take turns: they and the page table do not meet in any code
+  size_t turn = 0;  // types alternate: no code depends on both the type and the page table
   for (const int32_t page_size : {1, 2, 16, 17, 64, 128, 256}) {
     for (const PageLayout layout : {PageLayout::kNHD, PageLayout::kHND}) {
       for (const KVLayout table : {KVLayout::kBlockTable, KVLayout::kCsr}) {
@@ -128,7 +128,7 @@ void add_layouts(CaseList& list) {
       }
     }
   }
-  // One layout each with nothing to say about lengths: dense and full.
+  // Full dense K and V: a call without lengths.
   for (const auto& types : kTypes) {
     Case c = with_types(types);
     c.kv_layout = KVLayout::kDense;

@@ -49,8 +49,9 @@ void add_fp8(CaseList& list) {
   }
 }
 
-// Lengths beside the tiles of the GPU kernels: keys beside 128 and 192 of them, rows beside halves of 128
-// (two heads a token); windows that leave nothing to some rows, or to every other tile.
+// Lengths around the tiles of the GPU kernels: keys around multiples of 128 and 192, rows around
+// halves of 128 (two heads per token); windows that leave some rows, or every other tile, without
+// visible keys.
 void add_tile_edges(CaseList& list) {
   const NamedLengths keys{"keyedges",
                           {{1, 127}, {1, 128}, {1, 129}, {1, 191}, {1, 192}, {1, 193}, {2, 257}}};
@@ -70,7 +71,7 @@ void add_tile_edges(CaseList& list) {
     c.page_size = 64;
     list.add(c);
   }
-  // Rows beside the products of a pair of CTAs, of 256 rows, and beside its tiles of two of them.
+  // Rows around the 256 of a product of a CTA pair, and around its tiles of two products.
   for (const DType dtype : {DType::kBF16, DType::kF16, DType::kF8E4M3}) {
     Case c = typed(dtype);
     c.dim_qk = c.dim_vo = 128;
@@ -82,7 +83,7 @@ void add_tile_edges(CaseList& list) {
     c.kv_layout = KVLayout::kRagged;
     list.add(c);
   }
-  // Units of work whose rows hold no query, beside others of the same keys; a CTA begins with one.
+  // Work tiles without valid query rows next to others over the same keys; a CTA begins with one.
   Case c = typed(DType::kBF16);
   c.kv_heads = 2;
   c.q_heads = 8;
@@ -161,8 +162,9 @@ void add_long_prefill(CaseList& list) {
     }
   }
 }
-// Grids of real GPUs: one multiprocessor more than there are by default, those of an H100 and of a B200. A chunk
-// whose keys are split over multiprocessors that would idle; decode whose keys are shared by all of them.
+// Grids of real GPUs: one multiprocessor more than the default, an H100's and a B200's. A chunk
+// whose keys are split over multiprocessors that would idle; decode with a stream-K partition over
+// all of them.
 void add_num_sms(CaseList& list) {
   for (const int32_t num_sms : {4, 132, 148}) {
     Case c = typed(DType::kBF16);
@@ -217,7 +219,7 @@ void add_long(CaseList& list) {
     c.sinks = -1.0F;
     list.add(c);
   }
-  // Pieces of the keys that are hidden from all but the first or the last rows.
+  // KV splits that are visible to the first or the last rows only.
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     Case c = typed(dtype);
     c.q_heads = 1;
@@ -231,7 +233,7 @@ void add_long(CaseList& list) {
   add_num_sms(list);
 }
 
-// Elements beyond 2^31, some beyond 2^32: 32-bit arithmetic on offsets goes astray here.
+// Elements beyond 2^31, some beyond 2^32: 32-bit offsets overflow here.
 void add_huge_offsets(CaseList& list) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     Case c = typed(dtype);

@@ -1,5 +1,5 @@
-// Cases named after what has gone wrong in kernels of this kind: ours, or those whose histories are public. Each is
-// tagged trap_...; docs/kernels/sm100_mha_2q.md lists them.
+// Cases for bugs that have occurred in kernels of this kind, in Pagoda or in public histories.
+// Each is tagged trap_...; docs/kernels/sm100_mha_2q.md lists them.
 #include <string>
 #include <utility>
 
@@ -32,9 +32,11 @@ Case trap(const char* tag, int32_t dim, NamedMask mask, NamedLengths lengths) {
   return c;
 }
 
-// What a tile leaves behind, or a page holds past the end, is NaN; its probability is 0, and 0 * NaN is NaN.
+// Stale shared memory and the slots past the end of a sequence hold NaN; their probability is 0,
+// and 0 * NaN is NaN.
 void add_stale_memory(CaseList& list) {
-  // Every slot of a ring has held the NaN of some sequence's end before a shorter end comes there.
+  // Every stage of a ring has held the NaN of some sequence's end before a shorter sequence uses
+  // it.
   const NamedLengths tails{"tails",
                            {{1, 127}, {1, 65}, {1, 33}, {2, 17}, {1, 5}, {1, 1}, {1, 130}}};
   list.add(trap("stale_v", 64, causal(), tails));
@@ -42,17 +44,19 @@ void add_stale_memory(CaseList& list) {
   Case c = trap("stale_v", 128, causal(), tails);
   c.q_dtype = c.kv_dtype = DType::kF8E4M3;  // products take 32 keys at a time
   list.add(c);
-  // The last page of a prompt's chunk is partly filled: 456 keys from before, 128 new ones, in pages of 64.
+  // The last page of a prompt's chunk is partly filled: 456 keys from before, 128 new ones, in
+  // pages of 64.
   c = trap("partial_page", 64, causal(), {"chunk584", {{128, 584}}});
   c.page_size = 64;
   list.add(c);
-  // A window moves the first key into a tile: the last product's length counts from there.
+  // A window starts inside a tile: the length of the last product counts from there.
   c = trap("tail_after_window", 128, window(150), {"decode", {{1, 331}, {3, 260}, {1, 1030}}});
   c.page_size = 64;
   list.add(c);
 }
 
-// Page tables: entries past the end follow no page, pages and tiles need not divide one another.
+// Page tables: entries past the end are invalid; page size and tile size need not divide one
+// another.
 void add_page_tables(CaseList& list) {
   for (const int32_t page_size : {48, 96, 24}) {
     Case c =
@@ -60,34 +64,35 @@ void add_page_tables(CaseList& list) {
     c.page_size = page_size;
     list.add(c);
   }
-  // Caches that end beside a page: verified drafts of one to five tokens.
+  // Caches that end around a page boundary: verified drafts of one to five tokens.
   Case c = trap("page_straddled", 128, causal(),
                 {"drafts", {{1, 256}, {2, 257}, {3, 258}, {4, 260}, {5, 6}, {1, 255}}});
   c.page_size = 256;
   c.q_heads = 4;
   list.add(c);
-  // Rows of the table of all lengths, read eight entries at a time: what follows is not a page.
+  // Rows of the table of all lengths, read eight entries at a time: entries past the row are no
+  // pages.
   c = trap("table_read_ahead", 64, causal(),
            {"pages", {{1, 16}, {1, 48}, {1, 144}, {1, 145}, {1, 272}}});
   c.storage = KVStorage::kInterleaved;
   list.add(c);
 }
 
-// Intervals that leave a tile, a split or half of the rows without a key.
+// Intervals that leave a tile, a split or half of the rows without a visible key.
 void add_empty_intervals(CaseList& list) {
-  // The first half of the rows stands before the first key.
+  // The first half of the rows has positions before the first key.
   list.add(trap("half_sees_nothing", 128, causal(), {"morequeries", {{130, 40}, {70, 3}}}));
-  // Key tiles of one half are hidden from the other.
+  // KV tiles of one half are masked for the other half.
   list.add(trap("window_empties_a_half", 64, window(8), {"prefill200", {{200, 200}}}));
   list.add(trap("window_empties_a_half", 128, window(40), {"chunk", {{129, 500}}}));
-  // Fewer visible keys than splits would like: 512 of 1025, then far fewer of many.
+  // Fewer visible keys than the length suggests: 512 of 1025, then far fewer of many.
   Case c = trap("window_empties_splits", 128, window(512), {"decode1025", {{1, 1025}}});
   c.q_heads = 12;
   list.add(c);
   c = trap("window_empties_splits", 64, window(77), {"decode2008", {{1, 2008}, {1, 30}}});
   c.sinks = 1.0F;
   list.add(c);
-  // No upper bound of its own: keys past the sequence's end are cut off all the same.
+  // A mask without an upper bound: keys past the end of the sequence are masked all the same.
   list.add(trap("open_to_the_right", 64,
                 {"windowleft", [](MaskMaterial&) { return Mask::window(20, -1); }},
                 {"mixed", {{1, 131}, {40, 70}, {2, 193}}}));
@@ -103,19 +108,20 @@ void add_empty_intervals(CaseList& list) {
 
 // Sinks and statistics.
 void add_row_ends(CaseList& list) {
-  // A sink enters once, whoever shares the row: scores are 0, so that its weight is exactly known.
+  // A sink is added once per row, whatever the number of splits: scores are 0, so its weight is
+  // known.
   for (const int32_t dim : {64, 128}) {
     Case c = trap("sink_counts_once", dim, causal(), {"decode1500", {{1, 1500}, {2, 300}}});
     c.amplitude = 0;
     c.sinks = 3.0F;
     list.add(c);
   }
-  // A sink far above all scores, with rows that see nothing else.
+  // A sink far above all scores, with rows without visible keys.
   Case c = trap("sink_above_all", 64, window(96), {"mixed", {{1, 800}, {20, 3}, {9, 130}}});
   c.q_heads = 8;
   c.sinks = 12.0F;
   list.add(c);
-  // Parts of split rows, and whole rows, with an LSE of -infinity.
+  // KV splits, and whole rows, with LSE = -infinity.
   c = trap("minus_infinity", 128,
            {"bits", [](MaskMaterial& m) { return m.bits(0, 0.004) & Mask::causal(); }},
            {"decode", {{3, 900}, {1, 64}, {2, 1}}});
@@ -125,7 +131,7 @@ void add_row_ends(CaseList& list) {
   list.add(c);
 }
 
-// What masks and biases are asked about: absolute positions, the query's head, the sequence.
+// The arguments of masks and biases: absolute positions, the query's head, the sequence.
 void add_coordinates(CaseList& list) {
   const NamedMask additive{"additive4",
                            [](MaskMaterial& m) { return m.additive(4, false, false); }};
@@ -143,7 +149,7 @@ void add_coordinates(CaseList& list) {
   list.add(c);
 }
 
-// Batches that hold nothing somewhere.
+// Batches with empty sequences.
 void add_nothing(CaseList& list) {
   // Cross attention: some sequence has no keys, another no queries; rows of both halves.
   Case c = trap("cross_without_keys", 128, {},
@@ -154,11 +160,11 @@ void add_nothing(CaseList& list) {
   list.add(c);
   list.add(trap("no_queries", 64, causal(),
                 {"gaps", {{0, 40}, {0, 0}, {65, 70}, {0, 3}, {1, 100}, {0, 200}}}));
-  // The first token of a prompt looks like decoding; no cache came before it.
+  // A prompt of one token looks like decode, but has no cached keys.
   list.add(trap("first_token", 128, causal(), {"ones", {{1, 1}, {1, 1}, {1, 2}}}));
 }
 
-// Rows of a tile: groups that don't divide a half leave rows that are nobody's; prompts end inside a half.
+// Rows of a tile: groups that do not divide a half leave padding rows; prompts end inside a half.
 void add_row_tiles(CaseList& list) {
   Case c =
       trap("rows_end_inside_a_half", 128, causal(), {"prompts", {{43, 43}, {85, 90}, {42, 42}}});
@@ -167,14 +173,16 @@ void add_row_tiles(CaseList& list) {
   c = trap("rows_end_inside_a_half", 64, causal(), {"prompts", {{26, 100}, {51, 51}, {25, 25}}});
   c.q_heads = 5;
   list.add(c);
-  // Outputs twice as wide as queries leave through their place in two passes, of which the last may have few columns.
+  // Outputs twice as wide as queries are stored through Q's shared memory in two passes; the last
+  // one may have few columns.
   for (const auto& [qk, vo] : {std::pair{64, 64}, {48, 24}, {128, 128}, {112, 72}}) {
     c = trap("out_wider_than_q", qk, causal(), {"rowedges", {{63, 100}, {64, 130}, {129, 129}}});
     c.q_dtype = c.kv_dtype = DType::kF8E4M3;
     c.dim_vo = vo;
     list.add(c);
   }
-  // Decoding and prompts in one batch: rows of one half and of two, each by its own schedule.
+  // Decode and prompts in one batch: rows of one half and of two halves, each with its own
+  // schedule.
   c = trap("decode_beside_prompts", 128, causal(),
            {"batch", {{1, 700}, {150, 150}, {1, 3}, {64, 64}, {65, 65}}});
   list.add(c);

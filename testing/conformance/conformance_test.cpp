@@ -12,7 +12,7 @@ namespace {
 
 TEST(ConformanceTable, has_at_least_400_cases) { EXPECT_GE(all_cases().size(), 400U); }
 
-// All back ends with kernels in this build and, of the CPU's, all levels of this machine.
+// All back ends with kernels in this build; for the CPU all ISA levels of this machine.
 std::vector<Target> all_targets() {
   std::vector<Target> targets;
   for (const BackendInfo& backend : backends()) {
@@ -49,7 +49,7 @@ TEST_P(Slice, every_case_agrees_with_the_reference_on_every_target) {
     ADD_FAILURE() << report.test_case->name << " on " << report.target << " ("
                   << report.outcome.kernel << "): " << report.outcome.message;
   }
-  // No target may decline a case.
+  // No target may skip a case.
   EXPECT_EQ(summary.passed, static_cast<int32_t>(cases.size() * targets.size()));
 }
 

@@ -1,4 +1,4 @@
-// What a case must give: the reference's rows with their limits, and the comparison
+// The expected results of a case: the reference's rows with their limits, and the comparison
 // (testing/oracle: decision 0004).
 #pragma once
 

@@ -1,5 +1,5 @@
-// The arrays that masks borrow. What belongs to a sequence depends on its id only, so that batch
-// invariance can move it; entries past a sequence's lengths are NaN or set bits.
+// The arrays that masks borrow. The values of a sequence depend on its id only, so that it can
+// move to another batch; entries past a sequence's lengths are NaN or set bits.
 #include "testing/conformance/mask_material.hpp"
 
 #include <cmath>
@@ -57,7 +57,7 @@ Mask MaskMaterial::bits_where(Keep keep) {
   std::vector<uint32_t>& words = words_.emplace_back();
   for (const Sequence& s : sequences()) {
     Random random(case_.seed + "/bits", s.id);
-    words.push_back(0);  // a word of nobody's: offsets need not be dense
+    words.push_back(0);  // an unused word: offsets need not be dense
     offsets.push_back(static_cast<int64_t>(words.size()));
     for (int32_t i = 0; i < s.q; ++i) {
       const auto row = words.size();

@@ -27,9 +27,9 @@ class Memory {
   [[nodiscard]] int64_t bytes() const { return bytes_; }
   [[nodiscard]] bool is_sparse() const { return bytes_ >= int64_t{1} << 30; }
   [[nodiscard]] std::span<std::byte> span() const { return {data_, static_cast<size_t>(bytes_)}; }
-  // NaN in every element of a dense block; a sparse one is left alone.
+  // NaN in every element of a dense block; a sparse block is unchanged.
   void fill_with_nan(DType dtype) const;
-  // Stores one vector, element i of it value(i), and notes where a sparse block now holds something.
+  // Stores one vector, element i of it value(i), and records the range as touched.
   template <typename Value>
   void store(DType dtype, int64_t offset, int64_t count, const Value& value) {
     for (int64_t i = 0; i < count; ++i) core::store_element(data_, dtype, offset + i, value(i));
@@ -59,9 +59,9 @@ class OutputTensor {
   [[nodiscard]] std::span<std::byte> bytes() { return bytes_; }  // guards and gaps included
   void poison();
   [[nodiscard]] float at(std::initializer_list<int64_t> index) const;
-  // Sets one element, guards and gaps included where the index says so: for tests of the tests.
+  // Sets one element, which may be in a guard or a gap: for tests of the tests.
   void set(std::initializer_list<int64_t> index, float value);
-  // Says which byte outside the tensor's elements was written; empty = none.
+  // Names the first byte outside the tensor's elements that was written; empty = none.
   [[nodiscard]] std::string stray_write() const;
 
  private:

@@ -1,6 +1,6 @@
 // ProblemData: a Case turned into memory. It holds the call under test and, apart from it, the same
 // values in one plain dense fp32 form for the reference, so that an error in strides, offsets or
-// page tables cannot hide by being made on both sides.
+// page tables is not made on both sides.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class ProblemData {
   // Q padded, K and V dense, contiguous fp32; no outputs.
   [[nodiscard]] const core::Problem& canonical() const { return canonical_; }
 
-  // Rows that the call writes for sequence b: with padded Q also those past its end.
+  // Rows that the call writes for sequence b, padding rows included.
   [[nodiscard]] int32_t output_rows(int32_t b) const;
   [[nodiscard]] float out(int32_t b, int32_t row, int32_t head, int32_t d) const;
   [[nodiscard]] float lse(int32_t b, int32_t row, int32_t head) const;
@@ -36,15 +36,15 @@ class ProblemData {
   [[nodiscard]] std::vector<uint32_t> result_bits(int32_t b) const;
 
   void poison_outputs();
-  // What the call must not have done: a write outside the outputs or into an input. Empty = none.
+  // A write outside the outputs or into an input; empty = none.
   [[nodiscard]] std::string damage() const;
 
-  // What a mirror of the call must know about its memory.
+  // Properties of the memory, for a mirror of the call.
   [[nodiscard]] mirror::Surroundings surroundings();
   [[nodiscard]] int64_t input_bytes() const {
     return q_memory_.bytes() + k_memory_.bytes() + v_memory_.bytes();
   }
-  // Of valid query rows and keys, over all sequences.
+  // The maxima of query rows and keys over all sequences.
   [[nodiscard]] int32_t max_seqlen_q() const;
   [[nodiscard]] int32_t max_seqlen_kv() const;
 

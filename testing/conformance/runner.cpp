@@ -1,4 +1,4 @@
-// Runs cases and checks what they demand besides agreement: repeated bits, batch invariance.
+// Runs cases and checks their further requirements: repeated bits, batch invariance.
 #include "testing/conformance/runner.hpp"
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace pagoda::conformance {
 namespace {
 
-// An emulated case may take a few seconds: one core of a Xeon of 2.1 GHz does 30 to 100 million in one.
-// The emulator keeps notes of every byte.
+// An emulated case may take a few seconds: one core of a Xeon of 2.1 GHz does 30 to 100 million in
+// one. The emulator keeps several bytes of state for every byte of memory.
 constexpr double kEmulatedMultiplyAdds = 150e6;
 constexpr int64_t kEmulatedBytes = int64_t{256} << 20;
 
@@ -41,7 +41,7 @@ Outcome from_status(const Status& status) {
   return outcome;
 }
 
-// nullptr where this machine does not give the case its address space.
+// nullptr if this machine does not have the address space of the case.
 std::unique_ptr<CaseRunner> make_runner(const Case& c) {
   try {
     return std::make_unique<CaseRunner>(c);
@@ -71,7 +71,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 bool is_emulated(const std::string& backend) { return backend.starts_with("emu:"); }
 
-// What a kernel of 64-row tiles multiplies, whatever the mask hides, in all runs of the case.
+// The multiply-adds of a kernel with 64-row tiles, without skipped tiles, over all runs of the
+// case.
 double multiply_adds(const Case& c, const Effort& effort) {
   constexpr int64_t kRows = 64;
   double sum = 0;
@@ -87,7 +88,7 @@ double multiply_adds(const Case& c, const Effort& effort) {
   return sum;
 }
 
-// Why a case is not run there though the back end might serve it; empty: it is run.
+// Why a case is skipped although the back end might serve it; empty = it runs.
 std::string left_out(const Case& c, const ProblemData& data, const Effort& effort) {
   if (effort.max_bytes > 0 && data.input_bytes() > effort.max_bytes) {
     return "left out: its tensors span " + std::to_string(data.input_bytes() >> 20) +
@@ -146,7 +147,7 @@ Outcome CaseRunner::run(const Options& options, const Effort& effort) {
     return from_status(
         Status::unsupported("", "not enough memory on the device: the case's tensors span " +
                                     std::to_string(data_.input_bytes() >> 20) + " MiB"));
-  } catch (const std::exception& e) {  // a fault of the device among them
+  } catch (const std::exception& e) {  // asynchronous device errors included
     return from_status(Status(StatusCode::kInternal, "", e.what()));
   }
 }
@@ -244,13 +245,13 @@ std::string CaseRunner::find_batch_dependence(const Options& options, const Effo
 
 namespace {
 
-// Hands out cases and gathers what became of them, for any number of threads.
+// Distributes cases to threads and collects their results.
 class Run {
  public:
   Run(std::span<const Case* const> cases, std::span<const Target> targets, const Progress& progress)
       : cases_(cases), targets_(targets), progress_(progress) {}
 
-  // Takes cases until there are none left, or the progress says so.
+  // Runs cases until none is left, or on_report returns false.
   void work() {
     for (size_t i = next_++; i < cases_.size() && goes_on_; i = next_++) {
       const std::unique_ptr<CaseRunner> runner = make_runner(*cases_[i]);
@@ -266,7 +267,7 @@ class Run {
     }
   }
 
-  // In the table's order, whoever came first.
+  // In the order of the table, not of completion.
   [[nodiscard]] RunSummary summary() {
     std::stable_sort(not_passed_.begin(), not_passed_.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -1,5 +1,5 @@
-// Runs the conformance table: every selected case on every target, the reference's answer computed
-// once per case.
+// Runs the conformance table: every selected case on every target. The reference is computed once
+// per case.
 #pragma once
 
 #include <cstdint>
@@ -22,20 +22,20 @@ enum class Verdict : uint8_t { kPassed, kFailed, kSkipped };
 struct Outcome {
   Verdict verdict = Verdict::kFailed;
   double max_relative_error = 0;  // of O, relative to the largest value of its row and head
-  oracle::Shares shares;          // errors as shares of their limits
+  oracle::Shares shares;          // errors divided by their limits
   std::string kernel;             // that served the call
   std::string message;            // why it failed or was skipped
 };
 
-// How much is asked of a back end.
+// How much work a target does.
 struct Effort {
   int32_t repeats = 16;                         // of Demand::kRepeats
   std::vector<int32_t> worker_counts{1, 2, 5};  // of Demand::kBatchInvariant
-  double max_multiply_adds = 0;  // a case with more in all its runs is skipped; 0 = none is
-  int64_t max_bytes = 0;         // likewise of memory that its tensors span
+  double max_multiply_adds = 0;  // cases with more in all their runs are skipped; 0 = no limit
+  int64_t max_bytes = 0;         // the same for the bytes that the tensors span
 };
 
-// Everything; one number of workers where the executor means nothing; less where an emulator runs.
+// The defaults of a back end: one worker count if it has no executor; limits for the emulator.
 [[nodiscard]] Effort effort_for(const std::string& backend);
 
 // Where to run: options and, for the CPU back end, the highest instruction-set level to use.
@@ -44,11 +44,11 @@ struct Target {
   Options options;
   std::string isa_level;  // empty = leave as it is
   Effort effort;
-  // Runs `body` where plans are for a GPU of so many multiprocessors. Empty: the back end can't be told.
+  // Runs `body` with plans for a GPU of that many multiprocessors. Empty = not supported.
   std::function<void(int32_t num_sms, const std::function<void()>& body)> with_num_sms;
 };
 
-// All targets of a back end: the CPU's has one per level of this machine, lowest first.
+// All targets of a back end; the CPU has one per ISA level of this machine, lowest first.
 [[nodiscard]] std::vector<Target> targets_of(const std::string& backend);
 
 // One case, its data and its expected results.
@@ -57,9 +57,9 @@ class CaseRunner {
   // The case must outlive the runner.
   explicit CaseRunner(const Case& c) : case_(c), data_(c), expected_(compute_expected(c, data_)) {}
 
-  // Poisons the outputs, runs, compares, and checks what else the case demands. Never throws.
+  // Poisons the outputs, runs, compares, and checks the case's requirements. Never throws.
   [[nodiscard]] Outcome run(const Options& options, const Effort& effort = {});
-  // Compares what the outputs hold now.
+  // Compares the current outputs.
   [[nodiscard]] Outcome judge() const;
 
   [[nodiscard]] ProblemData& data() { return data_; }
@@ -94,8 +94,8 @@ struct RunSummary {
 // the run early.
 using Progress = std::function<bool(const CaseReport& report, int32_t done, int32_t total)>;
 
-// `jobs` cases at a time, for back ends that use one thread a call. One job where a target has an ISA
-// level, which is the process's.
+// Runs `jobs` cases at a time, for back ends that use one thread per call. A target with an ISA
+// level needs jobs = 1, because the level is process-wide.
 [[nodiscard]] RunSummary run_cases(std::span<const Case* const> cases,
                                    std::span<const Target> targets, const Progress& progress = {},
                                    int32_t jobs = 1);

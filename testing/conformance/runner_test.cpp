@@ -1,4 +1,4 @@
-// The runner must see what it is there to see: each test makes a right result wrong in one way.
+// The runner must detect errors: each test introduces one error into a correct result.
 #include "testing/conformance/runner.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ const Case& case_with_gaps() {
   return all_cases().front();
 }
 
-// A runner whose outputs are right to begin with.
+// A runner whose outputs are correct at first.
 class RunnerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -144,7 +144,8 @@ class NaiveResults {
   int64_t rows_ = 0;
 };
 
-// testing/oracle/oracle_test.cpp has the faults that the rule sees; here that the runner applies it.
+// testing/oracle/oracle_test.cpp tests which faults the rule detects; this tests that the runner
+// applies it.
 TEST(Limits, naive_passes_and_a_factor_of_1_02_fails) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16, DType::kF8E4M3}) {
     NaiveResults results(dtype);
@@ -204,7 +205,7 @@ TEST(RunCases, a_case_is_planned_for_the_multiprocessors_that_it_asks_for) {
   EXPECT_EQ(run_cases(cases, targets).passed, 2);
   EXPECT_EQ(asked, (std::vector<int32_t>{132, 132}));
   EXPECT_EQ(run_cases(select_cases("single"), targets).failed, 0);
-  EXPECT_EQ(asked.size(), 2U);  // others ask for nothing
+  EXPECT_EQ(asked.size(), 2U);  // other cases set none
 }
 
 TEST(RunCases, an_unknown_backend_is_a_failure) {

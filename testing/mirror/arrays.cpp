@@ -1,4 +1,4 @@
-// A mask from its nodes, by the functions that callers use.
+// Rebuilds a mask from its nodes with the public functions.
 #include "testing/mirror/arrays.hpp"
 
 namespace pagoda::mirror {

@@ -1,4 +1,4 @@
-// Every array of a call, one after the other: its name, where it begins and how many bytes it covers.
+// Visits every array of a call: its name, its pointer and the bytes that it covers.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace pagoda::mirror {
 
-// One array. Bytes [low, high) from `data` on; low < 0 where a stride is negative.
+// One array: bytes [low, high) relative to `data`; low < 0 if a stride is negative.
 struct Array {
   std::string name;
   std::byte* data = nullptr;
@@ -20,12 +20,12 @@ struct Array {
   bool is_output = false;
 };
 
-// Calls visit(const Array&) for each array that is present, and puts the pointer that it returns into
-// the call instead. Tensors are then said to lie on `device`.
+// Calls visit(const Array&) for each present array and stores the returned pointer in the call.
+// Sets the device of all tensors to `device`.
 template <typename Visit>
 void replace_arrays(Attention& attention, Device device, const Visit& visit);
 
-// The mask whose nodes these are.
+// The mask with these nodes.
 [[nodiscard]] Mask mask_of(std::span<const MaskNode> nodes);
 
 namespace detail {

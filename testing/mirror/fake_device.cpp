@@ -1,4 +1,4 @@
-// Pages without permission, opened while "the device" works.
+// The device memory is mapped without access, except while a kernel or copy of the device runs.
 #include "testing/mirror/fake_device.hpp"
 
 #include <cstring>
@@ -33,7 +33,7 @@ Fake& fake() {
   return device;
 }
 
-// While one lives, the device's memory is open.
+// Grants access to the device memory while it lives.
 class AtWork {
  public:
   AtWork() { protect(PROT_READ | PROT_WRITE); }
@@ -83,7 +83,7 @@ class FakeSpace final : public core::MemorySpace {
   void copy_within(std::byte* to, const std::byte* from, int64_t bytes) override {
     copy_in(to, from, bytes);
   }
-  // Of large memory only the ends: it would all become real.
+  // Touches only the ends of large memory, which would otherwise be allocated.
   void fill(std::byte* to, std::byte value, int64_t bytes) override {
     const AtWork at_work;
     constexpr int64_t kMost = int64_t{64} << 20;

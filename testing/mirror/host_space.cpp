@@ -1,4 +1,4 @@
-// Plain memory and the steady clock.
+// Host memory and the steady clock.
 #include "testing/mirror/host_space.hpp"
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// The host's memory as a MemorySpace, and the space of a back end by name.
+// Host memory as a MemorySpace, and the memory space of a back end by name.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace pagoda::mirror {
 
 [[nodiscard]] core::MemorySpace& host_space();
 
-// Where the calls of a back end find their arrays. Throws where the name is unknown, or where its
-// device can't be used.
+// The memory that a back end's calls read. Throws if the name is unknown or its device can't be
+// used.
 [[nodiscard]] core::MemorySpace& space_of(const std::string& backend);
 
 }  // namespace pagoda::mirror

@@ -1,4 +1,4 @@
-// Byte ranges: found, joined where they meet, placed, copied, compared.
+// Finds the byte ranges of a call, joins overlapping ones, allocates, copies and compares them.
 #include "testing/mirror/mirror.hpp"
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace pagoda::mirror {
 namespace {
 
 constexpr std::byte kNaN{0xff};          // all ones: NaN in every type
-constexpr int64_t kAlignment = 256;      // what allocations have, at least
-constexpr int64_t kCompared = 16 << 20;  // bytes that are fetched at a time
+constexpr int64_t kAlignment = 256;      // the least alignment of allocations
+constexpr int64_t kCompared = 16 << 20;  // bytes per copy of a comparison
 
 bool is_inside(const std::byte* begin, int64_t bytes, Bytes outer) {
   return begin >= outer.data() && begin + bytes <= outer.data() + outer.size();

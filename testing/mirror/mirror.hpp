@@ -1,5 +1,5 @@
-// Mirror: a call in the host's memory, told again over memory of a device. Every array lies there with
-// its gaps, its alignment and, where arrays share memory, shared; contents are copied as bytes.
+// Mirror: copies a call from host memory to device memory. Every array keeps its gaps and its
+// alignment, and arrays that overlap still overlap; contents are copied as bytes.
 #pragma once
 
 #include <cstddef>
@@ -15,34 +15,34 @@ namespace pagoda::mirror {
 
 using Bytes = std::span<std::byte>;
 
-// What the arrays of a call do not tell about its memory.
+// Properties of a call's memory that its arrays do not describe.
 struct Surroundings {
-  // Memory around outputs, guards and gaps: it travels with them.
+  // Memory around outputs (guards and gaps), copied with them.
   std::vector<Bytes> outputs;
-  // Memory too large to be copied whole: of it only `touched` holds anything.
+  // Memory too large to copy: only its `touched` ranges have contents.
   std::vector<Bytes> sparse;
   std::vector<Bytes> touched;
 };
 
 class Mirror {
  public:
-  // The host's arrays must outlive the mirror, but not `host` itself. Memory that nothing is copied to
-  // is NaN. Throws std::bad_alloc where the device has no room.
+  // The host arrays must outlive the mirror, `host` need not. Memory without contents is NaN.
+  // Throws std::bad_alloc if the device memory does not suffice.
   Mirror(core::MemorySpace& space, const Attention& host, const Surroundings& surroundings = {});
 
-  // The same call over the device's memory. Its fields, maxima for one, may be changed.
+  // The same call over device memory. Fields such as the maxima may be changed.
   [[nodiscard]] Attention& attention() { return attention_; }
 
-  // All the outputs' bytes, to the device and back. fetch_outputs() waits for the device.
+  // Copies all bytes of the outputs to the device and back. fetch_outputs() synchronises the
+  // device.
   void send_outputs();
   void fetch_outputs();
-  // Names an array whose bytes on the device are no longer the host's; empty: there is none. Not for
-  // outputs.
+  // The name of an input whose bytes on the device differ from the host's; empty = none.
   [[nodiscard]] std::string changed_input();
   [[nodiscard]] int64_t device_bytes() const;
 
  private:
-  // Bytes of the host that lie together, and where they are on the device.
+  // A contiguous range of host bytes, and its device copy.
   struct Segment {
     std::string name;
     std::byte* host = nullptr;
@@ -50,7 +50,7 @@ class Mirror {
     bool is_output = false;
     bool is_sparse = false;
     Block block;
-    int64_t shift = 0;  // of the block's first byte: the host's alignment
+    int64_t shift = 0;  // bytes before the range in its block, which keep the host's alignment
     [[nodiscard]] std::byte* there() const { return block.data() + shift; }
     [[nodiscard]] bool holds(const std::byte* p) const { return p >= host && p < host + bytes; }
   };
@@ -65,7 +65,7 @@ class Mirror {
   Attention attention_;
   std::vector<Segment> segments_;  // by address
   std::vector<Bytes> touched_;
-  Block nothing_;  // where arrays without elements point
+  Block nothing_;  // the target of pointers of arrays without elements
 };
 
 }  // namespace pagoda::mirror

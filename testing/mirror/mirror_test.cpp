@@ -1,4 +1,4 @@
-// Mirrors of small calls on a device without hardware: the bytes, the sharing, the complaints.
+// Mirrors of small calls on the fake device: bytes, overlaps, errors.
 #include "testing/mirror/mirror.hpp"
 
 #include <cstring>
@@ -55,7 +55,7 @@ TEST(Mirror, a_mirrored_call_gives_what_the_call_gives) {
   EXPECT_NE(got.lse, want.lse);
   mirror.fetch_outputs();
   EXPECT_EQ(got.lse, want.lse);
-  EXPECT_EQ(got.guarded, want.guarded);  // which the mirror took along as it was
+  EXPECT_EQ(got.guarded, want.guarded);  // which the mirror copied unchanged
   EXPECT_EQ(mirror.changed_input(), "");
 }
 

@@ -1,4 +1,4 @@
-// Shares of limits, and what is said where one does not hold.
+// Errors divided by their limits, and the messages about exceeded limits.
 #include "testing/oracle/comparison.hpp"
 
 #include <algorithm>

@@ -1,13 +1,13 @@
-// Compares the results of a case, row by row, with what is expected.
+// Compares the results of a case with the expected rows.
 //
 // Roundings of different rows are independent, so a case's limits are much tighter than a row's:
 //
 //   rms    mean over rows of (rms error / spread)^2 <= 1.5 + 12 / sqrt(rows)
-//   gain   the mean of (got - o) . o / |o|^2, rows weighted by what they know of it,
+//   gain   the mean of (got - o) . o / |o|^2, rows weighted by their inverse variance,
 //          is 0 within 6 standard deviations
 //
-// The gain is what sees a wrong factor where P has few bits: a factor of 1.02 drowns in one row of
-// e4m3 probabilities, but is the same in all.
+// The gain detects a wrong factor when P has few bits: one row of e4m3 probabilities can't show a
+// factor of 1.02, but the factor is the same in all rows.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace pagoda::oracle {
 
-// Errors as shares of their limits, the worst of each; above 1 is wrong.
+// The worst error of each kind divided by its limit; above 1 = wrong.
 struct Shares {
   double element = 0;
   double row_rms = 0;
@@ -28,7 +28,7 @@ struct Shares {
   [[nodiscard]] double worst() const;
 };
 
-// Which row: "sequence 1, row 3, head 0".
+// Identifies a row in messages: "sequence 1, row 3, head 0".
 struct RowLabel {
   int32_t sequence = 0;
   int64_t row = 0;
@@ -37,17 +37,17 @@ struct RowLabel {
 
 class Comparison {
  public:
-  // What a kernel wrote. lse, row_max: nullptr where it was not asked for.
+  // The outputs of a kernel. lse, row_max: nullptr = not requested.
   void add(const ExpectedRow& expected, const RowLabel& label, std::span<const float> out,
            const float* lse = nullptr, const float* row_max = nullptr);
   // After the last row: the limits of the case.
   void finish();
 
   [[nodiscard]] const Shares& shares() const { return shares_; }
-  // Of O, relative to the largest value of its row.
+  // The largest error of O relative to the largest value of its row.
   [[nodiscard]] double max_relative_error() const { return max_relative_error_; }
   [[nodiscard]] uint64_t checked() const { return checked_; }        // numbers
-  [[nodiscard]] uint64_t mismatches() const { return mismatches_; }  // limits that do not hold
+  [[nodiscard]] uint64_t mismatches() const { return mismatches_; }  // exceeded limits
   // The first mismatch; empty = agreement.
   [[nodiscard]] const std::string& message() const { return message_; }
 

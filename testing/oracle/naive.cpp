@@ -1,4 +1,4 @@
-// Same-precision naive attention. Masks are the reference's business and are asked of it.
+// Same-precision naive attention. Masks come from cpu::reference_mask().
 #include "testing/oracle/naive.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// 8-bit probabilities are lifted, so that small ones do not all become subnormal.
+// 8-bit probabilities are scaled by 2^6, so that small ones do not all become subnormal.
 float probability(DType dtype, float weight) {
   const float lift = dtype == DType::kF8E4M3 ? 64.0F : 1.0F;
   return core::rounded_to(dtype, weight * lift) / lift;

@@ -1,6 +1,5 @@
-// The same attention as a careful beginner would write it in the call's own precision: fp32 scores
-// and sums, 16-bit probabilities and outputs where the call is 16-bit. An honest kernel: the limits
-// must admit it.
+// Naive attention in the call's precision: fp32 scores and sums, 16-bit probabilities and outputs
+// for a 16-bit call. The limits must accept it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The oracle must admit what an honest kernel gives and see what a wrong one gives. Every test takes
-// the result of a naive kernel in the precision under test and makes it wrong in one way.
+// The oracle must accept a correct kernel and detect a wrong one. Every test takes the result of
+// the naive kernel in the precision under test and introduces one error.
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -22,9 +22,9 @@ namespace pagoda::oracle {
 namespace {
 
 constexpr int64_t kRows = 24, kKeys = 300, kHeads = 4, kKVHeads = 2, kDim = 64;
-constexpr int64_t kTile = 64;  // keys that a kernel takes together
+constexpr int64_t kTile = 64;  // keys of a kernel's tile
 
-// A call whose rows see from 277 to 300 keys: few of many weigh little, so that small faults are
+// A call whose rows see 277 to 300 keys, so that one key has little weight and a fault in it is
 // small. Q, K and V are numbers of the type in fp32.
 struct Call {
   Precision precision;
@@ -66,12 +66,12 @@ struct Call {
   Mask mask = Mask::causal();
 };
 
-// What a kernel wrote.
+// The outputs of a kernel.
 struct Results {
   std::vector<float> out = std::vector<float>(kRows * kHeads * kDim);
   std::vector<float> lse = std::vector<float>(kRows * kHeads), row_max = lse;
 
-  // The naive kernel's, in the call's precision.
+  // The results of the naive kernel in the call's precision.
   static Results of(Call& call) {
     Results results;
     const core::Problem problem = call.problem();
@@ -86,7 +86,7 @@ struct Results {
   }
 };
 
-// Compares `results` with what `call` must give. Without the statistics: what O alone shows.
+// Compares `results` with the expected rows of `call`; without statistics only O.
 Comparison compare(Call& call, const Results& results, bool has_statistics = true) {
   Comparison comparison;
   const core::Problem problem = call.problem();

@@ -1,5 +1,5 @@
-// Values come from cpu::reference_row(), the oracle; scores are computed here once more, for the
-// limits need every probability and the magnitude of what its score is the sum of.
+// Values come from cpu::reference_row(), the oracle. Scores are recomputed here, because the
+// limits need every probability and the magnitude of the terms of its score.
 #include "testing/oracle/problem_row.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ const float* load_row(const void* data, DType dtype, int64_t offset, int32_t cou
   return scratch;
 }
 
-// K and V of the keys that any head of the group may see, read once for all of them.
+// K and V of the keys that any head of the group may see, read once for the group.
 class Keys {
  public:
   Keys(const core::Problem& p, int32_t b, int32_t kv_head) : p_(p), b_(b), kv_head_(kv_head) {

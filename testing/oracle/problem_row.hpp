@@ -9,8 +9,8 @@
 
 namespace pagoda::oracle {
 
-// What cpu::reference_row() gives for row `row` of sequence `b`, with limits; one a query head.
-// Rows past a sequence's end are zeros.
+// The result of cpu::reference_row() for row `row` of sequence `b`, with limits; one per query
+// head. Padding rows are zero.
 [[nodiscard]] std::vector<ExpectedRow> expect_rows(const core::Problem& problem,
                                                    Precision precision, int32_t b, int64_t row);
 

@@ -10,7 +10,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kFloatUnit = 0x1p-24;  // half a unit in the last place of fp32, relative
 
-// What a type keeps of a number.
+// The rounding errors of a type.
 struct Rounding {
   double relative;  // half a unit in the last place
   double absolute;  // half the distance of its subnormal numbers
@@ -26,8 +26,8 @@ Rounding rounding_of_output(DType dtype) {
   return {0, 0};
 }
 
-// Of a probability relative to that of the largest score. 8-bit ones are lifted by 64, so that
-// small ones do not all become subnormal.
+// The rounding error of a probability relative to that of the largest score. 8-bit probabilities
+// are scaled by 2^6, so that small ones do not all become subnormal.
 Rounding rounding_of_probability(DType dtype) {
   Rounding rounding = rounding_of_output(dtype);
   if (dtype == DType::kF8E4M3) rounding.absolute /= 64;
@@ -38,8 +38,8 @@ Rounding rounding_of_probability(DType dtype) {
 // narrow and a polynomial is good enough (softmax/exp2.hpp); ex2.approx has 2 ulp.
 double exp_error(DType p) { return p == DType::kF32 ? 4 * kFloatUnit : 0x1p-18; }
 
-// Sums of products in fp32, in any order and with a truncating adder, and the maps from product to
-// exponent, lose a few roundings of the terms' magnitude.
+// Sums of products in fp32, in any order and with a truncating adder, and the conversion of a
+// product to an exponent, lose a few roundings of the terms' magnitude.
 constexpr double kRoundingsOfScore = 8;
 
 // The mean square of a rounding error relative to its largest, for mantissas that are spread evenly
@@ -67,7 +67,7 @@ ExpectedRow expect_row(std::span<const VisibleKey> keys, int32_t dim, Precision 
   row.out.assign(n, 0);
   row.element.assign(n, 0);
   double largest = -kInfinity;
-  double largest_magnitude = 0;  // of the keys that share the largest score
+  double largest_magnitude = 0;  // of the keys with the largest score
   for (const VisibleKey& key : keys) {
     if (key.score > largest) largest_magnitude = 0;
     if (key.score >= largest) largest_magnitude = std::max(largest_magnitude, key.magnitude);
@@ -140,12 +140,12 @@ ExpectedRow expect_row(std::span<const VisibleKey> keys, int32_t dim, Precision 
     }
     for (size_t d = 0; d < n; ++d) variance += square(out_rounding.relative * square(row.out[d]));
     row.gain_sigma = std::sqrt(kMeanSquare * variance) / norm;
-    // Rounding is not unbiased: the larger half of a unit holds fewer of numbers that are spread evenly
-    // over the logarithm. To second order.
+    // Rounding is not unbiased: the larger half of a unit holds fewer of numbers that are spread
+    // evenly over the logarithm. To second order.
     row.gain_floor = std::sqrt(fp32_square / norm) + square(p_rounding.relative) / 4;
   }
 
-  // The sum of p loses what each loses, and a logarithm.
+  // The error of the LSE: that of the sum of p, and that of the logarithm.
   row.lse_limit = score_error + 4 * ulp * (1 + std::abs(row.lse));
   return row;
 }

@@ -1,4 +1,4 @@
-// One row of the table of bad calls: what is spoiled, and the complaint that must follow.
+// One row of the table of invalid calls: what makes the call invalid, and the expected error.
 #pragma once
 
 #include <ostream>

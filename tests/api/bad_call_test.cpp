@@ -56,8 +56,8 @@ TEST(ValidCalls, every_base_runs_and_writes) {
   }
 }
 
-// The same mistake in run(plan, ...) after planning a good call: the second door is as tight.
-// Page ids and options belong to plan() alone.
+// The same invalid call in run(plan, ...) after planning a valid one: run() rejects it, too. Page
+// ids and options are checked by plan() only.
 TEST(BadCallTable, is_rejected_by_run_with_a_plan_too) {
   for (const auto rows :
        {bad_queries(), bad_caches(), bad_page_tables(), bad_outputs(), bad_scores(), bad_masks()}) {

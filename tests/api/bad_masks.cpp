@@ -4,7 +4,7 @@
 namespace pagoda::test {
 namespace {
 
-// A valid additive mask of rank 4 for Base::kDense, to be spoiled.
+// A valid additive mask of rank 4 for Base::kDense, which a test then makes invalid.
 ConstTensor bias(ValidCall& c) {
   c.floats.resize(2 * 4 * 3 * 10);
   return ConstTensor::contiguous(c.floats.data(), DType::kF32, {2, 4, 3, 10});

@@ -115,7 +115,7 @@ TEST(PlannedCalls, padding_lengths_are_part_of_the_plan) {
   EXPECT_TRUE(run(*planned, call.a, {}));
 }
 
-// What may change under one plan: memory, page ids, and numbers that no decision rests on.
+// What may change under one plan: memory, page ids, and numbers that the plan does not depend on.
 TEST(PlannedCalls, serve_other_memory_pages_and_scales) {
   for (const Base base : {Base::kDense, Base::kRagged, Base::kBlockTable, Base::kCsr, Base::kFp8}) {
     ValidCall first(base);
@@ -137,7 +137,7 @@ TEST(PlannedCalls, serve_other_memory_pages_and_scales) {
   }
 }
 
-// A plan of a kernel that wants 256 bytes and says what it got.
+// A plan of a kernel that needs 256 bytes and records its workspace.
 struct Probe {
   static inline std::span<std::byte> received;
   static inline Stream stream;

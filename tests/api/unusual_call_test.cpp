@@ -1,4 +1,4 @@
-// Unusual calls that are valid all the same: empty, shared, transposed, sparse.
+// Unusual but valid calls: empty, shared, transposed, sparse.
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>

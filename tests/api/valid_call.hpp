@@ -1,5 +1,5 @@
 // ValidCall: small valid calls of every kind, with all their memory and poisoned outputs. Tests
-// spoil one field of them at a time.
+// make one field at a time invalid.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +43,7 @@ struct ValidCall {
   std::vector<int32_t> seqlens_kv{10, 7}, pages{0, 3, 2, 5, 1, 4};
   std::vector<int32_t> indptr{0, 3, 5}, last_page_len{2, 3};
 
-  // Room for what a spoiled field may want to point to.
+  // Memory for the values of an invalid field.
   std::vector<int32_t> ints;
   std::vector<int64_t> longs;
   std::vector<float> floats;

@@ -34,7 +34,7 @@ std::vector<T> download(const DeviceArray<T>& from, int64_t count) {
 
 }  // namespace
 
-// Not blocking: what runs here must not lean on the default stream's order.
+// Non-blocking: the tests must not depend on the order of the default stream.
 CudaStream::CudaStream() {
   check(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), "creating a stream");
 }
@@ -85,7 +85,7 @@ DeviceBatch::DeviceBatch(const BatchShape& shape)
   if (!planned) throw std::runtime_error("plan: " + planned.status().message());
   plan_ = std::make_unique<Plan>(*std::move(planned));
   workspace_ = allocate<std::byte>(plan_->workspace_bytes());
-  // What is not promised to be zero is dirt.
+  // Fills all but the zeroed prefix with garbage.
   check(cudaMemset(workspace_.get(), 0xff, static_cast<size_t>(plan_->workspace_bytes())), "dirt");
   check(cudaMemset(workspace_.get(), 0, static_cast<size_t>(plan_->zeroed_workspace_bytes())),
         "zeros");

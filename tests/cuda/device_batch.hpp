@@ -1,4 +1,4 @@
-// DeviceBatch: the arrays of a BatchShape on the GPU, at addresses that stay, and a plan over them.
+// DeviceBatch: the arrays of a BatchShape at fixed GPU addresses, and a plan over them.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -32,11 +32,11 @@ class CudaStream {
   cudaStream_t handle_ = nullptr;
 };
 
-// What one stream captured between begin and end; replays it.
+// A CUDA graph, captured from one stream between begin and end.
 class CudaGraph {
  public:
-  // `launch` must only launch into the stream. Mode global: an allocation or a wait of any kind by
-  // this thread ends the capture with an error, and this throws.
+  // `launch` may only launch into the stream. Capture mode global: an allocation or a
+  // synchronisation by this thread fails the capture, and this throws.
   template <typename Launch>
   CudaGraph(const CudaStream& stream, const Launch& launch) {
     begin(stream);
@@ -62,11 +62,11 @@ class DeviceBatch {
  public:
   explicit DeviceBatch(const BatchShape& shape);
 
-  // Brings a step's arrays, and poison for its outputs, to the same addresses; in order with `stream`.
+  // Copies a step's arrays, and poison for its outputs, to the same addresses; ordered by `stream`.
   void load(const PagedBatch& step, const CudaStream& stream);
-  // Launches; throws where run() fails.
+  // Launches; throws if run() fails.
   void run(const CudaStream& stream);
-  // Waits, then compares.
+  // Synchronises, then compares.
   [[nodiscard]] std::string difference(const PagedBatch& step, const CudaStream& stream) const;
   [[nodiscard]] std::vector<uint16_t> out(const CudaStream& stream) const;
 

@@ -1,5 +1,5 @@
-// The functions that the library takes from the CUDA runtime. One that is missing here would come from the real
-// runtime's archive with all that it defines, and the program would not link.
+// The CUDA runtime functions that the library calls. A missing one would be linked from the real
+// runtime's archive, whose other definitions then clash with these.
 #include "fake_cudart.hpp"
 
 #include <algorithm>
@@ -19,8 +19,8 @@
 namespace pagoda::cuda_tests {
 namespace {
 
-// Multiprocessors and shared memory: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability",
-// and the data sheets of the devices.
+// Multiprocessors and shared memory: CUDA C++ Programming Guide, "Technical Specifications per
+// Compute Capability", and the data sheets of the devices.
 constexpr DescribedDevice kDevices[] = {
     {"A100", 80, 108, 163 << 10},         {"A40", 86, 84, 99 << 10},
     {"RTX 4090", 89, 128, 99 << 10},      {"H200", 90, 132, 227 << 10},
@@ -28,21 +28,23 @@ constexpr DescribedDevice kDevices[] = {
     {"RTX PRO 6000", 120, 188, 99 << 10}, {"T4", 75, 40, 64 << 10},
 };
 constexpr int32_t kTuring =
-    75;  // only where it is asked for: older than everything that is compiled
+    75;  // only if PAGODA_DESCRIBED_DEVICES names it: no code is compiled for it
 
-constexpr int64_t kSharedMemoryOfAll = 48 << 10;  // what every kernel may have without asking
+constexpr int64_t kSharedMemoryOfAll = 48 << 10;  // the limit without cudaFuncSetAttribute
 
-// What nvcc emits (crt/host_runtime.h, fatbinary_section.h): `data` points to a header and, after it, entries. Their
-// layout is not documented; the fields that are read here are those that `cuobjdump --list-elf` and `--list-ptx`
-// print, and described_devices_test checks them against what CMake was told to compile.
+// What nvcc emits (crt/host_runtime.h, fatbinary_section.h): `data` points to a header and, after
+// it, entries. Their layout is not documented; the fields that are read here are those that
+// `cuobjdump --list-elf` and `--list-ptx` print, and described_devices_test checks them against
+// what CMake was told to compile.
 struct FatBinaryWrapper {
   int32_t magic;
   int32_t version;
   const std::byte* data;
   void* file;
 };
-// cudaDevAttrReservedSharedMemoryPerBlock from sm_90 on. H200, nvcc 13.0: a kernel whose .nv.shared section has 1024 bytes
-// for its extern array has 0 static bytes by cudaFuncGetAttributes, and is launched with all 232448 of the limit.
+// cudaDevAttrReservedSharedMemoryPerBlock from sm_90 on. H200, nvcc 13.0: a kernel whose
+// .nv.shared section has 1024 bytes for its extern array has 0 static bytes by
+// cudaFuncGetAttributes, and is launched with all 232448 of the limit.
 constexpr int64_t kReservedSharedBytes = 1024;
 constexpr int32_t kWrapperMagic = 0x466243b1;
 struct FatBinaryHeader {
@@ -221,7 +223,8 @@ KernelSize kernel_size(const CodeEntry& cubin, const std::string& symbol) {
     const std::string name = reinterpret_cast<const char*>(names + each.sh_name);
     if (name == ".text." + symbol) size.text_bytes = static_cast<int64_t>(each.sh_size);
     if (name == ".nv.shared." + symbol) {
-      // The section begins with what the system reserves of every CTA, which a device's limit does not count.
+      // The section begins with what the system reserves of every CTA, which a device's limit does
+      // not count.
       size.static_shared_bytes =
           std::max<int64_t>(0, static_cast<int64_t>(each.sh_size) - kReservedSharedBytes);
     }
@@ -358,7 +361,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function
   return cudaSuccess;
 }
 
-// --- memory: addresses that nothing reads
+// --- memory: addresses that nothing dereferences
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   auto& state = runtime();
   *memory = reinterpret_cast<void*>(state.next_address);

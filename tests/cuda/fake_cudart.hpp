@@ -1,6 +1,6 @@
-// A CUDA runtime without a GPU: fake_cudart.cpp defines the functions of the runtime that the library calls, so that
-// a program links it instead of cudart. Devices are described, memory is addresses, launches are recorded, and the
-// fat binaries that nvcc put into the library are read.
+// A fake CUDA runtime: fake_cudart.cpp defines the runtime functions that the library calls, so
+// that a program links it instead of cudart and needs no GPU. Devices are descriptions, memory is
+// addresses, launches are recorded, and the library's fat binaries are parsed.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,18 @@ struct DescribedDevice {
   const char* name;
   int32_t arch;  // 90: compute capability 9.0
   int32_t num_sms;
-  int64_t shared_memory_bytes;  // of a CTA that asks for it
+  int64_t shared_memory_bytes;  // the opt-in limit of a CTA
 };
 
-// Those of the environment variable PAGODA_DESCRIBED_DEVICES ("80,100"), by default all.
+// The devices that the environment variable PAGODA_DESCRIBED_DEVICES ("80,100") names; default:
+// all.
 [[nodiscard]] std::span<const DescribedDevice> described_devices();
 
 // A cubin or PTX of a fat binary.
 struct CodeEntry {
   bool is_ptx = false;
   int32_t arch = 0;
-  bool is_arch_specific = false;     // sm_100a: runs on nothing but sm_100
+  bool is_arch_specific = false;     // sm_100a: runs on sm_100 only
   std::span<const std::byte> image;  // of a cubin: the ELF file
 };
 
@@ -41,9 +42,9 @@ struct RecordedLaunch {
   std::vector<CodeEntry> code;  // of the fat binary that holds the kernel
 };
 
-// Since the last call.
+// The launches since the last call.
 [[nodiscard]] std::vector<RecordedLaunch> take_launches();
-// How often cuTensorMapEncodeTiled was called, and what was wrong with the arguments; empty: nothing.
+// The number of calls of cuTensorMapEncodeTiled, and the error in their arguments; empty = none.
 [[nodiscard]] int64_t num_tensor_maps();
 [[nodiscard]] std::string tensor_map_fault();
 
@@ -53,11 +54,12 @@ struct RegisteredKernel {
 };
 [[nodiscard]] std::vector<RegisteredKernel> registered_kernels();
 
-// The entry that the driver takes for a device, nullptr where it finds none: a cubin of the device's own
-// architecture, or of the same major version and no later minor one; else PTX of no later version.
+// The entry that the driver selects for a device: a cubin of the device's architecture, or of the
+// same major and a lower minor version; otherwise PTX of no later version; nullptr = none.
 [[nodiscard]] const CodeEntry* code_for(std::span<const CodeEntry> code, int32_t arch);
 
-// Bytes of the kernel's instructions in a cubin, and of the shared memory that it declares; -1: not in there.
+// Bytes of the kernel's instructions in a cubin, and of the shared memory that it declares; -1:
+// not in there.
 struct KernelSize {
   int64_t text_bytes = -1;
   int64_t static_shared_bytes = 0;

@@ -1,7 +1,7 @@
 // Captured calls: one graph serves lengths, tables and offsets that change on the device; run()
-// allocates nothing and waits for nothing; streams with workspaces of their own do not disturb each
-// other; wrong pointers are rejected. A plain program, so that it can be copied to a machine with a GPU:
-// a line a test, exit code 1 where one fails, 77 without a GPU.
+// neither allocates nor synchronises; streams with separate workspaces do not interfere; wrong
+// pointers are rejected. A plain program, so that it can be copied to a machine with a GPU: it
+// prints a line per test; exit code 1 = a test failed, 77 = no GPU.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -59,7 +59,7 @@ std::string replay_steps(const BatchShape& shape, const std::vector<StepLengths>
   DeviceBatch device(shape);
   const PagedBatch first(shape, steps[0], 1);
   device.load(first, stream);
-  device.run(stream);  // loads the kernels' code, which a capture must not
+  device.run(stream);  // loads the kernels' code, which is not allowed during a capture
   if (std::string bad = device.difference(first, stream); !bad.empty()) {
     return with("before the capture", bad);
   }
@@ -116,7 +116,8 @@ std::string run_allocates_nothing() {
   return after == before ? "" : std::to_string(before - after) + " bytes went in 100 runs";
 }
 
-// The stream is busy with memsets for 20 milliseconds: a run that waits would end behind them.
+// The stream is busy with memsets for 20 milliseconds: a run that synchronises would return after
+// them.
 std::string run_waits_for_nothing() {
   const CudaStream stream;
   DeviceBatch device(kDecode);
@@ -177,7 +178,7 @@ std::string two_workspaces_of_one_shape_may_overlap() {
   return {};
 }
 
-// Says what the engine answered where it should have rejected.
+// Describes a call that should have been rejected but was not; empty = it was rejected.
 std::string rejection_of(const Attention& call, const std::string& field) {
   const Result<Plan> planned = plan(call, {.backend = "cuda", .checks_indices = true});
   if (planned) return field + " on the host was not rejected";
@@ -216,7 +217,7 @@ std::string another_device_is_rejected() {
   return {};
 }
 
-// A test of the tests, on the host: a right result passes, each kind of wrong one is found.
+// A test of the tests, on the host: a correct result passes, each kind of error is found.
 std::string differences_are_found() {
   const PagedBatch step(kMixed, mixed_steps()[2], 7);
   std::vector<uint16_t> out(step.expected_out.size(), PagedBatch::kUntouched);
@@ -274,16 +275,16 @@ bool passes(const Test& test) {
   return message.empty();
 }
 
-// Why the CUDA back end has no attention here; empty: it has.
+// Why the CUDA back end has no attention kernels here; empty = it has.
 std::string unavailable_reason() {
   for (const BackendInfo& info : backends()) {
     if (info.name != "cuda") continue;
     if (!info.is_available) return info.description;
     const DeviceBatch device(kDecode);
     const Result<std::vector<KernelInfo>> infos = explain(device.attention(), {.backend = "cuda"});
-    if (!infos) return {};  // the tests will fail, and say it
+    if (!infos) return {};  // the tests will fail with the message
     for (const KernelInfo& kernel : *infos) {
-      // A fault of a kernel that is for this device is for the tests to find.
+      // Kernels exist for this device: run the tests, even if they will fail.
       if (kernel.can_run || kernel.reason.find("this build has") == std::string::npos) return {};
     }
     return "no attention kernel for this device: " + info.description;

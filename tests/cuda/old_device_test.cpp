@@ -1,4 +1,4 @@
-// A machine whose only GPU is older than everything that is compiled (tests/cuda/CMakeLists.txt describes a T4).
+// A machine whose only GPU, a T4, is older than all compiled code (tests/cuda/CMakeLists.txt).
 #include <gtest/gtest.h>
 
 #include "fake_cudart.hpp"

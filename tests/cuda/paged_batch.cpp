@@ -1,4 +1,4 @@
-// Makes the arrays, asks the CPU back end, compares.
+// Makes the arrays, computes the expected result with the CPU back end, compares.
 #include "paged_batch.hpp"
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace {
 constexpr int32_t kNoPage = 0x7ffffff0;
 constexpr uint16_t kNaN = 0x7fc0;
 
-// Of the largest value of a row and head: P and O are rounded to bf16, 2^-8 each; twice that.
+// Relative to the largest value of a row and head: P and O are rounded to bf16, 2^-8 each; twice
+// that.
 constexpr float kOutTolerance = 0x1p-6F;
 constexpr float kLseTolerance = 1e-4F;
 
@@ -88,7 +89,7 @@ PagedBatch::PagedBatch(const BatchShape& shape, const StepLengths& lengths, uint
   compute_expected();
 }
 
-// Pages in random order. What is past a sequence's end, and pages that nobody has: NaN.
+// Pages in random order. Slots past a sequence's end, and unused pages, hold NaN.
 void PagedBatch::hand_out_pages(const StepLengths& lengths, uint32_t seed) {
   std::vector<int32_t> free(static_cast<size_t>(shape_.num_pages()));
   std::iota(free.begin(), free.end(), 0);

@@ -1,5 +1,5 @@
-// PagedBatch: one step of a server as host arrays, over a paged bf16 cache, and what the CPU back end
-// makes of it in fp32. Slots and table entries that belong to no sequence hold NaN and nonsense.
+// PagedBatch: one step of a server as host arrays over a paged bf16 cache, with the result of the
+// CPU back end in fp32. Unused slots hold NaN, unused table entries hold invalid page ids.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +49,7 @@ class PagedBatch {
   std::vector<int32_t> table;                     // [batch, pages_a_sequence]
   std::vector<float> expected_out, expected_lse;  // by the CPU back end
 
-  // Empty where all rows agree, and where what no sequence owns still is `untouched`; otherwise the
-  // first difference.
+  // The first difference, or a written element outside of all sequences; empty = none.
   [[nodiscard]] std::string difference(const std::vector<uint16_t>& out,
                                        const std::vector<float>& lse) const;
 

@@ -1,4 +1,4 @@
-// Chooses lengths, then tensors, then spoils, then allocates.
+// Chooses lengths, then tensors, then invalid fields, then allocates.
 #include "fuzz_attention.hpp"
 
 #include <algorithm>
@@ -201,7 +201,7 @@ FuzzedCall make_call(FuzzedDataProvider& data, Memory& memory) {
   builder.place_queries();
   builder.place_cache();
   builder.choose_scores();
-  const int64_t errors = builder.number(0, 3) - 1;  // every other call is as it should be
+  const int64_t errors = builder.number(0, 3) - 1;  // every other call stays valid
   builder.call.is_spoiled = errors > 0;
   builder.call.attention.mask =
       make_mask(data, memory, {builder.seqlens_q, builder.seqlens_kv, builder.q_heads},

@@ -5,7 +5,7 @@
 
 namespace pagoda::fuzz {
 
-// What a mask needs to know of the call that it is for.
+// The properties of a call that its mask depends on.
 struct MaskShape {
   std::span<const int32_t> seqlens_q, seqlens_kv;  // [batch]
   int64_t num_q_heads = 1;

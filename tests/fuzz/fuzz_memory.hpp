@@ -1,5 +1,5 @@
 // Memory for fuzzed arguments: of exactly the size that the argument describes, so that
-// AddressSanitizer sees the first byte past it. No attention in here.
+// AddressSanitizer detects an access to the first byte past it.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace pagoda::fuzz {
 
-// Numbers at which arithmetic goes wrong, and small ones.
+// Numbers at which arithmetic overflows, and small ones.
 [[nodiscard]] int64_t nasty_number(FuzzedDataProvider& data);
 
 class Memory {

@@ -1,4 +1,4 @@
-// Every field has its turn; lengths move a little past their limits as often as far.
+// Chooses any field; lengths move a little past their limits as often as far.
 #include "fuzz_spoil.hpp"
 
 namespace pagoda::fuzz {
@@ -70,7 +70,7 @@ void spoil(FuzzedDataProvider& data, Memory& memory, Attention& a) {
                                           : csr->last_page_len);
     return;
   }
-  // The table keeps its memory, so only a smaller width is honest.
+  // The table keeps its memory, so the width may only shrink.
   auto& block_table = std::get<BlockTable>(table);
   if (data.ConsumeBool()) return spoil_lengths(data, memory, block_table.seqlens_kv);
   block_table.max_pages_per_seq = number(data, -1, block_table.max_pages_per_seq);

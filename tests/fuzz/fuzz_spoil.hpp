@@ -1,6 +1,5 @@
-// Overwrites one field of a call with nonsense. What a span or a page table points to keeps its
-// size, so the call says nothing about memory that is not true; tensors get their memory
-// afterwards.
+// Overwrites one field of a call with an arbitrary value. Spans and page tables keep sizes that
+// match their memory; tensors are allocated afterwards.
 #pragma once
 
 #include "fuzz_memory.hpp"

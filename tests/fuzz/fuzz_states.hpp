@@ -5,7 +5,7 @@
 
 namespace pagoda::fuzz {
 
-// Aborts where an accepted call does something else than a plain loop.
+// Aborts if an accepted call differs from a plain loop.
 void append_once(FuzzedDataProvider& data, Memory& memory);
 void merge_once(FuzzedDataProvider& data, Memory& memory);
 

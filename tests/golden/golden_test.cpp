@@ -1,5 +1,5 @@
 // The reference, and every kernel that serves fp32, against numbers that NumPy computed
-// (make_golden.py, which also asked PyTorch where it could).
+// (make_golden.py, which also compares with PyTorch where PyTorch has the feature).
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

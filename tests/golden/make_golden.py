@@ -38,7 +38,9 @@ def masked_scores(case, b, q, k):
     if "relative_bias" in case:
         extent = (case["relative_bias"].shape[1] - 1) // 2
         near = np.abs(col - row) <= extent
-        s = s + np.where(near, case["relative_bias"][:, np.clip(col - row + extent, 0, 2 * extent)], 0)
+        s = s + np.where(
+            near, case["relative_bias"][:, np.clip(col - row + extent, 0, 2 * extent)], 0
+        )
     keep = np.ones((rows, keys), bool)
     if "window" in case:
         left, right = case["window"]
@@ -111,8 +113,15 @@ def cases():
         "relative_bias": dict(base, relative_bias=(some, (4, 5))),
         "window_or_prefix": dict(base, window=[1, 0], prefix=[2], lengths=[(3, 9), (1, 6)]),
         "paged": dict(base, causal=[1], page_size=[4], lengths=[(3, 6), (1, 9), (2, 8), (1, 1)]),
-        "everything": dict(base, causal=[1], window=[4, 0], page_size=[2], sinks=[1.0, 2.0, -1.0, 0.0],
-                           softcap=[3.0], alibi_slopes=[0.5, 0.25, 0.125, 0.0625]),
+        "everything": dict(
+            base,
+            causal=[1],
+            window=[4, 0],
+            page_size=[2],
+            sinks=[1.0, 2.0, -1.0, 0.0],
+            softcap=[3.0],
+            alibi_slopes=[0.5, 0.25, 0.125, 0.0625],
+        ),
     }
 
 
@@ -147,8 +156,10 @@ def line(name, values):
 
 def make(name, case):
     rng = np.random.default_rng(sum(map(ord, name)))
-    case = {key: value[0](rng, *value[1]) if isinstance(value, tuple) and callable(value[0]) else value
-            for key, value in case.items()}
+    case = {
+        key: value[0](rng, *value[1]) if isinstance(value, tuple) and callable(value[0]) else value
+        for key, value in case.items()
+    }
     (q_heads, kv_heads), (dim_qk, dim_vo) = case["heads"], case["dims"]
     qs = [draw(rng, n, q_heads, dim_qk) for n, _ in case["lengths"]]
     ks = [draw(rng, n, kv_heads, dim_qk) for _, n in case["lengths"]]
@@ -192,7 +203,9 @@ def agree(a, b):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
     for name, case in cases().items():

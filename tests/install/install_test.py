@@ -1,5 +1,5 @@
-"""Installs the build, then configures, builds and runs programs that find it as a package: one that needs the library
-alone, one that needs the emulator.
+"""Installs the build, then configures, builds and runs programs that find it as a package: one that
+needs the library only, one that needs the emulator.
 
 usage: install_test.py CMAKE BUILD_DIR CONSUMER_DIR EMULATED_CONSUMER_DIR COMPILER
 """

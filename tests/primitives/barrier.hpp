@@ -49,7 +49,7 @@ struct NamedBarriers {
   }
 };
 
-// What the barrier answers, step by step, to one thread.
+// The results of test_wait, step by step, in one thread.
 struct MBarrierAnswers {
   static constexpr int kAnswers = 14;
   struct Params {

@@ -1,4 +1,4 @@
-// One row of the table of primitive tests: a kernel, its inputs, the bytes that it must leave. The
+// One row of the table of primitive tests: a kernel, its inputs, its expected output bytes. The
 // same rows run on the emulator and, compiled by nvcc, on a GPU. Includes the standard library
 // only.
 #pragma once
@@ -16,7 +16,7 @@ namespace pagoda::primitives {
 
 using Bytes = std::vector<std::byte>;
 
-// The two buffers of a launch, where the target has them.
+// The two buffers of a launch, in the target's memory.
 struct Buffers {
   const std::byte* in = nullptr;  // read only
   std::byte* out = nullptr;
@@ -62,7 +62,7 @@ inline Bytes random_bytes(size_t count, uint64_t seed) {
   return bytes;
 }
 
-// What an output holds before the launch; never what a test expects.
+// The initial bytes of an output; they differ from every expected output.
 inline Bytes poison(size_t count) { return Bytes(count, std::byte{0xA5}); }
 
 template <class T>

@@ -39,7 +39,7 @@ struct BulkRoundTrip {
     syncthreads();
     const int32_t elected = warp_idx() == 0 ? elect_one() : 0;
     const auto bytes = static_cast<uint32_t>(p.words * 4);
-    // Bytes are expected before anybody arrives: the phase cannot end early.
+    // expect-tx precedes every arrival, so that the phase cannot complete early.
     if (elected != 0) s.full.expect_tx(bytes);
     bulk_load(elected, s.arrived.data(), p.in, bytes, s.full, p.eviction);
     s.full.arrive_if(elected);
@@ -91,7 +91,7 @@ struct GenericThenAsync {
   }
 };
 
-// Four CTAs. Everyone reads its right neighbour's shared memory and writes into its left one's.
+// Four CTAs. Each reads its right neighbour's shared memory and writes into its left neighbour's.
 struct DistributedShared {
   static constexpr int kRow = 64;
   struct Params {
@@ -116,7 +116,7 @@ struct DistributedShared {
     store(out + 1, load(s.given.at(i)));
     store(out + 2, static_cast<uint32_t>(rank * 16 + size));
     store(out + 3, static_cast<uint32_t>(cta));
-    cluster_arrive_relaxed();  // nothing to order: no one's memory is read any more
+    cluster_arrive_relaxed();  // nothing to order: no CTA reads shared memory after this
     cluster_wait();
   }
 };
@@ -148,7 +148,7 @@ struct StoreAsync {
       const auto parity = static_cast<uint32_t>(round % 2);
       const int at = (rank * kRounds + round) * 32 + lane;
       s.full.arrive_expect_tx_if(lane == 0 ? 1 : 0, 32 * sizeof(T));
-      s.empty.wait_cluster(parity ^ 1);  // the peer has read what I sent before
+      s.empty.wait_cluster(parity ^ 1);  // the peer has read the previous round
       store_async(theirs, load(p.in + at), s.full, peer);
       s.full.wait_cluster(parity);
       store(p.out + at, load(s.inbox.at(31 - lane)));

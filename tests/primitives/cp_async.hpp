@@ -60,8 +60,8 @@ struct CpAsyncGroups {
     copy(0);
     copy(1);
     for (int tile = 0; tile < kTiles; ++tile) {
-      cp_async_wait<1>();  // this tile's group; the next tile's may fly
-      syncthreads();       // everybody's part is here, and the stage refilled below was read
+      cp_async_wait<1>();  // this tile's group; the next tile's may be in flight
+      syncthreads();  // all copies of this tile are complete; the stage refilled below was read
       copy(tile + 2);
       store(p.out + tile * kThreads + i,
             load(s.ring.at(tile % kStages * kThreads + kThreads - 1 - i)));
@@ -100,7 +100,7 @@ struct CpAsyncMBarrier {
         s.full.wait(static_cast<uint32_t>(round % 2));
         store(p.out + at, load(s.values.at(at ^ 31)));
       }
-      syncthreads();  // nobody is a whole phase behind
+      syncthreads();  // no thread is a whole phase behind
     }
   }
 };

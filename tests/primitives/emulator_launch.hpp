@@ -10,7 +10,7 @@
 
 namespace pagoda::primitives {
 
-// What the case that runs now is emulated with, and what the emulator found.
+// The emulator's options for the running case, and its reports.
 struct EmulatorRun {
   emulator::Options options;
   std::vector<emulator::Report> reports;

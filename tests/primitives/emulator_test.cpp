@@ -1,5 +1,5 @@
 // The table of primitive tests on the emulator: the same kernels and the same expected bytes as on
-// a GPU, in every mode, and not one report.
+// a GPU, in every mode, without reports.
 #include <gtest/gtest.h>
 #include <string>
 

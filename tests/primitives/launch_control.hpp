@@ -12,7 +12,7 @@ namespace pagoda::primitives {
 
 using namespace arch;
 
-// One warpgroup gives registers back, two take them and need them: 200 live values each.
+// One warpgroup releases registers, two acquire and need them: 200 live values each.
 struct RegisterBudgets {
   static constexpr int kValues = 200;
   struct Params {
@@ -44,7 +44,7 @@ struct RegisterBudgets {
       store(p.out + i, sum);
     }
   }
-  // Not syncthreads: the two branches are two places.
+  // Not syncthreads: the two branches are different barriers in the code.
   PAGODA_DEVICE static void sync_all() { named_barrier_sync(2, kThreads); }
   PAGODA_DEVICE static void syncthreads_of_consumers() { named_barrier_sync(1, 256); }
 };

@@ -151,8 +151,9 @@ struct AtomicMax {
   }
 };
 
-// All threads of the grid exchange with one word: what came out and what is left sums up to what
-// went in. The last thread, known by a ticket that acquires the others' sums, takes the rest.
+// All threads of the grid exchange with one word: the values read and the remaining one sum to the
+// values written. The last thread, by a ticket that acquires the others' sums, reads the remaining
+// one.
 struct AtomicExchange {
   struct Params {
     arch::GlobalPtr<const uint32_t> in;

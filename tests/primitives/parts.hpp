@@ -34,8 +34,8 @@ struct NarrowSplitRings {
                                          .swizzle = arch::Swizzle::k64B};
 };
 
-// Adds what each consumer reads of one part of a tile: columns [first, first + width) of BN rows, in
-// panels as wide as the swizzle, the 16 bytes of word w by consumer w % kConsumers.
+// Adds what each consumer reads of one part of a tile: columns [first, first + width) of BN rows,
+// in panels as wide as the swizzle, the 16 bytes of word w by consumer w % kConsumers.
 inline void add_part_sums(const pipeline::KVTiling& tiling, const uint16_t* tile, int first,
                           int width, uint32_t* sums) {
   const int panel = tiling.swizzle_elements(2);

@@ -71,7 +71,7 @@ struct UMmaParams {
 
 enum class UMmaSource : uint8_t { kShared, kTensorMemory };
 
-// D[128 lanes][kN] per CTA, over four instructions. With two CTAs each brings half of A and of B,
+// D[128 lanes][kN] per CTA, over four instructions. With two CTAs each holds half of A and of B,
 // and CTA 0 issues.
 template <MmaKind kKind, UMmaSource kSource, int kN, int kGroup>
 struct UMmaProduct {
@@ -208,7 +208,7 @@ struct TmemCopy {
     const TmemPtr mine = base.lanes(32 * warp_idx());
     uint32_t words[kWords];
     PAGODA_UNROLL
-    for (int j = 0; j < kWords; ++j) words[j] = 0xEEEEEEEE;  // lanes that the copy leaves alone
+    for (int j = 0; j < kWords; ++j) words[j] = 0xEEEEEEEE;  // lanes that the copy does not write
     tmem_store<TmemShape::k32x32b, kWords>(mine, words);
     tmem_wait_store();
     tcgen05_fence_before_thread_sync();
@@ -272,7 +272,7 @@ void add_tmem_round_trip_case(Cases& cases, const std::string& name) {
                                     in_and_out<Kernel>()));
 }
 
-// K-major, 128-byte swizzle: 128 bytes of K per row, as one TMA box leaves them.
+// K-major, 128-byte swizzle: 128 bytes of K per row, as one TMA box writes them.
 inline Bytes k_major_image(const Bytes& rows) {
   Bytes image(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) image[swizzled(i, Swizzle::k128B)] = rows[i];

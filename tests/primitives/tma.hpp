@@ -78,7 +78,7 @@ struct TmaMulticast {
       s.full.init(1);
       fence_mbarrier_init();
     }
-    cluster_sync();  // no copy arrives before its barrier is ready
+    cluster_sync();  // the barriers are initialised before a copy signals them
     const int rank = cluster_rank();
     if (warp_idx() == 0) {
       const int32_t elected = elect_one();
@@ -146,7 +146,7 @@ struct TmaStoreRing {
     const int lane = thread_idx();
     for (int tile = 0; tile < kTiles; ++tile) {
       const int stage = tile % 2 * kTile / 4;
-      // Lane 0 issued every store, so only its groups count; the other lanes wait for nothing.
+      // Lane 0 issued every store, so it alone has bulk groups; the other lanes return at once.
       if (tile >= 2) bulk_wait_group_read<1>();
       syncwarp();
       for (int i = lane; i < kTile / 4; i += 32) {
@@ -163,8 +163,9 @@ struct TmaStoreRing {
 
 // --- expected bytes ---------------------------------------------------------------------------
 
-// Calls visit(byte in the tensor or -1, byte in shared memory) for every element of the box. A store
-// writes whole pieces of 16 bytes, also over the end of a line of the tensor (an H200 does).
+// Calls visit(byte in the tensor or -1, byte in shared memory) for every element of the box. A
+// store writes whole chunks of 16 bytes, also past the end of a line of the tensor (measured on an
+// H200).
 template <class Visit>
 void visit_box(const TensorMapSpec& spec, const int32_t* at, bool is_store, Visit visit) {
   size_t count = 1;
@@ -244,7 +245,7 @@ TmaCoordinates<kRank> coordinates(const TensorMapSpec& spec, const Place& place)
       case Edge::kNear: at.value[d] = -(box / 2); break;
       case Edge::kBeyond: at.value[d] = dim + 16; break;
     }
-    // A line must start on 16 bytes: an H200 calls anything else an illegal instruction.
+    // A line must start on 16 bytes: otherwise an H200 raises an illegal instruction.
     if (d == 0) at.value[0] &= ~static_cast<int32_t>(15 / element_bytes(spec.type));
   }
   return at;
@@ -322,7 +323,7 @@ void add_tma_store_case(Cases& cases, TensorMapType type, Swizzle swizzle, const
   const Bytes input = fill(dense_bytes(spec)), output = fill(tensor_bytes(spec));
   Bytes expected = output;
   TmaCoordinates<kRank> at = coordinates<kRank>(spec, place);
-  // An H200 calls a store at a negative coordinate an illegal instruction.
+  // A store at a negative coordinate raises an illegal instruction on an H200.
   for (int32_t& coordinate : at.value) coordinate = std::max(coordinate, 0);
   visit_box(spec, at.value, true, [&](int64_t target, size_t source) {
     if (target < 0) return;

@@ -1,4 +1,4 @@
-// Who executes, and what the lanes of a warp do together.
+// Thread indices, and the collective operations of a warp.
 #pragma once
 
 #include <bit>
@@ -76,7 +76,7 @@ struct WarpOperations {
   }
 };
 
-// Lanes of a warp hand values around through shared memory; only syncwarp orders them.
+// Lanes of a warp exchange values through shared memory; only syncwarp orders the accesses.
 struct SyncWarp {
   struct Params {
     arch::GlobalPtr<const uint32_t> in;

@@ -30,7 +30,7 @@ struct WgmmaParams {
   bool accumulates;
 };
 
-// D[64][N] = C + A B over four instructions. The accumulators start with C, or with rubbish that
+// D[64][N] = C + A B over four instructions. The accumulators start with C, or with garbage that
 // the first instruction must ignore.
 template <class T, int kN, ASource kSource, Major a_major, Major b_major>
 struct WarpgroupMma {

@@ -1,7 +1,8 @@
-// Runs the table of primitive tests on the GPU of this machine. A fault takes the CUDA context with
-// it and a deadlock never returns, so a child process runs the tests: when it dies or stays silent,
-// that test has failed and another child goes on behind it. Prints a table, writes a JSON log,
-// and exits with 1 if a test fails, 2 if something else goes wrong, 77 without a GPU.
+// Runs the table of primitive tests on the GPU of this machine. A fault takes the CUDA context
+// with it and a deadlock never returns, so a child process runs the tests: when it dies or stays
+// silent, that test has failed and another child continues with the next one. Prints a table,
+// writes a JSON log, and exits with 1 if a test fails, 2 if something else goes wrong, 77 without
+// a GPU.
 //   runner [--json FILE] [--filter TEXT] [--list]
 #include <algorithm>
 #include <array>
