@@ -1,5 +1,5 @@
-// Builds the grids: prefill by length, type and mask; decode by group and by where the cache lies;
-// mixed batches; planning.
+// Builds the grids: prefill by length, type and mask; decode by group and by the memory level of
+// the cache; mixed batches; planning.
 #include "cli/bench_cases.hpp"
 
 #include <algorithm>

@@ -373,7 +373,7 @@ class Command(unittest.TestCase):
         sites = score["kernels"][0]["sites"]
         self.assertIn("mbarrier_wait", {site["primitive"] for site in sites})
         self.assertEqual({site["file"] for site in sites}, {"relay.hpp"})
-        # The page has a row with the current score of every kernel. The scores of attention kernels take
+        # The page has a row with the current score of every kernel. Those of attention kernels take
         # minutes (`pagoda emulate all --mutate`), so this checks only that their rows exist.
         page = (pathlib.Path(__file__).resolve().parent.parent / "docs" / "emulator.md").read_text()
         names = [

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times Pagoda, cuDNN and FA2 (through PyTorch) on one GPU, in one interleaved run over grid.json.
 
-Each contender is a process of its own. For each case they take turns; a turn's first run does not
+Each contender is a separate process. For each case they take turns; a turn's first run does not
 count; the median of the turns' medians is compared. Before every run L2 is flushed by a memset, and
 events stand around that one run. Ceilings are measured at the beginning and the end. What the time
 budget does not allow is left out, repeats first, and named. Writes the JSON file after every case.

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Replaces, in tests, every program that `./dev gpu` runs on a GPU, selected by its own name: pagoda,
-primitive_tests, graph_test, compute-sanitizer, and a Python with PyTorch. Times are computed from the
-work of a problem, so that ratios are known: cuDNN takes twice our time, FA2 half of it.
+"""Replaces, in tests, every program that `./dev gpu` runs on a GPU, selected by its own name:
+pagoda, primitive_tests, graph_test, compute-sanitizer, and a Python with PyTorch. Times are
+computed from the work of a problem, so that ratios are known: cuDNN takes twice our time, FA2
+half of it.
 """
 
 import fnmatch

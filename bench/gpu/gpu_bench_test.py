@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Tests of `./dev gpu`'s Python without a GPU: counts, ratios, targets, the phases with fake programs,
-the page. usage: gpu_bench_test.py [PAGODA]: with the pagoda command, the sampled cases must exist.
+"""Tests of `./dev gpu`'s Python without a GPU: counts, ratios, targets, the phases with fake
+programs, the page. usage: gpu_bench_test.py [PAGODA]: with the pagoda command, the sampled cases
+must exist.
 """
 
 import json

@@ -36,7 +36,8 @@ def prose(line):
 
 
 def command_block(command):
-    """The command, which may be several separated by `;`, as a shell block wrapped at 100 columns."""
+    """The command, which may be several separated by `;`, as a shell block wrapped at 100
+    columns."""
     lines = []
     for part in command.split("; "):
         wrapped = textwrap.wrap(part, 94, break_long_words=False, break_on_hyphens=False)

@@ -1,4 +1,4 @@
-"""PyTorch's scaled_dot_product_attention on the GPU in a process of its own: cuDNN and FA2, and the
+"""PyTorch's scaled_dot_product_attention on the GPU in a separate process: cuDNN and FA2, and the
 ceilings (copy, matrix product). Answers the requests of pagoda's bench worker, a JSON line each.
 
 A run is timed by events around one call, behind a memset that is larger than L2 and longer than
@@ -44,7 +44,7 @@ def expected_row(q, k, v):
 
 
 class Peer:
-    """K and V lie as [batch, heads, length, dim], contiguous: no pages, nothing to gather."""
+    """K and V have the layout [batch, heads, length, dim], contiguous: no pages, nothing to gather."""
 
     def __init__(self):
         torch.set_grad_enabled(False)

@@ -1,6 +1,6 @@
-"""The phases of `./dev gpu`, one function each. It returns the phase's log entry: a status ("passed",
-"failed", "skipped" = it can't run here, "hazards" = needs an explanation), the reason, counts, the
-command."""
+"""The phases of `./dev gpu`, one function each. It returns the phase's log entry: a status
+("passed", "failed", "skipped" = it can't run here, "hazards" = needs an explanation), the
+reason, counts, the command."""
 
 import concurrent.futures
 import json

@@ -1,4 +1,5 @@
-"""The tables of a measured grid as plain text: ratios, wins and losses, targets, bounds of families."""
+"""The tables of a measured grid as plain text: ratios, wins and losses, targets, bounds of
+families."""
 
 import textwrap
 
@@ -56,7 +57,7 @@ def render_cases(rows, peers, ceilings):
     header = ["case", "pagoda", "spread", "TFLOP/s | GB/s", "of matmul", "of copy"]
     for peer in peers:
         header += [peer, "ratio"]
-    lines = [header + ["beside"]]
+    lines = [header + ["relative to"]]
     for row in rows:
         cells = [row["case"], *own_cells(row, ceilings)]
         for peer in peers:

@@ -7,8 +7,8 @@ import work
 
 
 def summary(turns):
-    """The median of the medians of one contender's turns (lists of seconds), and the spread of these
-    medians divided by it."""
+    """The median of the medians of one contender's turns (lists of seconds), and the spread of
+    these medians divided by it."""
     medians = [statistics.median(turn) for turn in turns if turn]
     middle = statistics.median(medians)
     return {"median_seconds": middle, "min_seconds": min(min(turn) for turn in turns if turn),
@@ -44,8 +44,9 @@ def metric(row, rows, ceilings, target):
 
 
 def judge(target, rows, ceilings, all_cases):
-    """A target with its verdict: met only if every case of it in the grid was measured, is correct and
-    is within the limit. Names the worst case. all_cases: the names of the grid's cases."""
+    """A target with its verdict: met only if every case of it in the grid was measured, is
+    correct and is within the limit. Names the worst case. all_cases: the names of the grid's
+    cases."""
     def is_meant(name):
         return any(fnmatch.fnmatchcase(name, pattern) for pattern in target["cases"])
 
@@ -89,7 +90,8 @@ def wins(rows, peer):
 
 
 def families(rows, ceilings):
-    """The bound of each family of cases, and the least, median and largest share of that ceiling."""
+    """The bound of each family of cases, and the least, median and largest share of that
+    ceiling."""
     result = {}
     for row in rows:
         ours = seconds_of(row, "pagoda")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """All tests and benchmarks that need a GPU, in phases: primitive tests, conformance, CUDA graphs,
-compute-sanitizer, the benchmark grid beside cuDNN, replay of a trace. A phase that fails does not
+compute-sanitizer, the benchmark grid with cuDNN, replay of a trace. A phase that fails does not
 keep the next from running. Writes one JSON log, after every phase, and prints ratio tables.
 `./dev gpu` builds what this runs."""
 
@@ -176,11 +176,11 @@ def why_no_backend(head):
     )
 
 
-def run_one(arguments, name, folder, log, why_not):
+def run_one(arguments, name, folder, log, unavailable):
     context = Context(arguments, name, folder, log)
-    if why_not and name in phases.NEED_BACKEND:
-        context.say(f"skipped: {why_not}")
-        return {"status": "skipped", "seconds": 0.0, "why": why_not}
+    if unavailable and name in phases.NEED_BACKEND:
+        context.say(f"skipped: {unavailable}")
+        return {"status": "skipped", "seconds": 0.0, "why": unavailable}
     context.say("begins")
     begin = context.elapsed()
     sampler = gpu_device.ClockSampler()

@@ -1,5 +1,5 @@
-"""The conformance table on a GPU, in many processes: a case that hangs, or whose fault destroys the CUDA
-context, fails alone. The rest of its shard then runs case by case.
+"""The conformance table on a GPU, in many processes: a case that hangs, or whose fault destroys
+the CUDA context, fails alone. The rest of its shard then runs case by case.
 """
 
 import concurrent.futures
@@ -25,8 +25,9 @@ STICKY = re.compile(
 
 
 def verdicts_of(lines):
-    """{case: (verdict, message)} of the output of `pagoda check --verbose`, which may be incomplete. The
-    lines after a failure belong to its message, up to the next verdict, progress line or table."""
+    """{case: (verdict, message)} of the output of `pagoda check --verbose`, which may be
+    incomplete. The lines after a failure belong to its message, up to the next verdict, progress
+    line or table."""
     found, name = {}, None
     for line in lines:
         words = COLOURS.sub("", line).split(None, 2)

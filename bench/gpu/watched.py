@@ -20,8 +20,8 @@ class Finished:
 
 
 def run(command, limit_seconds, on_line=None, silence_seconds=None, environment=None):
-    """Merges stdout and stderr. After the time limit, or after too long without a line, it kills the
-    command's process group."""
+    """Merges stdout and stderr. After the time limit, or after too long without a line, it kills
+    the command's process group."""
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times Pagoda, ONNX Runtime and PyTorch on the grids of `pagoda bench`, in one interleaved run.
 
-Each contender is a process of its own with the same number of threads on the same CPUs. For each
+Each contender is a separate process with the same number of threads on the same CPUs. For each
 case the contenders take turns; a turn's first run, which finds the caches cold, does not count; the
 medians over all turns are compared. Needs nothing but Python here: the peers run in .venv/, which
 this script makes. Writes one JSON file with everything that was measured, losses included.

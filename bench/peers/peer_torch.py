@@ -27,7 +27,7 @@ def as_array(tensor):
 
 
 class Peer:
-    """K and V lie as [batch, heads, length, dim], contiguous: no pages, nothing to gather."""
+    """K and V have the layout [batch, heads, length, dim], contiguous: no pages, nothing to gather."""
 
     def __init__(self, threads):
         torch.set_num_threads(threads)
@@ -44,7 +44,7 @@ class Peer:
         k = random_array((batch, kv_heads, seqlen_kv, dim), dtype, 2)
         v = random_array((batch, kv_heads, seqlen_kv, dim), dtype, 3)
         tensors = [as_tensor(array) for array in (q, k, v)]
-        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):  # raises at the call if it does not support it
+        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):  # raises if it does not support the call
             self.call = lambda: functional.scaled_dot_product_attention(
                 *tensors, is_causal=is_causal, enable_gqa=q_heads != kv_heads
             )

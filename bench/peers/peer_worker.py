@@ -1,4 +1,4 @@
-"""One peer in a process of its own: answers the requests of pagoda's bench worker.
+"""One peer in a separate process: answers the requests of pagoda's bench worker.
 
 usage: peer_worker.py onnxruntime|torch THREADS
 

@@ -265,7 +265,7 @@ Status LayerStack::count_cost(const Batch& batch, StepCost& cost) {
   return {};
 }
 
-Status LayerStack::attend(const Attention& attention, int32_t layer, const Plans& plans) {
+Status LayerStack::run_attention(const Attention& attention, int32_t layer, const Plans& plans) {
   const auto kind = static_cast<size_t>(config_.model.layer_kind(layer));
   return pagoda::run(*plans[kind], attention, workspaces_[kind].span());
 }
@@ -287,7 +287,7 @@ Status LayerStack::run_layers(const Batch& batch, const SeenBatch& seen, int32_t
   }
   for (int32_t layer = first; layer < last; ++layer) {
     const Attention attention = make_attention(batch, seen, layer);
-    if (Status s = attend(attention, layer, plans); !s) return s;
+    if (Status s = run_attention(attention, layer, plans); !s) return s;
   }
   space_.wait();
   watch.lap(cost.attention_seconds);

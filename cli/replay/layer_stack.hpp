@@ -125,7 +125,7 @@ class LayerStack {
   [[nodiscard]] Attention make_attention(const Batch& batch, const SeenBatch& seen, int32_t layer);
   [[nodiscard]] Status plan_layers(const Batch& batch, const SeenBatch& seen, Plans& plans);
   [[nodiscard]] Status count_cost(const Batch& batch, StepCost& cost);
-  [[nodiscard]] Status attend(const Attention& attention, int32_t layer, const Plans& plans);
+  [[nodiscard]] Status run_attention(const Attention& attention, int32_t layer, const Plans& plans);
   [[nodiscard]] Result<StepCost> run_step(const Batch& batch, const Inspector& inspect);
   [[nodiscard]] Status run_layers(const Batch& batch, const SeenBatch& seen, int32_t first,
                                   Plans& plans, StepCost& cost, const Inspector& inspect);

@@ -109,7 +109,7 @@ Status plot_timeline(const std::string& directory, std::string_view title, std::
   const std::vector<TimelineBin> bins = make_timeline(metrics.steps, kTimelineBins);
   if (bins.empty()) return {};
   Gnuplot plot(directory, "timeline", 1200, 960);
-  // Points stand in the middle of their bins.
+  // Points are in the middle of their bins.
   const double half = bins.size() > 1 ? bins[1].start_s / 2 : 0;
   plot.data("bins", bins.size(), [&](size_t i) {
     const TimelineBin& b = bins[i];

@@ -23,15 +23,15 @@ class Blocks:
     def __init__(self):
         self.ids = {}
 
-    def of(self, pieces):
-        """`pieces`: (name, tokens) in order; the ids of the blocks that they fill together."""
-        total = sum(tokens for _, tokens in pieces)
+    def of(self, parts):
+        """`parts`: (name, tokens) in order; the ids of the blocks that they fill together."""
+        total = sum(tokens for _, tokens in parts)
         ids = []
         for start in range(0, total, BLOCK):
             end = min(start + BLOCK, total)
-            # A prefix is known by the pieces that it covers and how much of the last one.
+            # A prefix is identified by the parts that it covers and the length of the last one.
             prefix, covered = [], 0
-            for name, tokens in pieces:
+            for name, tokens in parts:
                 if covered >= end:
                     break
                 prefix.append((name, min(tokens, end - covered)))
@@ -41,17 +41,17 @@ class Blocks:
 
 
 def conversation(rng, number, start_ms):
-    """Yields (timestamp, pieces of the prompt, output tokens) for every turn."""
+    """Yields (timestamp, parts of the prompt, output tokens) for every turn."""
     system = rng.randrange(len(SYSTEM_PROMPTS))
-    pieces = [(f"system {system}", SYSTEM_PROMPTS[system])]
+    parts = [(f"system {system}", SYSTEM_PROMPTS[system])]
     now = start_ms
     for turn in range(rng.choice([1, 1, 2, 3, 4])):
-        # Most questions are short; some bring a document with them.
+        # Most questions are short; some include a document.
         question = rng.randint(900, 2600) if rng.random() < 0.3 else rng.randint(20, 300)
         answer = min(320, max(8, int(rng.lognormvariate(4.3, 0.8))))
-        pieces.append((f"question {number}.{turn}", question))
-        yield now, list(pieces), answer
-        pieces.append((f"answer {number}.{turn}", answer))
+        parts.append((f"question {number}.{turn}", question))
+        yield now, list(parts), answer
+        parts.append((f"answer {number}.{turn}", answer))
         now += rng.randint(800, 3000)  # the user reads and types
 
 
@@ -71,13 +71,13 @@ def main():
     requests.sort(key=lambda request: request[0])
 
     blocks = Blocks()
-    for timestamp, pieces, answer in requests:
-        length = sum(tokens for _, tokens in pieces)
+    for timestamp, parts, answer in requests:
+        length = sum(tokens for _, tokens in parts)
         line = {
             "timestamp": timestamp - requests[0][0],
             "input_length": length,
             "output_length": answer,
-            "hash_ids": blocks.of(pieces),
+            "hash_ids": blocks.of(parts),
         }
         print(json.dumps(line))
 

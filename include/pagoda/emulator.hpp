@@ -1,6 +1,6 @@
 // The emulator as back ends "emu:sm90" and "emu:sm100": they run the GPU kernels for Hopper and
 // Blackwell on the host, thread by thread, on host memory. Meant for tests on machines without a
-// GPU; thousands of times slower than a GPU. A library of its own: link pagoda::emulator.
+// GPU; thousands of times slower than a GPU. A separate library: link pagoda::emulator.
 #pragma once
 
 #include <cstdint>

@@ -175,10 +175,10 @@ Status check_apart(std::string_view name, const ConstTensor& written, std::strin
   }
   const auto first = reinterpret_cast<uintptr_t>(written.data);
   const auto second = reinterpret_cast<uintptr_t>(other.data);
-  const bool meets =
+  const bool intersect =
       first + static_cast<uintptr_t>(a.low) < second + static_cast<uintptr_t>(b.high) &&
       second + static_cast<uintptr_t>(b.low) < first + static_cast<uintptr_t>(a.high);
-  if (first == second || (meets && a.is_gapless && b.is_gapless)) {
+  if (first == second || (intersect && a.is_gapless && b.is_gapless)) {
     return complain(std::string(name) + ".data", "inside " + std::string(other_name),
                     "a written tensor must not overlap another tensor");
   }

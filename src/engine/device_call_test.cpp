@@ -1,5 +1,5 @@
-// Calls whose memory is a device's, on a back end that only takes notes. Every array stands at an
-// address that must not be read: a host that reads one ends the test.
+// Calls on GPU memory, with a back end that only records its calls. Every array has an unmapped
+// address, so that a host read ends the test with a fault.
 #include <array>
 #include <cmath>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr Device kGpu{DeviceType::kCuda, 0}, kOtherGpu{DeviceType::kCuda, 1};
 
-// What the back end was told.
+// The arguments of the back end's functions.
 struct Notes {
   int runs = 0, appends = 0, merges = 0;
   const core::Kernel* self = nullptr;
@@ -91,7 +91,7 @@ std::span<const T> nowhere(size_t size) {
 ConstTensor input(std::initializer_list<int64_t> shape, DType dtype = DType::kBF16) {
   return ConstTensor::contiguous(nowhere<void>(), dtype, shape, kGpu);
 }
-// Outputs must not share memory with inputs: far away from them, and from each other.
+// Outputs must not overlap inputs or each other: their addresses are far apart.
 Tensor output(std::initializer_list<int64_t> shape, DType dtype, uintptr_t place) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr)
   return Tensor::contiguous(reinterpret_cast<void*>(place << 32), dtype, shape, kGpu);
@@ -288,7 +288,7 @@ TEST(DeviceCalls, in_checked_mode_have_every_array_looked_at) {
   }
 }
 
-// Other lengths in the same arrays, other arrays, other page ids: nothing that a plan could see.
+// Other lengths in the same arrays, other arrays, other page ids: a plan depends on none of these.
 TEST(DeviceCalls, of_one_plan_differ_in_everything_but_shapes_and_bounds) {
   DeviceCall call;
   const Result<Plan> planned = plan(call.a, call.options);
@@ -375,7 +375,7 @@ TEST(DeviceStates, go_to_the_back_end_unread) {
   EXPECT_EQ(notes.appends + notes.merges, 2);
 }
 
-// The same promises on the host, where they are compared with the lengths: 3 and 2 rows, 10 keys.
+// The maxima of a call on host memory, which are compared with the lengths: 3 and 2 rows, 10 keys.
 TEST(HostCalls, have_the_promised_bounds_or_the_longest_lengths) {
   std::array<float, 80> memory{}, out{};
   const std::array<int32_t, 3> offsets{0, 3, 5};

@@ -1,4 +1,4 @@
-// Back ends that are registered from outside, and those that are there but can't run.
+// Back ends that other libraries register, and back ends that can't run here.
 #include "engine/registry.hpp"
 
 #include <algorithm>
@@ -91,7 +91,7 @@ TEST(Registry, a_back_end_without_kernels_or_states_says_so) {
             "back end test:bare does not support merge_states");
 }
 
-// Scratch of one plan must not stand where another plan's zeros are.
+// The scratch of one plan must not overlap the zeroed bytes of another.
 TEST(HostWorkspace, zeros_survive_the_scratch_of_other_plans) {
   engine::HostWorkspace workspace;
   const auto dirty = [&](core::WorkspaceSize size) {

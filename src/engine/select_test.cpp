@@ -12,7 +12,7 @@
 namespace pagoda {
 namespace {
 
-// One query on eight keys, fp32: what no bf16 kernel may serve.
+// One query on eight keys in fp32, which no bf16 kernel supports.
 struct Call {
   Call() {
     attention.q = ConstTensor::contiguous(q.data(), DType::kF32, {1, 1, 1, 8});

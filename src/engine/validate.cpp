@@ -18,7 +18,7 @@ core::RowView row_view(const Tensor& t, bool is_ragged, bool has_head_dim) {
   if (!t.present()) return {};
   const auto row = static_cast<size_t>(is_ragged ? 0 : 1);
   const int64_t head_stride = t.strides[row + 1];
-  // With one head the stride of the head dimension is unchecked, and unused: 1 stands for it.
+  // With one head the stride of the head dimension is unchecked, and unused; 1 replaces it.
   return {.data = t.data,
           .dtype = t.dtype,
           .sequence_stride = is_ragged ? 0 : t.strides[0],

@@ -19,7 +19,7 @@ bool has_additive_mask(const Attention& a) {
 
 }  // namespace
 
-bool promises_maxima(const Case& c) {
+bool passes_maxima(const Case& c) {
   uint32_t hash = 0x811c9dc5U;
   for (const char letter : c.name) {
     hash = (hash ^ static_cast<unsigned char>(letter)) * 0x01000193U;
@@ -31,7 +31,7 @@ CallSite::CallSite(const Case& c, ProblemData& data, const std::string& backend)
     : data_(data), space_(mirror::space_of(backend)) {
   if (space_.is_host()) return;
   mirror_.emplace(space_, data.attention(), data.surroundings());
-  if (!promises_maxima(c) && !has_additive_mask(data.attention())) return;
+  if (!passes_maxima(c) && !has_additive_mask(data.attention())) return;
   mirror_->attention().max_seqlen_q = data.max_seqlen_q();
   mirror_->attention().max_seqlen_kv = data.max_seqlen_kv();
 }

@@ -36,6 +36,6 @@ class CallSite {
 
 // Whether the call of this case passes its maximal lengths; most do. Without them launches are
 // sized by the shapes.
-[[nodiscard]] bool promises_maxima(const Case& c);
+[[nodiscard]] bool passes_maxima(const Case& c);
 
 }  // namespace pagoda::conformance

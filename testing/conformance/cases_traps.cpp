@@ -99,7 +99,7 @@ void add_empty_intervals(CaseList& list) {
   // Rows of a tile on both sides of a chunk's border, chunks as long as tiles.
   list.add(trap("chunk_border", 128, chunked(128), {"chunk", {{70, 300}, {129, 129}}}));
   list.add(trap("chunk_border", 64, chunked(192), {"chunk", {{70, 420}, {1, 193}}}));
-  // Valid lengths of zero beside others.
+  // Valid lengths of zero next to others.
   list.add(trap(
       "no_valid_key", 64,
       {"padding_causal", [](MaskMaterial& m) { return m.padding() & Mask::causal(); }},

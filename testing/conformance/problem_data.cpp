@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Never -infinity: a pair that the mask or the bias hides must stay hidden all the same.
+// Never returns -infinity, not even for a masked pair, which kernels must mask all the same.
 float score_functor(void*, float score, int32_t, int32_t head, int64_t q, int64_t k) {
   return std::max(0.75F * score, -4.0F) - 0.125F * static_cast<float>((q + 2 * k + head) % 5);
 }

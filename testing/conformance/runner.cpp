@@ -194,7 +194,7 @@ std::string CaseRunner::find_unrepeatable_bits(CallSite& site, const Options& op
   return {};
 }
 
-// Puts the same sequences into other batches, onto other pages and other numbers of workers.
+// Runs the same sequences in other batches, on other pages and with other numbers of workers.
 std::string CaseRunner::find_batch_dependence(const Options& options, const Effort& effort) {
   const std::vector<Sequence>& all = case_.lengths.sequences;
   std::vector<std::vector<uint32_t>> want;

@@ -74,7 +74,8 @@ TEST(UnusualCalls, outputs_may_be_transposed_or_interleaved) {
   call.a.out.strides[1] = ValidCall::kDimVo * ValidCall::kTotalQ;
   expect_runs(call);
 
-  // O and the LSE as columns of one buffer, [total_q, 4, 8 + 1 + 7]: gaps, ranges that meet.
+  // O and the LSE as columns of one buffer, [total_q, 4, 8 + 1 + 7]: gaps, overlapping address
+  // ranges.
   ValidCall columns(Base::kRagged);
   std::vector<float> memory(5 * 4 * 16, NAN);
   columns.a.out = Tensor{.data = memory.data(), .rank = 3};

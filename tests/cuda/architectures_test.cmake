@@ -7,7 +7,8 @@ include(PagodaCudaArchitectures)
 
 set(failures 0)
 
-# Writes an nvidia-smi that lists these compute capabilities; FAILS: one that finds no driver; NONE: there is none.
+# Writes an nvidia-smi that lists these compute capabilities. FAILS = it finds no driver; NONE =
+# writes none.
 function(describe_gpus)
   unset(PAGODA_NVIDIA_SMI CACHE)
   if(ARGV0 STREQUAL "NONE")
@@ -16,7 +17,8 @@ function(describe_gpus)
   endif()
   set(script "#!/bin/sh\n")
   if(ARGV0 STREQUAL "FAILS")
-    string(APPEND script "echo 'NVIDIA-SMI has failed because it could not communicate with the NVIDIA driver 580.1'; exit 9\n")
+    string(APPEND script "echo 'NVIDIA-SMI has failed because it could not communicate with "
+      "the NVIDIA driver 580.1'; exit 9\n")
   else()
     foreach(capability IN LISTS ARGN)
       string(APPEND script "echo '${capability}'\n")

@@ -1,6 +1,6 @@
 // libFuzzer over the public API: structured calls on memory of exactly their size. Whatever is
 // accepted must run without touching anything else, repeat bit for bit and agree with the
-// reference; whatever is rejected must name a field and leave the outputs alone.
+// reference; a rejected call must name a field and must not write the outputs.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -110,7 +110,7 @@ void run_accepted(const FuzzedCall& call, const Plan& plan, Memory& memory, bool
   const Outputs before(a);
   const auto workspace = memory.keep(
       std::vector<std::byte>(static_cast<size_t>(plan.workspace_bytes()) + 64, std::byte{0xff}));
-  // From a 64-byte boundary to exactly the end of what the plan asked for.
+  // From a 64-byte boundary to exactly workspace_bytes().
   auto* start = const_cast<std::byte*>(workspace.data());
   const size_t skip = (64 - reinterpret_cast<uintptr_t>(start) % 64) % 64;
   const std::span<std::byte> scratch(start + skip, static_cast<size_t>(plan.workspace_bytes()));

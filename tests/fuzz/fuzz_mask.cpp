@@ -1,4 +1,4 @@
-// Leaves with memory of exactly their size, joined at random.
+// Leaf masks with memory of exactly their size, combined at random.
 #include "fuzz_mask.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the golden files beside it: attention in NumPy float64, whole matrices at a time.
+"""Makes the golden files in this folder: attention in NumPy float64, whole matrices at a time.
 
 It shares nothing with the library but the definitions in include/pagoda. Needs numpy; where torch
 can be imported, the cases that scaled_dot_product_attention can express are checked against it too.
@@ -54,7 +54,7 @@ def masked_scores(case, b, q, k):
     return np.where(keep, s, -np.inf)
 
 
-def attend(case, b, q, k, v):
+def attention(case, b, q, k, v):
     s = masked_scores(case, b, q, k)
     heads, rows, keys = s.shape
     sinks = np.array(case["sinks"]) if "sinks" in case else np.full(heads, -np.inf)
@@ -182,7 +182,7 @@ def make(name, case):
             text += line(key, value)
             if hasattr(value, "shape"):
                 text += line(key + "_shape", value.shape)
-    results = [attend(case, b, *qkv) for b, qkv in enumerate(zip(qs, ks, vs))]
+    results = [attention(case, b, *qkv) for b, qkv in enumerate(zip(qs, ks, vs))]
     checked = [check_with_torch(case, b, *qkv, results[b][0])
                for b, qkv in enumerate(zip(qs, ks, vs))]
     print(f"{name}: {'agrees with torch' if all(checked) else 'numpy only'}")

@@ -32,7 +32,7 @@ def main():
     cmake, build, consumer, emulated, compiler = sys.argv[1:]
     lines = (pathlib.Path(consumer) / "main.cpp").read_text().count("\n")
     if lines >= 20:
-        sys.exit(f"the consumer has {lines} lines; the promise is fewer than 20")
+        sys.exit(f"the consumer has {lines} lines; it must have fewer than 20")
     with tempfile.TemporaryDirectory() as folder:
         prefix = f"{folder}/prefix"
         run(cmake, "--install", build, "--prefix", prefix)

@@ -179,7 +179,7 @@ struct AtomicExchange {
   }
 };
 
-// Increments by compare-and-swap; beside it a swap that must fail, in shared memory.
+// Increments by compare-and-swap; in shared memory a swap that must fail.
 struct AtomicCas {
   struct Params {
     arch::GlobalPtr<const int32_t> in;

@@ -1,5 +1,5 @@
 // What a row of the table needs from the machine that runs it: launch<Kernel>, and make_case, which
-// puts both together. nvcc: the GPU; any other compiler: the emulator.
+// combines both. nvcc: the GPU; any other compiler: the emulator.
 #pragma once
 
 #include <concepts>

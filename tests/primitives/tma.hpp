@@ -29,7 +29,7 @@ PAGODA_DEVICE void init_barrier(MBarrier& barrier, uint32_t arrivals) {
   syncthreads();
 }
 
-// One box to shared memory, and from there to global memory as it lies.
+// One box to shared memory, and from there unchanged to global memory.
 template <int kRank>
 struct TmaLoad {
   struct Params {
@@ -171,14 +171,14 @@ void visit_box(const TensorMapSpec& spec, const int32_t* at, bool is_store, Visi
   size_t count = 1;
   for (int d = 0; d < spec.rank; ++d) count *= spec.box[d];
   const size_t size = element_bytes(spec.type);
-  const size_t piece = is_store ? 16 / size : 1;  // elements
+  const size_t chunk = is_store ? 16 / size : 1;  // elements
   for (size_t linear = 0; linear < count; ++linear) {
     int64_t source = 0;
     size_t rest = linear;
     for (int d = 0; d < spec.rank; ++d) {
       const int64_t position = at[d] + static_cast<int64_t>(rest % spec.box[d]);
       rest /= spec.box[d];
-      const size_t dim = d == 0 ? (spec.dims[0] + piece - 1) / piece * piece : spec.dims[d];
+      const size_t dim = d == 0 ? (spec.dims[0] + chunk - 1) / chunk * chunk : spec.dims[d];
       if (position < 0 || position >= static_cast<int64_t>(dim)) source = -1;
       if (source < 0) continue;
       source += position * static_cast<int64_t>(d == 0 ? size : spec.strides_bytes[d - 1]);

@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(Both, Executors, testing::Values(&default_executor, &se
                            return test.index == 0 ? "default_executor" : "serial_executor";
                          });
 
-// Runs `body` in a process of its own, where the environment has not been read yet.
+// Runs `body` in a separate process, where the environment has not been read yet.
 #define IN_FRESH_PROCESS(body) EXPECT_EXIT((body, std::exit(0)), testing::ExitedWithCode(0), "")
 
 void require(bool claim) {

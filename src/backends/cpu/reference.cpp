@@ -127,8 +127,8 @@ double score(const core::Problem& problem, const Pair& p) {
 }
 
 // One row of one head: out [head_dim_vo].
-void attend(const core::Problem& problem, int32_t b, int64_t row, int32_t q_head, double* out,
-            double& lse, double& row_max) {
+void attention_row(const core::Problem& problem, int32_t b, int64_t row, int32_t q_head,
+                   double* out, double& lse, double& row_max) {
   const int32_t seqlen_kv = problem.seqlen_kv(b);
   const int32_t kv_head = q_head / problem.group;
   const double sink = problem.sinks.empty()
@@ -182,7 +182,7 @@ void reference_row(const core::Problem& problem, int32_t b, int64_t row, double*
   for (int32_t h = 0; h < problem.num_q_heads; ++h) {
     double head_lse = -kInfinity;
     double head_max = -kInfinity;
-    if (!is_padding) attend(problem, b, row, h, head_out.data(), head_lse, head_max);
+    if (!is_padding) attention_row(problem, b, row, h, head_out.data(), head_lse, head_max);
     if (out != nullptr) std::copy(head_out.begin(), head_out.end(), out + h * problem.head_dim_vo);
     if (lse != nullptr) lse[h] = head_lse;
     if (row_max != nullptr) row_max[h] = head_max;

@@ -162,7 +162,7 @@ TEST(Reference, first_causal_row_sees_the_first_key_only) {
 
 TEST(Reference, nan_in_hidden_keys_and_values_does_not_spread) {
   Small s(1, 2, 3);
-  s.mask = Mask::causal();  // rows stand at 1 and 2
+  s.mask = Mask::causal();  // rows at positions 1 and 2
   s.set_values([](size_t j) { return j; });
   for (size_t d = 0; d < 8; ++d) s.k[16 + d] = s.v[16 + d] = kNan;
   s.run();
@@ -173,7 +173,7 @@ TEST(Reference, nan_in_hidden_keys_and_values_does_not_spread) {
 
 TEST(Reference, rows_without_keys_give_zero_and_minus_infinity) {
   Small s(1, 3, 2, 2, 1);
-  s.mask = Mask::causal();  // row 0 stands at -1
+  s.mask = Mask::causal();  // row 0 at position -1
   s.set_values([](size_t) { return 1; });
   s.run();
   EXPECT_EQ(s.out[0], 0.0F);
@@ -204,7 +204,7 @@ TEST(Reference, padded_rows_ignore_even_the_sink) {
 }
 
 TEST(Reference, masks_have_the_documented_tables) {
-  Small s(1, 3, 5);  // rows stand at 2, 3, 4
+  Small s(1, 3, 5);  // rows at positions 2, 3, 4
   s.mask = Mask::none();
   EXPECT_EQ(s.table(), (Table{"11111", "11111", "11111"}));
   s.mask = Mask::causal();
@@ -227,7 +227,7 @@ TEST(Reference, masks_have_the_documented_tables) {
 }
 
 TEST(Reference, negative_positions_round_chunks_down) {
-  Small s(1, 4, 2);  // rows stand at -2, -1, 0, 1
+  Small s(1, 4, 2);  // rows at positions -2, -1, 0, 1
   s.mask = Mask::chunked(2);
   EXPECT_EQ(s.table(), (Table{"00", "00", "11", "11"}));
 }
@@ -287,7 +287,7 @@ TEST(Reference, additive_bias_broadcasts_and_masks_with_minus_infinity) {
 }
 
 TEST(Reference, biases_of_both_operands_of_and_add_up) {
-  Small s(1, 1, 3, 2, 1);  // the row stands at 2
+  Small s(1, 1, 3, 2, 1);  // the row at position 2
   const float additive[] = {10, 20, 30};
   const float table[] = {1, 2, 3, 4, 5, 6};  // extent 1: k - q = -1, 0, 1
   s.mask = Mask::additive(ConstTensor::contiguous(additive, DType::kF32, {1, 1, 3})) &
@@ -299,7 +299,7 @@ TEST(Reference, biases_of_both_operands_of_and_add_up) {
 }
 
 TEST(Reference, alibi_penalises_by_distance) {
-  Small s(1, 1, 2);  // the row stands at 1: biases -0.5 and 0
+  Small s(1, 1, 2);  // the row at position 1: biases -0.5 and 0
   const float slope = 0.5F;
   s.problem.score_mod.alibi_slopes = {&slope, 1};
   s.set_values([](size_t j) { return j; });

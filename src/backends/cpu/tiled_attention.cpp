@@ -58,7 +58,7 @@ std::string unsupported_reason(const core::Kernel& /*self*/, const core::Problem
 }
 
 // The AVX-512 row follows in the table and serves every call that AVX512_BF16 serves.
-std::string yields_to_f32(const core::Kernel& /*self*/, const core::Problem& /*problem*/) {
+std::string ranked_lower_than_f32(const core::Kernel& /*self*/, const core::Problem& /*problem*/) {
   if (!is_f32_faster_than_bf16_dot()) return {};
   return "vdpbf16ps has half the rate of fp32 products on this processor; PAGODA_ISA=avx512_bf16 "
          "selects this kernel";
@@ -201,7 +201,7 @@ constexpr core::Kernel row(
 constexpr core::Kernel kKernels[] = {
 #if defined(__x86_64__)
     row<IsaLevel::kAmx, kTileOpsAmxBf16>("cpu.bf16.amx"),
-    row<IsaLevel::kAvx512Bf16, kTileOpsAvx512Bf16>("cpu.bf16.avx512_bf16", yields_to_f32),
+    row<IsaLevel::kAvx512Bf16, kTileOpsAvx512Bf16>("cpu.bf16.avx512_bf16", ranked_lower_than_f32),
     row<IsaLevel::kAvx512, kTileOpsAvx512F32>("cpu.f32.avx512"),
     row<IsaLevel::kAvx2, kTileOpsAvx2F32>("cpu.f32.avx2"),
 #endif

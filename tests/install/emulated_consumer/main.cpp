@@ -32,7 +32,7 @@ int main() {
   const auto view = [](std::vector<uint16_t>& x, int64_t rows) {
     return pagoda::Tensor::contiguous(x.data(), pagoda::DType::kBF16, {1, rows, kHeads, kDim});
   };
-  const auto attend = [&](const char* backend) {
+  const auto run_attention = [&](const char* backend) {
     std::vector<uint16_t> out(q.size(), 0x7fc0);  // NaN
     pagoda::Attention a{.q = view(q, kRows),
                         .kv = pagoda::DenseKV{view(k, kKeys), view(v, kKeys)},
@@ -46,10 +46,10 @@ int main() {
     if (const pagoda::Status s = pagoda::register_emulator(); !s) return std::puts("register"), 1;
   }
   if (pagoda::register_emulator({.num_sms = -1})) return std::puts("-1 multiprocessors"), 1;
-  const std::vector<uint16_t> want = attend("reference");
+  const std::vector<uint16_t> want = run_attention("reference");
   int wrong = 0;
   for (const char* backend : {"emu:sm90", "emu:sm100"}) {
-    const std::vector<uint16_t> got = attend(backend);
+    const std::vector<uint16_t> got = run_attention(backend);
     for (size_t i = 0; i < got.size(); ++i) {
       // Two roundings to bf16, of P and of O; no value exceeds 1.
       if (!(std::abs(to_float(got[i]) - to_float(want[i])) <= 0.02F)) ++wrong;
