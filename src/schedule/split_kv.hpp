@@ -1,6 +1,6 @@
-// SplitKV: the visible keys of a tile of queries, cut into parts that several CTAs or workers take.
-// Sized by the keys that are seen, not by the length of the cache: a window of 512 keys in a cache
-// of 100000 has nothing to split.
+// SplitKV: splits the visible keys of a row tile into parts for several CTAs or workers. The size
+// of a part follows from the visible keys, not from the length of the cache: a window of 512 keys
+// in a cache of 100000 has nothing to split.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct SplitKV {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t num_parts() const {
     return end <= begin ? 0 : (end - begin - 1) / part_keys + 1;
   }
-  // Part i, for any i >= 0: a grid may be launched with more parts than there are. Those are empty
-  // and stand at the end: [end, end).
+  // Part i, for any i >= 0: a grid may be launched with more parts than there are. The others are
+  // empty: [end, end).
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr mask::Interval part(int32_t i) const {
     if (i >= num_parts()) return {end, end};
     const int32_t first = begin + i * part_keys;
@@ -28,14 +28,14 @@ struct SplitKV {
   }
 };
 
-// Keys [begin, end) in at most `parts` parts of whole tiles, counted from `begin`: a walk's start
-// column, so that parts and walk agree on the tiles.
+// Splits keys [begin, end) into at most `parts` parts of whole KV tiles. Tiles count from `begin`,
+// the start column of the row tile's KV tiles.
 [[nodiscard]] PAGODA_HOST_DEVICE constexpr SplitKV split_kv(int32_t begin, int32_t end,
                                                             int32_t parts, int32_t tile_keys) {
   const int32_t keys = end > begin ? end - begin : 0;
   const int32_t tiles = keys == 0 ? 1 : (keys - 1) / tile_keys + 1;
   const int32_t part_tiles = (tiles - 1) / parts + 1;
-  // A part that would reach past 32 bits holds everything.
+  // Where a part would exceed 32 bits, one part holds all keys.
   const int32_t part_keys = part_tiles > INT32_MAX / tile_keys ? INT32_MAX : part_tiles * tile_keys;
   return {begin, end, part_keys};
 }

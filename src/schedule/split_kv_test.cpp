@@ -1,4 +1,4 @@
-// Parts cover the visible keys once, in whole tiles of the walk.
+// The parts cover the visible keys once, in whole KV tiles.
 #include "schedule/split_kv.hpp"
 
 #include <cstdint>
@@ -51,7 +51,7 @@ TEST(SplitKV, the_longest_ranges_do_not_overflow) {
 }
 
 TEST(SplitKV, parts_of_a_window_hold_its_keys_and_no_others) {
-  // 512 of 1025 keys are visible; parts sized by the cache would leave most of them empty.
+  // 512 of 1025 keys are visible; parts sized by the cache would be mostly empty.
   const mask::IntervalMask window{.rule = {.left = 511, .right = 0}};
   const mask::RowTile tile{
       .sequence = 0, .seqlen_kv = 1025, .q_position = 1024, .first_row = 0, .num_rows = 1};

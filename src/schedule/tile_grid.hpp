@@ -1,5 +1,5 @@
-// TileGrid: the query tiles of a call as one range of integers, decoded on the device. Its size
-// follows from shapes alone, so that a launch needs no length that lives on the device.
+// TileGrid: numbers the row tiles of a call; the device decodes an index. Its size follows from
+// shapes alone, so that a launch needs no length from device memory.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace pagoda::schedule {
 
 struct TileCoord {
   int32_t sequence = 0;
-  int32_t head = 0;  // of KV where a tile packs the query heads of a group, else of Q
+  int32_t head = 0;  // a query head, or a group of them where a tile packs heads
   int32_t tile = 0;  // of the sequence
   int32_t split = 0;
   int32_t first_row = 0;
@@ -21,17 +21,16 @@ struct TileCoord {
 };
 
 enum class TileOrder : uint8_t {
-  kRowsFastest,   // tiles of one head together: its K and V stay in L2
-  kLongestFirst,  // causal: the last rows see the most keys, and what starts last should be short
+  kRowsFastest,   // the tiles of a head are neighbours: its K and V stay in L2
+  kLongestFirst,  // causal: the tiles of the last rows, which see the most keys, come first
 };
 
-// Entries [0, size()), one per tile of `tile_rows` rows, head and split. With two CTAs per tile (a
-// pair), an index is that of the pair.
+// Entries [0, size()), one for every row tile, head and split. Where two CTAs compute a tile (a
+// pair), the pair has one index.
 //
-// Ragged: sequence b owns the entries from cu_rows[b] / tile_rows + b on (times heads and splits).
-// That is never less than its tiles need, at most one more, and is found by bisection: no array of
-// tile counts has to be prepared (docs/decisions/0013). What is left over is a tile that does not
-// exist.
+// Ragged: the entries of sequence b start at cu_rows[b] / tile_rows + b (times heads and splits).
+// So a sequence has as many entries as tiles, or one more, which is empty. at() finds the sequence
+// by bisection: no array of tile counts has to be prepared (docs/decisions/0013).
 struct TileGrid {
   int32_t batch = 0;
   int32_t num_heads = 0;
@@ -40,15 +39,15 @@ struct TileGrid {
   arch::GlobalPtr<const int32_t> cu_rows = nullptr;  // [batch + 1], null = padded
   int32_t num_splits = 1;
   TileOrder order = TileOrder::kRowsFastest;
-  // Longest first: heads that are walked side by side, one section after the other. The tiles of a
-  // section share K and V in L2; across all heads of a large batch they would not fit.
+  // kLongestFirst orders tiles within a section of so many heads, one section after the other. The
+  // K and V of a section fit in L2; those of all heads of a large batch do not.
   int32_t section = INT32_MAX;
 
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t size() const {
     const int32_t tiles = cu_rows != nullptr ? rows / tile_rows + batch : padded_tiles() * batch;
     return tiles * num_heads * num_splits;
   }
-  // Splits of one tile stand next to each other in every order.
+  // In every order the splits of a tile are neighbours.
   [[nodiscard]] PAGODA_DEVICE TileCoord at(int32_t index) const {
     if (index < 0 || index >= size()) return {};
     const int32_t unit = index / num_splits;
@@ -71,22 +70,22 @@ struct TileGrid {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileCoord padded(int32_t unit) const {
     const int32_t tiles = padded_tiles();
     if (order == TileOrder::kRowsFastest) {
-      const int32_t column = unit / tiles;
-      return coord(column / num_heads, column % num_heads, unit % tiles, rows);
+      const int32_t head = unit / tiles;  // of all sequences
+      return coord(head / num_heads, head % num_heads, unit % tiles, rows);
     }
-    const Place place = longest_first(unit, num_heads * batch, tiles);
-    return coord(place.column / num_heads, place.column % num_heads, place.tile, rows);
+    const HeadTile at = longest_first(unit, num_heads * batch, tiles);
+    return coord(at.head / num_heads, at.head % num_heads, at.tile, rows);
   }
 
-  struct Place {
-    int32_t column, tile;
+  struct HeadTile {
+    int32_t head, tile;
   };
-  // Entry `unit` of `columns` x `tiles`.
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr Place longest_first(int32_t unit, int32_t columns,
-                                                                 int32_t tiles) const {
-    const int32_t wide = section < columns ? section : columns;
+  // Entry `unit` of `heads` x `tiles`.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr HeadTile longest_first(int32_t unit, int32_t heads,
+                                                                    int32_t tiles) const {
+    const int32_t wide = section < heads ? section : heads;
     const int32_t first = unit / (wide * tiles) * wide;
-    const int32_t width = columns - first < wide ? columns - first : wide;
+    const int32_t width = heads - first < wide ? heads - first : wide;
     const int32_t rest = unit - first * tiles;
     return {first + rest % width, tiles - 1 - rest / width};
   }
@@ -106,12 +105,12 @@ struct TileGrid {
     const int32_t length = first_row(sequence + 1) - first_row(sequence);
     const int32_t entries = first_entry(sequence + 1) - first_entry(sequence);
     const int32_t rest = unit - first_entry(sequence) * num_heads;
-    if (rest >= entries * num_heads) return {};  // past the last sequence
+    if (rest >= entries * num_heads) return {};  // index is past the last sequence
     if (order == TileOrder::kRowsFastest) {
       return coord(sequence, rest / entries, rest % entries, length);
     }
-    const Place place = longest_first(rest, num_heads, entries);
-    return coord(sequence, place.column, place.tile, length);
+    const HeadTile at = longest_first(rest, num_heads, entries);
+    return coord(sequence, at.head, at.tile, length);
   }
 
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileCoord coord(int32_t sequence, int32_t head,

@@ -1,10 +1,10 @@
-// Tile schedulers: which tiles of a grid a CTA computes, one after the other. The same loop with
-// each of them:
+// Tile schedulers: which tiles of a TileGrid a CTA computes, one after the other:
 //
 //   for (TileCoord tile; scheduler.next(tile);) { ... }
 //
-// Every role of a kernel that can compute the sequence runs its own copy; with a queue only one
-// thread may draw, and passes index() on, which grid.at() decodes.
+// TransientScheduler and PersistentScheduler may run in every role of a kernel. QueuedScheduler
+// draws from a counter, so that only one thread of a CTA may run it; it passes index() to the other
+// roles, which decode it by grid.at().
 #pragma once
 
 #include <concepts>
@@ -18,11 +18,11 @@ namespace pagoda::schedule {
 
 template <typename S>
 concept TileScheduler = requires(S& scheduler, TileCoord& tile) {
-  { scheduler.next(tile) } -> std::same_as<bool>;                 // false: no more, now and ever
-  { std::as_const(scheduler).index() } -> std::same_as<int32_t>;  // of the tile that next() gave
+  { scheduler.next(tile) } -> std::same_as<bool>;                 // false: no tile is left
+  { std::as_const(scheduler).index() } -> std::same_as<int32_t>;  // of the tile that next() set
 };
 
-// One CTA per entry of the grid: the hardware schedules.
+// One CTA for every entry of the grid: the hardware schedules.
 class TransientScheduler {
  public:
   PAGODA_HOST_DEVICE constexpr TransientScheduler(const TileGrid& grid, int32_t cta)
@@ -42,7 +42,7 @@ class TransientScheduler {
   bool is_done_ = false;
 };
 
-// A fixed number of CTAs; CTA i takes entries i, i + num_ctas, ...
+// Static persistent schedule: CTA i takes entries i, i + num_ctas, ...
 class PersistentScheduler {
  public:
   PAGODA_HOST_DEVICE constexpr PersistentScheduler(const TileGrid& grid, int32_t cta,
@@ -67,14 +67,14 @@ class PersistentScheduler {
   int32_t index_ = 0;
 };
 
-// Draws numbers 0, 1, 2, ... that all CTAs share: an atomic counter that starts at zero.
+// An atomic counter that all CTAs share: returns 0, 1, 2, ...
 template <typename C>
 concept TileCounter = requires(C& counter) {
   { counter() } -> std::same_as<int32_t>;
 };
 
-// A fixed number of CTAs that take the next entry whenever they are free. CTA i starts with entry
-// i, without an atomic; the counter hands out those from num_ctas on.
+// Dynamic persistent schedule: a CTA takes the next entry whenever it is free. CTA i starts with
+// entry i, without an atomic; the counter assigns the entries from num_ctas on.
 template <TileCounter Counter>
 class QueuedScheduler {
  public:

@@ -1,4 +1,4 @@
-// Every tile is computed exactly once, whoever schedules, over random batches.
+// Every scheduler assigns every tile exactly once, over random batches.
 #include "schedule/tile_scheduler.hpp"
 
 #include <algorithm>
@@ -152,12 +152,12 @@ TEST(QueuedScheduler, gives_every_tile_once_in_any_interleaving) {
         TileCoord tile;
         if (running[who].next(tile)) {
           seen.add(batch, tile);
-          // What a role is told through shared memory is enough.
-          const TileCoord told = batch.grid.at(running[who].index());
-          ASSERT_EQ(told.first_row, tile.first_row);
-          ASSERT_EQ(told.sequence, tile.sequence);
-          ASSERT_EQ(told.head, tile.head);
-          ASSERT_EQ(told.split, tile.split);
+          // The index alone identifies the tile: roles get it through shared memory.
+          const TileCoord decoded = batch.grid.at(running[who].index());
+          ASSERT_EQ(decoded.first_row, tile.first_row);
+          ASSERT_EQ(decoded.sequence, tile.sequence);
+          ASSERT_EQ(decoded.head, tile.head);
+          ASSERT_EQ(decoded.split, tile.split);
           continue;
         }
         ASSERT_FALSE(running[who].next(tile));  // once done, done
@@ -182,7 +182,7 @@ TEST(TileGrid, ragged_size_is_bounded_by_the_shapes_alone) {
     const int32_t units = grid.num_heads * grid.num_splits;
     ASSERT_GE(grid.size(), tiles * units);
     ASSERT_LE(grid.size(), (tiles + grid.batch) * units);
-    // Rows past the last sequence belong to nobody.
+    // Entries past the last sequence are empty.
     TileGrid longer = grid;
     longer.rows += 1000;
     with_rows(batch.cu_rows, [&] {

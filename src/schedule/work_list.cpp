@@ -1,4 +1,4 @@
-// Query tiles of all sequences, their splits, and the order in which workers take them.
+// Row tiles of all sequences, their splits, and the order in which workers take them.
 #include "schedule/work_list.hpp"
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace {
 
 using core::ceil_div;
 
-// Batch-invariant calls cut every sequence at multiples of this many visible keys, whatever else is
-// in the batch and however many workers there are.
+// Batch-invariant calls split every sequence at multiples of this many visible keys, independent of
+// the rest of the batch and of the number of workers.
 constexpr int32_t kInvariantSplitKeys = 4096;
 constexpr int32_t kMaxSplits = 128;
 
@@ -24,8 +24,8 @@ int64_t cost(const WorkItem& item, const WorkShape& shape) {
   return (keys + 16) * (core::align_up(item.rows(), 16) + shape.rows_per_key_load);
 }
 
-// Rows of a tile: as many as the kernel can take, fewer where there would be too few tiles to keep
-// the workers busy (cutting queries is cheaper than cutting keys, which must be merged).
+// Rows of a tile: as many as the kernel can take, or fewer where too few tiles would keep the
+// workers busy. Smaller row tiles are cheaper than KV splits, which must be merged.
 int32_t tile_rows(const core::Problem& problem, const WorkShape& shape) {
   constexpr int32_t kFewestRows = 64;
   int32_t rows = shape.max_rows;
@@ -40,7 +40,7 @@ int32_t tile_rows(const core::Problem& problem, const WorkShape& shape) {
   return rows;
 }
 
-// All query tiles of all sequences, unsplit.
+// All row tiles of all sequences, unsplit.
 std::vector<WorkItem> query_tiles(const core::Problem& problem, const WorkShape& shape) {
   std::vector<WorkItem> items;
   items.reserve(static_cast<size_t>(problem.batch) * 2);
@@ -87,7 +87,7 @@ std::vector<WorkItem> query_tiles(const core::Problem& problem, const WorkShape&
   return items;
 }
 
-// Into how many pieces the keys of a tile are cut.
+// Into how many splits the keys of a tile are divided.
 int32_t num_splits(const WorkItem& item, const WorkShape& shape, int64_t max_cost) {
   const int32_t keys = item.key_end - item.key_begin;
   if (shape.is_batch_invariant) return std::max(1, ceil_div(keys, kInvariantSplitKeys));
@@ -125,7 +125,8 @@ void append_split(const WorkItem& tile, int32_t splits, const WorkShape& shape, 
   list.num_split_rows += tile.rows();
 }
 
-// Longest first, to a quarter of a factor of two; equal ones keep their order.
+// Longest first, with costs rounded down to a quarter of a power of two; equal ones keep their
+// order.
 void sort_by_cost(std::vector<WorkItem>& items, const WorkShape& shape) {
   constexpr size_t kBuckets = 64 * 4;
   std::array<int32_t, kBuckets + 1> begin{};
@@ -151,7 +152,7 @@ WorkList make_work_list(const core::Problem& problem, const WorkShape& shape) {
   const std::vector<WorkItem> tiles = query_tiles(problem, shape);
   int64_t total = 0;
   for (const WorkItem& tile : tiles) total += cost(tile, shape);
-  // A quarter of a worker's share: no piece is worth waiting for at the end.
+  // A quarter of a worker's part of the work, so that the last items to finish are short.
   const int64_t max_cost = total * problem.num_kv_heads / (int64_t{4} * shape.workers);
 
   WorkList list;

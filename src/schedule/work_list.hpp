@@ -1,5 +1,6 @@
-// WorkList: the call cut into pieces that workers take one by one, longest first. A piece is a tile
-// of query rows of one sequence (tokens x query heads of one KV head) and a range of keys.
+// WorkList: the work items of a call on the CPU, in the order in which workers take them: longest
+// first. An item is a row tile of one sequence (tokens x query heads of one KV head) and a range of
+// keys.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +18,16 @@ struct WorkItem {
   int32_t head_count = 0;
   int32_t key_begin = 0;  // visible keys of these tokens; empty: the output is a constant
   int32_t key_end = 0;
-  int32_t split = 0;  // of num_splits pieces of the visible keys
+  int32_t split = 0;  // of the num_splits splits of the visible keys
   int32_t num_splits = 1;
-  int32_t partial_row = 0;   // first row of this piece's partial result (per KV head)
-  int32_t merge_group = -1;  // counter of the pieces that are still to come; -1 = not split
+  int32_t partial_row = 0;   // first row of this split's partial result (per KV head)
+  int32_t merge_group = -1;  // counter of the splits that are not computed yet; -1 = not split
   bool is_padding = false;   // rows past a padded sequence's valid length
 
   [[nodiscard]] int32_t rows() const { return token_count * head_count; }
 };
 
-// What a kernel's tiles look like and what they cost; all costs in one unit, say a row of one key.
+// The shape of a kernel's tiles and their costs, in units of one row and one key.
 struct WorkShape {
   int32_t max_rows = 0;           // of a tile
   int32_t tile_keys = 0;          // splits are multiples of this

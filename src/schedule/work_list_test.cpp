@@ -1,4 +1,4 @@
-// Every output row is computed once over all its visible keys, however the work is cut.
+// Every output row is computed once over all its visible keys, however the work is split.
 #include "schedule/work_list.hpp"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ void expect_complete(const Batch& batch, const WorkShape& shape) {
   const WorkList list = make_work_list(batch.problem, shape);
   // (sequence, token, head) -> the key ranges of its items.
   std::map<std::tuple<int32_t, int32_t, int32_t>, std::vector<std::pair<int32_t, int32_t>>> seen;
-  std::map<int32_t, int32_t> pieces;
+  std::map<int32_t, int32_t> splits_of;
   std::vector<int> partial_owners(static_cast<size_t>(list.num_partial_rows));
   for (const WorkItem& item : list.items) {
     ASSERT_LE(item.rows(), shape.max_rows);
@@ -62,7 +62,7 @@ void expect_complete(const Batch& batch, const WorkShape& shape) {
       }
     }
     if (item.num_splits > 1) {
-      ++pieces[item.merge_group];
+      ++splits_of[item.merge_group];
       for (int32_t r = 0; r < item.rows(); ++r) {
         ++partial_owners.at(static_cast<size_t>(item.partial_row + r));
       }
@@ -71,10 +71,10 @@ void expect_complete(const Batch& batch, const WorkShape& shape) {
     }
   }
   for (const int owners : partial_owners) ASSERT_EQ(owners, 1);
-  ASSERT_EQ(pieces.size(), static_cast<size_t>(list.num_merge_groups));
+  ASSERT_EQ(splits_of.size(), static_cast<size_t>(list.num_merge_groups));
   for (const WorkItem& item : list.items) {
     if (item.num_splits > 1) {
-      ASSERT_EQ(pieces[item.merge_group], item.num_splits);
+      ASSERT_EQ(splits_of[item.merge_group], item.num_splits);
     }
   }
   const core::Problem& p = batch.problem;
