@@ -1,20 +1,23 @@
-// append_kv on a GPU: new rows of K and V go to the slots of a paged cache, converted to its type.
+// append_kv on a GPU: stores new rows of K and V in the slots of a paged cache, converted to its
+// type.
 //
 //   k_new, v_new   [num_tokens, num_kv_heads, dim], fp32, fp16, bf16; dim of K and V may differ
 //   k_cache, v_cache   NHD [num_pages, page_size, num_kv_heads, dim] or HND; also fp8 e4m3
 //   slots          [num_tokens] int64, page * page_size + row; negative: the token is skipped
 //
-// Strides are free but for the last dimension, page sizes too; offsets are 64-bit. The bits are those
-// of backends/cpu/append_kv.cpp: equal types are copied, others round to nearest even, fp8 is value / scale
-// (an IEEE division: do not compile with -use_fast_math) and saturates. Two tokens with one slot
-// race. Rows of skipped tokens may be read, but go nowhere. One launch writes K and V.
+// Strides other than the last and the page size are free; offsets are 64-bit. The bits are those of
+// backends/cpu/append_kv.cpp: equal types are copied, other conversions round to nearest even, fp8
+// is value / scale (an IEEE division: do not compile with -use_fast_math) and saturates. Two tokens
+// with one slot race. Rows of skipped tokens may be loaded but are not stored. One launch stores K
+// and V.
 //
-// One instance serves all types, widths and layouts: each is a branch that all threads of a warp take
-// alike, a few instructions beside 8 elements. It is bound by memory. Predicted, per token and head:
-// (dim_k + dim_v) * (size_from + size_to) bytes, and 8 bytes a token and head for the slot (L2). 4096
-// tokens, 8 heads, depth 128, bf16 to bf16: 33.6 MB, 7.8 us at the 4.28 TB/s that a copy reaches on an
-// H200; to fp8: 25.2 MB, 5.9 us. 64 tokens: 0.5 MB, 0.1 us: the launch itself is the floor. Where a row
-// or a pointer is not a multiple of 16 bytes accesses become narrower, down to an element.
+// One instance serves all types, widths and layouts: each is a branch that all threads of a warp
+// take alike, a few instructions beside 8 elements. The kernel is bound by memory. Predicted
+// traffic per token and head: (dim_k + dim_v) * (size_from + size_to) bytes, and 8 bytes for the
+// slot (L2). 4096 tokens, 8 heads, depth 128, bf16 to bf16: 33.6 MB, 7.8 us at the 4.28 TB/s that a
+// copy reaches on an H200; to fp8: 25.2 MB, 5.9 us. 64 tokens: 0.5 MB, 0.1 us: there the launch is
+// the limit. Where a row or a pointer is not aligned to 16 bytes, accesses are narrower, down to
+// one element.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +38,7 @@ struct AppendKVKernel {
   static PAGODA_DEVICE void run(const Params& params) {
     const int thread = arch::thread_idx() % kAppendKVThreadsPerSide;
     const AppendKVSide& side = params.sides[arch::warp_idx() * 32 / kAppendKVThreadsPerSide];
-    const int rows = kAppendKVThreadsPerSide >> params.lanes_log2;  // that the CTA moves at a time
+    const int rows = kAppendKVThreadsPerSide >> params.lanes_log2;  // that the CTA stores at a time
     const int row = thread >> params.lanes_log2;
     const int lane = thread & ((1 << params.lanes_log2) - 1);
     for (int64_t block = arch::block_idx().x; block < params.num_blocks;
@@ -58,14 +61,14 @@ struct AppendKVKernel {
   }
 
  private:
-  // The new row of one token and head, as one of the lanes that share it sees it.
+  // The new row of one token and head, and which of the lanes that share it this thread is.
   struct Row {
     arch::GlobalPtr<const uint8_t> data;
     int64_t slot;
     int32_t head;
     int32_t lane;
   };
-  // N elements as they lie in memory; those of 2 bytes fill the first half.
+  // N elements, not converted; elements of 2 bytes fill the first half.
   template <int N>
   using Chunk = RawElements<4 * N>;
 
@@ -75,7 +78,7 @@ struct AppendKVKernel {
     const int32_t step = N << params.lanes_log2;
     const int32_t from_size = params.from == DType::kF32 ? 4 : 2;
     for (int32_t i = row.lane * N; i < side.dim; i += step) {
-      // Before the slot is looked at: the two loads are in flight together.
+      // Loaded before the slot is tested, so that both loads are in flight together.
       const Chunk<N> chunk = load_chunk<N>(row.data + int64_t{i} * from_size, from_size);
       if (row.slot < 0) return;
       write_chunk<N>(params, side, row, i, chunk);

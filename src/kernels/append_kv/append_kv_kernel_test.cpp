@@ -1,5 +1,6 @@
-// The append_kv kernel on the emulator leaves the very bytes that the CPU implementation leaves:
-// random shapes, strides with gaps, poison in every slot that is not written and around the tensors.
+// The append_kv kernel on the emulator stores the same bytes as the CPU implementation:
+// random shapes, strides with gaps, poison in every slot that is not written and around the
+// tensors.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -29,7 +30,7 @@ struct Case {
   int64_t gap = 0, guard = 16;
 };
 
-// Ordinary numbers, and now and then one that is not.
+// Normally distributed numbers; one in 16 is special: NaN, infinity, subnormal, a tie of fp8, ...
 void fill_tokens(const Tensor& t, std::span<const int64_t> slots, std::mt19937& random) {
   const float odd[] = {NAN,      -NAN,   INFINITY, -INFINITY, 0.0F,     -0.0F,    1e9F,
                        -3.4e38F, 1e-40F, 448.0F,   -464.0F,   65520.0F, 0x1p-25F, -0x1.8p-10F};
@@ -52,7 +53,7 @@ void fill_tokens(const Tensor& t, std::span<const int64_t> slots, std::mt19937& 
   }
 }
 
-// Some negative, none twice.
+// Random slots, some negative, no slot twice.
 std::vector<int64_t> random_slots(const Case& c, std::mt19937& random) {
   std::vector<int64_t> all(static_cast<size_t>(c.pages * c.page_size));
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
@@ -133,7 +134,7 @@ std::string describe(const Case& c) {
 constexpr DType kSources[] = {DType::kF32, DType::kF16, DType::kBF16};
 constexpr DType kTargets[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3};
 
-TEST(AppendKVKernel, leaves_the_cpu_s_bytes_for_every_pair_of_types) {
+TEST(AppendKVKernel, stores_the_cpu_s_bytes_for_every_pair_of_types) {
   uint32_t seed = 1;
   for (const DType from : kSources) {
     for (const DType to : kTargets) {
@@ -150,7 +151,7 @@ TEST(AppendKVKernel, leaves_the_cpu_s_bytes_for_every_pair_of_types) {
   }
 }
 
-TEST(AppendKVKernel, leaves_the_cpu_s_bytes_for_random_shapes_and_strides) {
+TEST(AppendKVKernel, stores_the_cpu_s_bytes_for_random_shapes_and_strides) {
   std::mt19937 random(7);
   const auto among = [&](auto... values) {
     const int64_t list[] = {values...};
@@ -214,7 +215,7 @@ TEST(AppendKVKernel, chunks_are_as_wide_as_pointers_strides_and_dims_allow) {
       call = small_call(128, floats.data(), halves.data(), slots);
       call.v_new.strides[dimension] += more;
       EXPECT_EQ(make_params(call).sides[1].chunk, more >= 4 ? 8 : more) << dimension;
-      call.v_new.shape[dimension] = 1;  // a stride that is never taken
+      call.v_new.shape[dimension] = 1;  // its stride is never used
       EXPECT_EQ(make_params(call).sides[1].chunk, 8) << dimension;
     }
   }
@@ -241,8 +242,8 @@ TEST(AppendKVKernel, moves_16_bytes_an_access) {
   EXPECT_EQ(result.statistics.accesses, 2U * 128 * 3) << "a thread: slot, 16 bytes in, 16 out";
 }
 
-// Values half-way between two fp8 numbers once divided: a product with 1 / scale rounds some of them
-// to the other side.
+// Values half-way between two fp8 numbers once divided: a product with 1 / scale rounds some of
+// them to the other side.
 TEST(AppendKVKernel, fp8_is_a_division) {
   std::vector<float> rows;
   int reciprocal_differs = 0;
@@ -290,7 +291,7 @@ TEST(AppendKVKernel, no_tokens_give_an_empty_grid) {
             0);
 }
 
-// Two pages of K more than 4 GiB apart, in memory that is reserved and never touched between.
+// Two pages of K more than 4 GiB apart, in reserved memory that is not touched in between.
 TEST(AppendKVKernel, offsets_have_64_bits) {
   constexpr int64_t kPageStride = (int64_t{1} << 32) + 4096;
   constexpr size_t kBytes = kPageStride + 4096;

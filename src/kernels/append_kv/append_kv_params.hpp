@@ -1,4 +1,5 @@
-// What the append_kv kernel is launched with, and how it follows from the call. Host code: no arch.
+// The parameters of the append_kv kernel, and make_params, which makes them from the call. Host
+// code.
 #pragma once
 
 #include <algorithm>
@@ -18,22 +19,22 @@ struct AppendKVSide {
   arch::GlobalPtr<const void> from = nullptr;  // [num_tokens, num_heads, dim]
   int64_t from_token_stride = 0;
   int64_t from_head_stride = 0;
-  arch::GlobalPtr<void> to =
-      nullptr;  // [num_pages, page_size, num_heads, dim], in the order that the strides say
+  // [num_pages, page_size, num_heads, dim], in the order that the strides say
+  arch::GlobalPtr<void> to = nullptr;
   int64_t to_page_stride = 0;
   int64_t to_row_stride = 0;
   int64_t to_head_stride = 0;
-  arch::GlobalPtr<const float> scale_per_head =
-      nullptr;  // [num_heads], read by the kernel; nullptr: `scale`
+  // [num_heads], read by the kernel; nullptr: `scale`
+  arch::GlobalPtr<const float> scale_per_head = nullptr;
   float scale = 1;
   int32_t dim = 0;    // elements of a row
-  int32_t chunk = 1;  // of these that a thread moves at a time: 8, 4, 2 or 1
+  int32_t chunk = 1;  // elements that a thread loads and stores at a time: 8, 4, 2 or 1
 };
 
 struct AppendKVParams {
   AppendKVSide sides[2];  // K, V
-  arch::GlobalPtr<const int64_t> slots =
-      nullptr;  // [num_tokens], read by the kernel; negative: skip
+  // [num_tokens], read by the kernel; negative: skip
+  arch::GlobalPtr<const int64_t> slots = nullptr;
   int64_t num_tokens = 0;
   int64_t page_size = 1;
   int64_t num_blocks = 0;  // of tokens and one head each; the grid may be smaller
@@ -78,9 +79,9 @@ inline AppendKVSide make_append_side(const ConstTensor& from, const Tensor& to, 
 
 }  // namespace detail
 
-// `append` is valid; pointers are taken as they are. Data pointers must be aligned to their element.
-// The kernel reads slot_mapping and the per-head scales itself: for a GPU, put device copies into
-// `slots` and `sides[].scale_per_head` where the call's own are in host memory.
+// `append` is valid; pointers are copied as they are. Data pointers must be aligned to their
+// element. The kernel reads slot_mapping and the per-head scales itself: for a GPU, set device
+// copies into `slots` and `sides[].scale_per_head` where the call's own are in host memory.
 [[nodiscard]] inline AppendKVParams make_params(const AppendKV& append) {
   const bool is_nhd = append.layout == PageLayout::kNHD;
   const KVScales& scales = append.kv_scales;
@@ -106,7 +107,7 @@ inline AppendKVSide make_append_side(const ConstTensor& from, const Tensor& to, 
   return params;
 }
 
-// x is 0 where there is nothing to do; then there is nothing to launch.
+// x is 0 where there is nothing to store: then do not launch.
 [[nodiscard]] inline arch::Dim3 grid_of(const AppendKVParams& params) {
   return {static_cast<int32_t>(std::min<int64_t>(params.num_blocks, INT32_MAX))};
 }

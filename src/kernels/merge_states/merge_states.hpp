@@ -1,21 +1,22 @@
-// merge_states on a GPU: attention over disjoint sets of keys becomes attention over all of them.
+// merge_states on a GPU: merges partial attention results over disjoint sets of keys.
 //
-//   partial_out [num_parts, total_q, num_heads, dim], fp32, fp16, bf16; partial_lse fp32, natural log
+//   partial_out [num_parts, total_q, num_heads, dim]   fp32, fp16, bf16
+//   partial_lse [num_parts, total_q, num_heads]        fp32, natural log
 //   out = sum_i exp(lse_i - m) out_i / sum_i exp(lse_i - m), m the largest lse; lse = m + log(sum)
 //
-// In the order of the parts, in double, as backends/cpu/merge_states.cpp: the same bits, but where exp() or a
-// fused multiply-add of the GPU differs in the last bit of a double and that moves a rounding. A part
-// whose LSE is -infinity is not read; where all are, out = 0 and lse = -infinity. A NaN or +infinity
-// among the LSEs makes the row NaN.
+// The sums run in the order of the parts, in double, as in backends/cpu/merge_states.cpp. The bits
+// are the same unless exp() or a fused multiply-add of the GPU differs in the last bit of a double
+// and that changes a rounding. A part whose LSE is -infinity is not loaded; where all are, out = 0
+// and lse = -infinity. A NaN or +infinity among the LSEs makes the row NaN.
 //
-// A warp merges a row: its lanes compute the weights of 32 parts at a time and pass them round by
-// shuffles, nothing else orders them. One instance serves all types and widths. It is bound by memory.
-// Predicted: rows * (parts * (dim * size + 4) + dim * size_out + 4) bytes, the LSEs again from L1 for
-// every pass. 8 parts of 2048 rows of depth 128, fp32 to bf16: 17.3 MB, 4.1 us at the 4.28 TB/s that a
-// copy reaches on an H200. An element costs a conversion to double (16 a clock and SM: 3.7 T/s, against
-// 1.1 T/s that memory delivers in fp32, 2.1 in 16 bits) and a multiply-add in double. A GPU without
-// fast doubles would be bound by these. Few rows with many parts are bound by latency: 8 loads of a
-// lane are in flight.
+// A warp merges a row: its lanes compute the weights of 32 parts at a time and share them by
+// shuffles, the only synchronisation. One instance serves all types and widths. The kernel is bound
+// by memory. Predicted traffic: rows * (parts * (dim * size + 4) + dim * size_out + 4) bytes; every
+// pass loads the LSEs again, from L1. 8 parts of 2048 rows of depth 128, fp32 to bf16: 17.3 MB, 4.1
+// us at the 4.28 TB/s that a copy reaches on an H200. An element costs a conversion to double (16 a
+// clock and SM: 3.7 T/s, against 1.1 T/s that memory delivers in fp32, 2.1 in 16 bits) and a
+// multiply-add in double; these would bound a GPU without fast doubles. Few rows with many parts
+// are bound by latency: a lane has 8 loads in flight.
 #pragma once
 
 #include <cmath>
@@ -56,10 +57,10 @@ struct MergeStatesKernel {
     int64_t count;
   };
 
-  // 32 parts, one a lane.
+  // The weight of one of 32 parts, a part a lane.
   struct LaneWeight {
-    double weight;  // 0 for a part that does not count
-    uint32_t live;  // bit i: the part of lane i counts, and is read
+    double weight;  // 0 where the part does not exist or its LSE is -infinity
+    uint32_t live;  // bit i: the weight of lane i may not be 0, its part is loaded
   };
 
   static PAGODA_DEVICE void merge_row(const Params& params, int64_t token, int64_t head) {
@@ -99,7 +100,7 @@ struct MergeStatesKernel {
     float largest = kMinusInfinity;
     for (int64_t part = arch::lane_idx(); part < parts.count; part += 32) {
       const float lse = lse_of(parts, part);
-      largest = lse > largest ? lse : largest;  // passes over NaN
+      largest = lse > largest ? lse : largest;  // skips NaN
     }
     for (int mask = 16; mask > 0; mask /= 2) {
       const float other = arch::shuffle_xor(largest, mask);
@@ -117,7 +118,7 @@ struct MergeStatesKernel {
             arch::ballot(is_live)};
   }
 
-  // In the order of the parts, in every lane.
+  // The sum in the order of the parts; the same in every lane.
   static PAGODA_DEVICE double sum_of_weights(const Parts& parts, float largest) {
     double sum = 0;
     for (int64_t first = 0; first < parts.count; first += 32) {
@@ -142,7 +143,7 @@ struct MergeStatesKernel {
                                           double sum, arch::GlobalPtr<uint8_t> to) {
     for (int32_t begin = 0; begin < params.dim; begin += 32 * N) {
       const int32_t column = begin + arch::lane_idx() * N;
-      const bool is_mine = column < params.dim;  // the other lanes help with the weights
+      const bool is_mine = column < params.dim;  // the other lanes compute weights only
       double sums[N] = {};
       switch (params.partial_dtype) {
         case DType::kF32: add_parts<DType::kF32>(parts, largest, sum, column, is_mine, sums); break;

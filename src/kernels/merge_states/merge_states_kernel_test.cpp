@@ -1,5 +1,5 @@
-// The merge_states kernel on the emulator gives the very bits of the CPU implementation, reads no
-// part without keys, and writes nothing but its rows.
+// The merge_states kernel on the emulator gives the same bits as the CPU implementation, reads no
+// part without keys, and writes only its rows.
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ struct States {
       }
     }
   }
-  // One head fewer than lies in memory: strides of the LSEs are their own.
+  // One head fewer than in memory: the strides of the LSEs differ from the shape's.
   [[nodiscard]] Tensor lse_view() {
     Tensor tensor = lse.view();
     --tensor.shape[2];
@@ -140,7 +140,8 @@ TEST(MergeStatesKernel, gives_the_cpu_s_bits_for_random_shapes_and_strides) {
                  .guard = among(16, 4, 1),
                  .has_lse = random() % 4 != 0};
     SCOPED_TRACE(describe(c));
-    States states(c, seed, static_cast<double>(seed % 5) / 4);  // from no silent part to all
+    States states(c, seed,
+                  static_cast<double>(seed % 5) / 4);  // from none to all of the parts without keys
     expect_the_cpu_s_bits(c, states, seed);
   }
 }

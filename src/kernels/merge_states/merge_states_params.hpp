@@ -1,4 +1,5 @@
-// What the merge_states kernel is launched with, and how it follows from the call. Host code: no arch.
+// The parameters of the merge_states kernel, and make_params, which makes them from the call. Host
+// code.
 #pragma once
 
 #include <algorithm>
@@ -32,14 +33,15 @@ struct MergeStatesParams {
   int64_t num_parts = 0;
   int32_t num_heads = 1;
   int32_t dim = 0;
-  int32_t chunk = 1;  // elements that a thread moves at a time: 4 or 1
+  int32_t chunk = 1;  // elements that a thread loads and stores at a time: 4 or 1
   DType partial_dtype = DType::kF32;
   DType merged_dtype = DType::kF32;
 };
 
 inline constexpr int kMergeStatesRowsPerBlock = 4;  // a warp each
 
-// `merge` is valid; pointers are taken as they are. Data pointers must be aligned to their element.
+// `merge` is valid; pointers are copied as they are. Data pointers must be aligned to their
+// element.
 [[nodiscard]] inline MergeStatesParams make_params(const MergeStates& merge) {
   const ConstTensor& parts = merge.partial_out;
   const ConstTensor& lses = merge.partial_lse;
@@ -78,7 +80,7 @@ inline constexpr int kMergeStatesRowsPerBlock = 4;  // a warp each
   return params;
 }
 
-// x is 0 where there is nothing to do; then there is nothing to launch.
+// x is 0 where there is nothing to merge: then do not launch.
 [[nodiscard]] inline arch::Dim3 grid_of(const MergeStatesParams& params) {
   return {static_cast<int32_t>(std::min<int64_t>(
       core::ceil_div<int64_t>(params.num_rows, kMergeStatesRowsPerBlock), INT32_MAX))};
