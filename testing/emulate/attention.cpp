@@ -17,7 +17,7 @@ struct PrefillConfig {
                                              .BN = 32,
                                              .q_stages = 2};
 };
-// One place of Q, as wide heads have.
+// One Q stage, as with wide heads.
 struct SplitConfig {
   using T = arch::BFloat16;
   static constexpr mha_sm90::TileConfig tile{
@@ -30,7 +30,7 @@ struct DecodeConfig {
                                              .BN = 32,
                                              .num_consumers = 1,
                                              .rows = mha_sm90::RowKind::kPacked,
-                                             .has_turns = false,
+                                             .is_ping_pong = false,
                                              .ctas_per_sm = 2,
                                              .producer_registers = 64,
                                              .consumer_registers = 192};
@@ -46,8 +46,8 @@ struct Traits {
 
 }  // namespace
 
-// Tiles of 128 rows: whole halves leave by TMA, parts from registers. Sequences that end inside of tiles
-// and pages, one without keys between others, four tiles a CTA, seven tiles of keys: the rings wrap.
+// Tiles of 128 rows: TMA stores whole blocks of 64, registers the others. Sequences end inside
+// tiles and pages, one has no keys. Four row tiles a CTA and seven KV tiles: all rings wrap.
 Outcome run_prefill(const Options& options) {
   const AttentionShape shape{.kernel = "sm90/prefill",
                              .sequences = {{70, 75}, {70, 0}, {33, 33}, {66, 200}},
@@ -57,8 +57,8 @@ Outcome run_prefill(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<PrefillConfig>>(options);
 }
 
-// Fifteen tiles of keys in three parts, which whoever ends last merges; each part goes around the rings
-// twice. Rows without keys have no parts, those of one tile of keys one, and leave by TMA.
+// Fifteen KV tiles in three splits, which the last CTA to finish merges; each split wraps the rings
+// twice. Rows without keys have no split; rows of one KV tile have one, and TMA stores them.
 Outcome run_prefill_split(const Options& options) {
   const AttentionShape shape{.kernel = "sm90/prefill_split",
                              .sequences = {{70, 470}, {70, 20}, {5, 0}, {66, 30}},
@@ -69,8 +69,8 @@ Outcome run_prefill_split(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<SplitConfig>>(options);
 }
 
-// Two tokens of four heads a unit; 34 tiles of keys on six CTAs: shares of six, which hold several units
-// and cut others, up to three pieces.
+// Two tokens of four heads a row tile; 34 KV tiles on six CTAs: intervals of six, which hold
+// several row tiles and split others, into up to three.
 Outcome run_decode(const Options& options) {
   const AttentionShape shape{.kernel = "sm90/decode",
                              .sequences = {{2, 150}, {1, 37}, {2, 0}, {2, 260}},

@@ -1,10 +1,10 @@
-// A call of an attention kernel that the emulator runs by itself: causal, over pages of 16 keys, with
-// instances so small that few keys make several tiles and rings that wrap. Plain loops in double make
-// the scores; testing/oracle says what must follow from them, and how near.
+// A launch of an attention kernel in the emulator: causal, over pages of 16 keys, with instances so
+// small that a few keys make several KV tiles and wrap the rings. Plain loops in double compute the
+// scores; testing/oracle computes the expected rows and their tolerances.
 //
-// Of three rows one is ordinary, random throughout; the scores of one grow from key tile to key tile,
-// and those of one fall, by 10 in log2 units: whichever way a kernel walks, every tile rescales, for its
-// row or for one of the same warp. Every head has a sink, K and V have scales.
+// Every third row is random. The scores of every other third grow from KV tile to KV tile, by 10 in
+// log2 units, and those of the last third fall: in whichever order a kernel processes the tiles,
+// every tile rescales some row of each warp. Every head has a sink, K and V have scales.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ struct AttentionShape {
   bool is_gathered = false;
 };
 
-// Elements of Q, K and V as the cases make them.
+// Conversions of the elements of Q, K and V.
 template <class T>
 struct CaseElement;
 template <>
@@ -60,7 +60,8 @@ struct CaseElement<arch::Float8E4M3> {
   static constexpr DType dtype = DType::kF8E4M3;
 };
 
-// Causal attention over pages of 16 keys. Ragged rows; the cache is NaN where no key lies. O is bf16.
+// Causal attention over pages of 16 keys. Rows are ragged; the cache is NaN where it holds no key.
+// O is bf16.
 template <class T>
 class TypedAttentionCase {
  public:
@@ -68,7 +69,7 @@ class TypedAttentionCase {
   using Bits = typename Element::Bits;
   static constexpr int kDepth = 64, kPageSize = 16;
   static constexpr Bits kNan = static_cast<Bits>(0xffff);
-  // Kernels take a scale of K where it is of 8 bits.
+  // Kernels support a K scale for 8-bit K only.
   static constexpr float kKScale = sizeof(T) == 1 ? 1.25F : 1, kVScale = 0.75F;
 
   TypedAttentionCase(const AttentionShape& shape, uint64_t seed)
@@ -90,7 +91,8 @@ class TypedAttentionCase {
     lse_.assign(rows() * heads(), std::numeric_limits<float>::quiet_NaN());
   }
 
-  // Traits: Kernel, Config, block_rows, blocks (of a tile, or slot of partial results), fuses_heads.
+  // Traits: Kernel, Config, block_rows, blocks (of a tile, or slot of partial results),
+  // fuses_heads.
   template <class Traits>
   Outcome run(const emulator::Options& options) {
     using Kernel = typename Traits::Kernel;
@@ -132,7 +134,7 @@ class TypedAttentionCase {
   [[nodiscard]] size_t kv_heads() const { return static_cast<size_t>(shape_.num_kv_heads); }
   [[nodiscard]] size_t heads() const { return kv_heads() * static_cast<size_t>(shape_.group); }
   [[nodiscard]] size_t cache_rows() const { return table_.size() * kPageSize; }
-  // Of the first element.
+  // Index of the first element of a key.
   [[nodiscard]] size_t cache_at(size_t sequence, size_t key, size_t kv_head) const {
     const size_t page = sequence * static_cast<size_t>(table_stride_) + key / kPageSize;
     const size_t row = static_cast<size_t>(table_[page]) * kPageSize + key % kPageSize;

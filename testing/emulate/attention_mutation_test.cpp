@@ -1,5 +1,5 @@
-// The mutation score of every attention kernel. `ctest` runs a sample, one mutant for every eighth call; with
-// PAGODA_NIGHTLY set all mutants run, and each kernel as it is over 100 seeds a mode.
+// The mutation score of every attention kernel. `ctest` runs a sample, one mutant for every eighth
+// call; with PAGODA_NIGHTLY set all mutants run, and each kernel as it is over 100 seeds a mode.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -19,34 +19,35 @@ using emulator::Mutation;
 
 bool is_nightly() { return std::getenv("PAGODA_NIGHTLY") != nullptr; }
 
-// Survivors that docs/emulator.md explains, by kernel or family, call, file and kind: so many of a kernel.
+// Mutants that survive, as docs/emulator.md explains: by kernel or family, primitive, file and
+// kind, and how many of them in a kernel.
 struct Explained {
-  std::string_view kernels;  // how their names begin
+  std::string_view kernels;  // prefix of their names
   std::string_view primitive, file;
   Mutation kind;
   int at_most = 1;
 };
 constexpr Explained kExplained[] = {
-    // Turns of the consumers: speed.
+    // Ping-pong of the consumers: speed only.
     {"sm90/", "named_barrier_sync", "consumer.hpp", Mutation::kDrop},
-    // The emulator ends a wgmma for the four warps of its warpgroup at once.
+    // In the emulator a wgmma completes for the four warps of its warpgroup at once.
     {"sm90/", "named_barrier_sync", "epilogue.hpp", Mutation::kDrop},
     {"sm90/decode", "mbarrier_init", "kernel.hpp", Mutation::kFewer},
-    // The first Q is requested before K and V: speed.
-    {"sm90/", "mbarrier_wait", "request_order.hpp", Mutation::kDrop, 2},
-    // Gathered K and V: the consumer's own fence covers its Q; a barrier of TMA's that is not used;
-    // questions whether a ring has room, and a meeting of lanes that meet again at the next question.
+    // The first loads of Q are issued before those of K and V: speed only.
+    {"sm90/", "mbarrier_wait", "q_before_kv.hpp", Mutation::kDrop, 2},
+    // Gathered K and V: the consumer's later fence also covers Q; a barrier for TMA is not used; a
+    // wrong answer of test_wait only costs time; the lanes converge again at the next test.
     {"sm90/decode_gathered", "fence_proxy_async_shared", "load_q.hpp", Mutation::kDrop},
     {"sm90/decode_gathered", "mbarrier_init", "kernel.hpp", Mutation::kDrop},
     {"sm90/decode_gathered", "mbarrier_init", "kernel.hpp", Mutation::kMore},
     {"sm90/decode_gathered", "fence_mbarrier_init", "kernel.hpp", Mutation::kDrop},
     {"sm90/decode_gathered", "mbarrier_test_wait", "work_ring.hpp", Mutation::kParity},
     {"sm90/decode_gathered", "syncwarp", "gather.hpp", Mutation::kDrop},
-    // Arrivals that expect bytes, and a wait for bytes alone: no thread's memory is passed on.
+    // Arrivals that expect bytes, and a wait for bytes alone: they order no thread's writes.
     {"sm100/", "mbarrier_arrive_expect_tx_remote", "load.hpp", Mutation::kNarrow, 2},
     {"sm100/", "mbarrier_wait_cluster", "mma.hpp", Mutation::kNarrow},
-    // Released stages: the end of a product is learnt by any wait. A part of K that no product reads would need the
-    // scope (head dims below the instance's); the small cases have none.
+    // Released stages: any wait sees that a product is complete. Only a part of K that no product
+    // reads needs the scope (head dims below the instance's); the small cases have none.
     {"sm100/", "mbarrier_wait_cluster", "load.hpp", Mutation::kNarrow, 2},
     {"sm100/", "mbarrier_wait_cluster", "rings.hpp", Mutation::kNarrow},
 };
@@ -83,7 +84,7 @@ TEST_P(Mutants, are_shown_but_for_those_that_are_explained) {
     EXPECT_TRUE(why != nullptr && ++survivors[why] <= why->at_most)
         << kernel.name << ": " << to_string(mutant);
   }
-  // The few of a sample say little about a share.
+  // A sample is too small for a percentage.
   if (!plan.is_sample) {
     EXPECT_GE(10 * score.killed(), 9 * score.mutants.size()) << kernel.name;
   }

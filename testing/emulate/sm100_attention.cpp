@@ -110,7 +110,7 @@ Outcome run_mha_2q_decode(const Options& options) {
                              .num_kv_heads = 2,
                              .group = 3,
                              .ctas = 4,
-                             .schedule = Schedule::kShares};
+                             .schedule = Schedule::kStreamK};
   return AttentionCase(shape, options.seed).run<Traits<SmallConfig<5>>>(options);
 }
 

@@ -1,4 +1,4 @@
-// A launch of a small instance of the Hopper attention kernel whose K and V are gathered row by row.
+// A launch of a small instance of the Hopper attention kernel with gathered K and V.
 #include "kernels/mha_sm90/kernel.hpp"
 #include "testing/emulate/attention.hpp"
 #include "testing/emulate/attention_case.hpp"
@@ -15,7 +15,7 @@ struct GatheredConfig {
                                              .rows = mha_sm90::RowKind::kPacked,
                                              .load = mha_sm90::LoadKind::kGather,
                                              .raw_tiles = 4,
-                                             .has_turns = false,
+                                             .is_ping_pong = false,
                                              .ctas_per_sm = 2,
                                              .producer_registers = 104,
                                              .consumer_registers = 152};
@@ -30,7 +30,7 @@ struct GatheredTraits {
 
 }  // namespace
 
-// The sequences of sm90/decode: shares that hold several units and cut others.
+// The sequences of sm90/decode: intervals that hold several row tiles and split others.
 Outcome run_decode_gathered(const emulator::Options& options) {
   const AttentionShape shape{.kernel = "sm90/decode_gathered",
                              .sequences = {{2, 150}, {1, 37}, {2, 0}, {2, 260}},

@@ -1,6 +1,6 @@
-// AttentionParams: everything that an attention kernel is told at run time. Built on the host
-// (kernels/mha_sm90/launch_plan.cpp) without reading a length: what varies from step to step is behind
-// pointers, so that a captured launch serves any lengths below its bounds.
+// AttentionParams: the parameters of an attention kernel. The host builds them (launch_plan.cpp of
+// each family) without reading a length: what varies from step to step is behind pointers, so that
+// a captured launch serves any lengths up to its bounds.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace pagoda::kernels {
 
-// Rows of Q, O, LSE or the row maxima: element (sequence b, row i, head h) stands at
-//   b * sequence_stride + (begin(b) + i) * row_stride + h * head_stride         [elements]
+// Strides of Q, O, LSE or the row maxima, in elements. Row i of sequence b and head h is at
+//   b * sequence_stride + (first_row(b) + i) * row_stride + h * head_stride
 struct RowsView {
   int64_t sequence_stride = 0;  // padded; 0 where ragged
   int64_t row_stride = 0;
@@ -27,26 +27,26 @@ struct RowsView {
   }
 };
 
-// The batch: how many query rows and keys every sequence has, and where its queries stand.
+// The batch: the query rows and keys of every sequence, and the positions of its queries.
 struct Sequences {
   int32_t batch = 0;
   int32_t padded_rows = 0;                              // padded: rows of each sequence in memory
   arch::GlobalPtr<const int32_t> cu_rows = nullptr;     // ragged: [batch + 1]
   arch::GlobalPtr<const int32_t> valid_rows = nullptr;  // padded, optional: [batch]
-  arch::GlobalPtr<const int32_t> q_positions =
-      nullptr;  // optional: [batch], position of row 0; else keys - rows
+  // Optional: [batch], position of row 0; else keys - rows.
+  arch::GlobalPtr<const int32_t> q_positions = nullptr;
   operand::KeyRows keys{};
 
-  // First row in memory, counted within a ragged tensor or within the sequence's own.
+  // Row of the sequence's token 0 in memory; 0 where padded.
   PAGODA_DEVICE int32_t first_row(int32_t b) const {
     return cu_rows != nullptr ? arch::load_read_only(cu_rows + b) : 0;
   }
-  // Rows that are written.
+  // Rows of O, padding rows included.
   PAGODA_DEVICE int32_t num_rows(int32_t b) const {
     if (cu_rows == nullptr) return padded_rows;
     return arch::load_read_only(cu_rows + b + 1) - arch::load_read_only(cu_rows + b);
   }
-  // Of these, rows that hold queries; the others get zeros.
+  // Rows that hold queries. Those after them are padding rows: O = 0.
   PAGODA_DEVICE int32_t num_valid_rows(int32_t b) const {
     return valid_rows != nullptr ? arch::load_read_only(valid_rows + b) : num_rows(b);
   }
@@ -56,15 +56,15 @@ struct Sequences {
   }
 };
 
-// Who takes which tiles of rows. (Kernels of sm_90 have one of these each.)
+// How work tiles are assigned to CTAs. An instance for sm_90 is compiled for one of them.
 enum class Schedule : uint8_t {
-  kQueue,       // CTAs draw from a queue
-  kPersistent,  // CTA i takes tiles i, i + CTAs, ..
-  kTransient,   // a CTA a tile
-  kShares,      // an equal share of all key tiles a CTA (attention/key_shares.hpp)
+  kQueue,       // CTAs draw row tiles from an atomic counter (grid_work.hpp)
+  kPersistent,  // CTA i takes row tiles i, i + CTAs, ..
+  kTransient,   // one CTA for each row tile
+  kStreamK,     // every CTA takes the same number of KV tiles (stream_k.hpp)
 };
 
-// All but the tensor maps, which are another type on every machine.
+// All parameters but the tensor maps, whose type differs between GPU and emulator.
 struct AttentionArguments {
   Sequences sequences;
   int32_t num_kv_heads = 1;
@@ -76,9 +76,9 @@ struct AttentionArguments {
   arch::GlobalPtr<float> lse = nullptr;      // optional
   arch::GlobalPtr<float> row_max = nullptr;  // optional
   RowsView q_rows, out_rows, lse_rows, row_max_rows;
-  bool is_out_by_tma = false;  // full tiles of O
-  bool is_gathered = false;    // K and V; kernels of sm_90 have instances of their own for that
-  // Gathered K and V: `sequence` of a row is its page where there are pages (0 where ragged).
+  bool is_out_by_tma = false;  // full tiles of O are stored by TMA
+  bool is_gathered = false;    // K and V are (sm_90: LoadKind::kGather instead)
+  // Gathered K and V. Where they are paged, k_rows and v_rows take a page for the sequence.
   arch::GlobalPtr<const void> k_data = nullptr;
   arch::GlobalPtr<const void> v_data = nullptr;
   RowsView k_rows, v_rows;
@@ -90,23 +90,23 @@ struct AttentionArguments {
   arch::GlobalPtr<const float> sinks = nullptr;         // [num_q_heads]
   operand::KVScaleFactors kv_scales;
 
-  // Tiles of tokens: the grid; sequences of fewer than min_rows rows are another launch's.
+  // Row tiles of tokens. This launch skips sequences of fewer than min_rows rows.
   Schedule schedule = Schedule::kQueue;
   schedule::TileGrid grid;
   arch::GlobalPtr<uint32_t> grid_counter = nullptr;  // zero between launches
   int32_t min_rows = 0;
-  // Packed rows: sequences of more than max_rows rows are another launch's.
+  // Packed rows. This launch skips sequences of more than max_rows rows.
   int32_t max_rows = INT32_MAX;
-  bool has_whole_units = false;  // rows are never split (batch-invariant)
+  bool is_batch_invariant = false;  // no row tile is split
 
-  // Partial results of split rows: slots of 64 rows, see partial.hpp; counters are zero between launches.
+  // Partial results of split rows (split_rows.hpp). The counters are zero between launches.
   arch::GlobalPtr<float> partial_out = nullptr;
   arch::GlobalPtr<float> partial_stats = nullptr;
   arch::GlobalPtr<uint32_t> counters = nullptr;
 };
 
 struct AttentionParams : AttentionArguments {
-  // For the operands that TMA moves (launch_plan.hpp says which).
+  // Only those of the operands that TMA loads or stores are set.
   arch::TensorMap q;     // [batch, rows, heads, dim], boxes of 64 rows of one head
   arch::TensorMap k, v;  // KVTmaTile
   arch::TensorMap out;   // like q

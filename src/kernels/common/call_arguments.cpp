@@ -1,4 +1,4 @@
-// Filling in arguments.
+// Arguments, tensor maps and workspace of an attention launch.
 #include "kernels/common/call_arguments.hpp"
 
 #include <algorithm>
@@ -12,17 +12,17 @@ namespace {
 
 using core::Problem;
 
-constexpr int64_t kAlignment = 128;    // bytes, of the parts of the workspace
-constexpr int32_t kMinSplitTiles = 4;  // of keys
+constexpr int64_t kAlignment = 128;    // bytes, of each array of the workspace
+constexpr int32_t kMinSplitTiles = 4;  // KV tiles of a split: fewer do not pay for the merge
 
-// Rows of a box of K or V; 0 where the pages don't fit the tiles.
+// Rows of a box of K or V; 0 where pages and tiles do not divide each other.
 int32_t box_rows(const Problem& p, int32_t BN) {
   const int32_t piece =
       p.kv_kind == core::KVKind::kPaged ? operand::kv_piece_rows(p.page_size, BN) : 0;
   return piece == 0 ? BN : std::max(piece, 0);
 }
 
-// Physical rows, of one row stride each, from one sequence or page to the next; 0: not a whole number.
+// Distance from one sequence or page to the next in row strides; 0 where it is no whole number.
 int64_t outer_rows(const Problem& p, const core::KVView& view) {
   if (p.kv_kind == core::KVKind::kRagged) return 1;
   if (view.row_stride <= 0 || view.outer_stride < 0 || view.outer_stride % view.row_stride != 0) {
@@ -44,7 +44,7 @@ arch::TensorMapType map_type(DType dtype) {
   return dtype == DType::kF16 ? arch::TensorMapType::kF16 : arch::TensorMapType::kBF16;
 }
 
-// What the maps of all operands share.
+// The fields that the maps of all operands share.
 arch::TensorMapSpec map_of(DType dtype, const void* data, int32_t rank, arch::Swizzle swizzle) {
   arch::TensorMapSpec spec;
   spec.type = map_type(dtype);
@@ -125,7 +125,8 @@ schedule::TileGrid tile_grid(const Problem& p, int32_t heads, int32_t tokens, in
   const mask::ExpressionMask mask = mask::make_expression_mask(p.mask);
   if (mask.interval.rule.right != mask::IntervalRule::kOpen) {
     grid.order = schedule::TileOrder::kLongestFirst;
-    // Tiles of the query heads of a KV head share its K and V.
+    // A section has as many heads as have their K and V in L2 together; the query heads of a group
+    // share them.
     const int64_t head_bytes = int64_t{p.max_seqlen_kv_bound} * (p.head_dim_qk + p.head_dim_vo) *
                                static_cast<int64_t>(size_bytes(p.k.dtype)) * heads / p.group;
     grid.section = static_cast<int32_t>(
@@ -207,12 +208,12 @@ arch::TensorMapSpec kv_map(const Problem& p, const core::KVView& view, int32_t d
                            arch::Swizzle swizzle) {
   arch::TensorMapSpec spec = map_of(view.dtype, view.data, 3, swizzle);
   spec.dims[0] = static_cast<uint64_t>(dim);
-  // Rows of 64 bytes: what else is in a line is another head's.
+  // Rows of 64 bytes: the other half of a line of 128 belongs to another head.
   if (stride_bytes(view.dtype, dim) <= 64) spec.l2_promotion = arch::L2Promotion::k64B;
   spec.dims[1] = static_cast<uint64_t>(p.num_kv_heads);
   spec.dims[2] = static_cast<uint64_t>(num_rows(p, view));
   spec.box[2] = static_cast<uint32_t>(box_rows(p, BN));
-  // A stride over one head or row is never taken.
+  // The stride of a dimension of extent 1 is never used, but must be valid.
   spec.strides_bytes[0] =
       stride_bytes(view.dtype, p.num_kv_heads > 1 ? view.head_stride : view.row_stride);
   spec.strides_bytes[1] = stride_bytes(view.dtype, view.row_stride);
@@ -246,13 +247,13 @@ bool is_possible(const arch::TensorMapSpec& spec) {
 
 bool is_kv_by_tma(const Problem& p, int32_t BN, arch::Swizzle swizzle) {
   if (box_rows(p, BN) == 0) return false;
-  // K and V share the rows of their pages: the page tables are looked up once for both.
+  // A row number serves both K and V: the load roles look it up once.
   if (outer_rows(p, p.k) == 0 || outer_rows(p, p.k) != outer_rows(p, p.v)) return false;
   return is_possible(kv_map(p, p.k, p.head_dim_qk, BN, swizzle)) &&
          is_possible(kv_map(p, p.v, p.head_dim_vo, BN, swizzle));
 }
 
-// --- the workspace of split rows -------------------------------------------------------------------
+// --- the workspace of split rows -----------------------------------------------------------------
 
 void SplitWorkspace::hold(int64_t blocks, int32_t block_rows, int32_t depth) {
   const auto at_least = [](int64_t& size, int64_t bytes) {
@@ -263,7 +264,7 @@ void SplitWorkspace::hold(int64_t blocks, int32_t block_rows, int32_t depth) {
   at_least(partial_bytes, blocks * block_rows * depth * int64_t{sizeof(float)});
 }
 
-void SplitWorkspace::finish() { counter_bytes += kAlignment; }  // the queue of the grid
+void SplitWorkspace::finish() { counter_bytes += kAlignment; }  // grid_counter
 
 void SplitWorkspace::set(std::span<std::byte> workspace, AttentionArguments& a) const {
   if (workspace.empty()) return;

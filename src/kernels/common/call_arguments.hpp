@@ -1,5 +1,6 @@
-// From a call to what every attention kernel is told: arguments, tensor maps, the workspace of split
-// rows. Host code without a machine; reads no length unless it lies on the host.
+// From a call to the parameters that all attention kernels share: arguments, tensor maps, the
+// workspace of split rows. Host code that needs no GPU. It reads lengths only where they are in
+// host memory.
 #pragma once
 
 #include <cstddef>
@@ -17,62 +18,71 @@ namespace pagoda::kernels {
 
 [[nodiscard]] ScoreClass score_class(const core::Problem& problem);
 
-// Query rows of the batch, in memory.
+// Query rows of the batch in memory, padding rows included.
 [[nodiscard]] int64_t total_rows(const core::Problem& problem);
 
-// Tiles of `tokens` tokens of `heads` query heads each. Where a mask bounds the keys on the right (causal), the
-// longest tiles come first, over as many heads at a time as have their K and V in `l2_bytes`.
+// Row tiles of `tokens` tokens of `heads` query heads. Under a mask with an upper bound (causal)
+// the tiles with the most keys come first, in sections of as many heads as have their K and V in
+// `l2_bytes` together.
 [[nodiscard]] schedule::TileGrid tile_grid(const core::Problem& problem, int32_t heads,
                                            int32_t tokens, int64_t l2_bytes);
 
 // --- rules that the launch plans share -----------------------------------------------------------
 
-// Sequences of up to so many query rows share the key tiles of the whole batch (stream-K); longer ones fill
-// tiles of tokens. Measured on an H200 (mha_sm90/README.md); Blackwell takes the same value unmeasured.
+// Sequences of at most this many query rows are packed and share the KV tiles of the whole batch
+// (stream-K); longer ones are tiles of tokens. Measured on an H200 (mha_sm90/README.md); the same
+// value is unmeasured on Blackwell.
 inline constexpr int32_t kShortRows = 64;
 
-// Why element types, head dims or a score functor keep a kernel of these from serving; empty: they do not.
+// Why a kernel of this element type and of these padded head dims cannot serve the call, as far as
+// types, head dims and score functors go; empty: it can.
 [[nodiscard]] std::string unsupported_types_reason(const core::Problem& problem, DType dtype,
                                                    int depth_qk, int depth_vo, bool has_fp8_cache);
 
-// KV splits of each of `tiles` tiles, so that they fill the GPU; at least four key tiles a split, for less
-// does not pay for the merge.
+// KV splits of each of `tiles` tiles, so that they fill the GPU. A split has at least four KV tiles.
 [[nodiscard]] int32_t num_kv_splits(int32_t tiles, int32_t num_sms, int32_t key_tiles);
 
-// The most CTAs of a stream-K partition that get work: the key tiles of all packed rows. `tokens` and
-// `head_tiles`: PackedRows.
+// An upper bound of the KV tiles of all packed rows, hence of the CTAs of a stream-K partition that
+// get work. `tokens` and `head_tiles` are those of PackedRows.
 [[nodiscard]] int64_t max_stream_k_ctas(const core::Problem& problem, int32_t tokens,
                                         int32_t head_tiles, int32_t BN);
 
-// Is there, or may there be, a sequence of 1 .. `short_rows` query rows among longer ones?
+// Whether a sequence may have 1 .. `short_rows` query rows. Exact where lengths are in host memory.
 [[nodiscard]] bool may_have_short_rows(const core::Problem& problem, int32_t short_rows);
 
-// All that follows from the call alone; no schedule and no workspace.
+// Sets what follows from the call alone: neither schedule nor workspace.
 void set_call(const core::Problem& problem, AttentionArguments& arguments);
 
-// --- tensor maps: panels as wide as the swizzle ------------------------------------------------
+// --- tensor maps: boxes as wide as the swizzle -------------------------------------------------
 
-// Of K or V in tiles of BN keys.
+// K or V in tiles of BN keys: [rows, heads, dim].
 [[nodiscard]] arch::TensorMapSpec kv_map(const core::Problem& problem, const core::KVView& view,
                                          int32_t dim, int32_t BN, arch::Swizzle swizzle);
-// Of Q or O: boxes of `tokens` rows of `heads` heads.
+// Q or O in boxes of `tokens` rows of `heads` heads: [batch, rows, heads, dim].
 [[nodiscard]] arch::TensorMapSpec rows_map(const core::Problem& problem, const core::RowView& view,
                                            int32_t dim, int32_t heads, int32_t tokens,
                                            arch::Swizzle swizzle);
-// TMA's rules, and coordinates of 31 bits.
+// Whether the map obeys TMA's rules, with coordinates of 31 bits.
 [[nodiscard]] bool is_possible(const arch::TensorMapSpec& spec);
-// Whether TMA can move K and V, of any type, in tiles of BN keys.
+// Whether TMA can load K and V, of any type, in tiles of BN keys.
 [[nodiscard]] bool is_kv_by_tma(const core::Problem& problem, int32_t BN, arch::Swizzle swizzle);
 
 // --- the workspace of split rows (split_rows.hpp) ----------------------------------------------
 
 struct SplitWorkspace {
-  // In this order; the counters, with the queue of the grid before them, are zero between launches.
+  // Offsets follow this order. The counter of GridWork and those of split rows are zero between
+  // launches:
+  //
+  //   0 .. 127                     grid_counter
+  //   128 .. counter_bytes         counters       [blocks]
+  //   then stats_bytes             partial_stats  [blocks][block_rows][4] fp32
+  //   then partial_bytes           partial_out    [blocks][block_rows][depth] fp32
   int64_t counter_bytes = 0, stats_bytes = 0, partial_bytes = 0;
 
-  // For `blocks` blocks of partial results of one launch.
+  // Makes room for `blocks` blocks of partial results of one launch. Launches of a plan run one
+  // after the other and share the workspace.
   void hold(int64_t blocks, int32_t block_rows, int32_t depth);
-  void finish();  // after the last launch
+  void finish();  // after the last hold()
   [[nodiscard]] int64_t bytes() const { return counter_bytes + stats_bytes + partial_bytes; }
   void set(std::span<std::byte> workspace, AttentionArguments& arguments) const;
 };

@@ -1,5 +1,5 @@
-// A few consecutive elements of a tensor: moved in accesses of up to 16 bytes, and converted as
-// core/element.hpp does, bit for bit, NaN included.
+// A few consecutive elements of a tensor: loaded and stored in accesses of up to 16 bytes, and
+// converted with the same bits as core/element.hpp, NaN included.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace pagoda::kernels {
 
-// A constant: device code may not call size_bytes().
+// A constant, because device code may not call size_bytes().
 template <DType kDType>
 inline constexpr int kSizeBytes = static_cast<int>(size_bytes(kDType));
 
-// kBytes (1, 2, 4, 8 or a multiple of 16) as they lie in memory.
+// kBytes (1, 2, 4, 8 or a multiple of 16) bytes, not converted.
 template <int kBytes>
 struct RawElements {
   static constexpr int kWords = (kBytes + 3) / 4;
   uint32_t word[kWords];
 };
 
-// `from` must be aligned to kBytes, at most 16; the launch must not write there.
+// `from` must be aligned to min(kBytes, 16). The launch must not write there.
 template <int kBytes>
 PAGODA_DEVICE RawElements<kBytes> load_raw(arch::GlobalPtr<const void> from,
                                            arch::Where where = arch::Where::current()) {
@@ -92,8 +92,8 @@ PAGODA_DEVICE void to_floats(const RawElements<N * kSizeBytes<kDType>>& raw, flo
 
 // --- from float to memory -----------------------------------------------------------------------
 
-// One word or part of a word. The packing instructions round as core does, but have a NaN of their
-// own, so a NaN takes the other way.
+// The cvt instructions round as core does, but give another NaN: values with a NaN are converted by
+// core's functions.
 PAGODA_DEVICE bool has_nan(float a, float b) { return a != a || b != b; }
 
 PAGODA_DEVICE uint32_t pair_to_bf16(float low, float high) {
@@ -104,8 +104,7 @@ PAGODA_DEVICE uint32_t pair_to_f16(float low, float high) {
   if (!has_nan(low, high)) return arch::pack_f16(low, high);
   return core::float_to_f16(low) | static_cast<uint32_t>(core::float_to_f16(high)) << 16U;
 }
-// Of value / scale, by an IEEE division. Its NaN has the sign of the value's; the scale is finite
-// and above 0.
+// Converts value / scale, an IEEE division. A NaN keeps its sign. The scale is finite and above 0.
 PAGODA_DEVICE uint32_t pair_to_e4m3(float low, float high, float scale) {
   if (!has_nan(low, high)) return arch::pack_e4m3(low / scale, high / scale);
   const float a = low != low ? low : low / scale;
@@ -113,7 +112,7 @@ PAGODA_DEVICE uint32_t pair_to_e4m3(float low, float high, float scale) {
   return core::float_to_f8e4m3(a) | static_cast<uint32_t>(core::float_to_f8e4m3(b)) << 8U;
 }
 
-// `scale` counts for fp8 only: stored element = value / scale.
+// `scale` is used for fp8 only: stored element = value / scale.
 template <DType kDType, int N>
 PAGODA_DEVICE RawElements<N * kSizeBytes<kDType>> from_floats(const float (&values)[N],
                                                               float scale = 1) {

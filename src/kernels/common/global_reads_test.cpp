@@ -1,5 +1,5 @@
-// What the schedule and the masks read on the device is seen by the emulator: read before grid_dependency_wait, or past
-// the end of the array, it is reported.
+// The emulator checks what the schedule and the masks read from global memory: it reports reads
+// before grid_dependency_wait and reads past the end of an array.
 #include <array>
 #include <cstdint>
 #include <gtest/gtest.h>

@@ -1,19 +1,20 @@
-// The classes of instances that the attention kernels of every architecture have.
+// The classes of instances that the attention kernels of every architecture have: how they load K
+// and V, and which scores and masks they compute.
 #pragma once
 
 #include <cstdint>
 
 namespace pagoda::kernels {
 
-// How K and V come into shared memory.
+// How K and V are loaded into shared memory.
 enum class LoadKind : uint8_t {
-  kTma,     // one thread a copy; pages and strides that TMA knows, elements of the queries' type
-  kGather,  // many threads, row by row; everything else
-  kTmaFp8,  // like kTma, but elements of e4m3 under queries of 16 bits
+  kTma,     // by TMA: page sizes and strides that it supports, elements of the queries' type
+  kGather,  // row by row, by the threads of the load warps: everything else
+  kTmaFp8,  // by TMA: e4m3 elements under 16-bit queries
 };
 
 enum class ScoreClass : uint8_t {
-  kPlain,    // an interval mask, scores linear in the product
+  kPlain,    // an interval mask, scores linear in Q K'
   kGeneral,  // any mask expression, biases, soft cap, ALiBi
 };
 

@@ -1,12 +1,12 @@
-// A query row of a tile, and what changes its scores beside the scale: the parts of a softmax that do not
-// depend on which columns a thread holds.
+// A query row of a work tile and what changes its scores besides the scale: the parts of a softmax
+// that do not depend on which columns a thread holds.
 #pragma once
 
 #include <cstdint>
 
 #include "arch/memory.hpp"
 #include "core/target.hpp"
-#include "kernels/common/work.hpp"
+#include "kernels/common/work_tile.hpp"
 #include "softmax/online.hpp"
 #include "softmax/score.hpp"
 
@@ -16,38 +16,62 @@ template <class Rule>
 struct Row {
   int32_t token = 0;  // of the sequence
   int32_t q_head = 0;
-  bool is_written = false;  // O has this row
-  bool is_valid = false;    // .. and it holds a query
-  mask::Interval keys{};    // the hull of what it sees; empty where not valid
-  // Over this thread's columns; the maximum is the whole row's.
+  bool is_written = false;  // the row exists in O
+  bool is_valid = false;    // it exists and holds a query; otherwise it is a padding row
+  mask::Interval keys{};    // bounding interval of the visible keys; empty where not valid
+  // The sum is over this thread's columns, the maximum over the whole row.
   softmax::OnlineRow<Rule> online{};
-  softmax::Sums sums{};  // of the whole row, at the end
+  softmax::Sums sums{};  // of the whole row; set by the epilogue
 };
 
-// Row `index` of block `block` of a tile whose blocks hold `tokens` tokens each: token index / num_heads of
-// the block, query head index % num_heads of the tile's.
-template <class Rule>
-PAGODA_DEVICE Row<Rule> packed_row(const AttentionParams& params, const Work& work, int32_t tokens,
-                                   int32_t block, int32_t index) {
+// Which token and query head of its work tile row `index` is.
+enum class RowMap : uint8_t {
+  kTokens,  // token `index` of one head
+  kPacked,  // token index / num_heads, head index % num_heads
+  // The same in each block of rows. A block holds whole tokens, so that its last rows may be empty.
+  kPackedBlocks,
+};
+
+// kPackedBlocks: `index` counts within block `block`, which holds `block_tokens` tokens.
+template <class Rule, RowMap map>
+PAGODA_DEVICE Row<Rule> tile_row(const AttentionParams& params, const Work& work, int32_t index,
+                                 int32_t block_tokens = 0, int32_t block = 0) {
   Row<Rule> row;
-  const int32_t of_block = index / work.num_heads;
-  const int32_t token = block * tokens + of_block;
+  int32_t token = index, head = 0;
+  if constexpr (map != RowMap::kTokens) {
+    token = index / work.num_heads;
+    head = index % work.num_heads;
+  }
+  const int32_t of_block = token;
+  if constexpr (map == RowMap::kPackedBlocks) token = block * block_tokens + of_block;
   row.token = work.first_token + token;
-  row.q_head = work.first_head + index % work.num_heads;
-  row.is_written = of_block < tokens && token < work.num_tokens;
-  row.is_valid = of_block < tokens && token < work.valid_tokens;
+  row.q_head = work.first_head + head;
+  if constexpr (map == RowMap::kPackedBlocks) {
+    row.is_written = of_block < block_tokens && token < work.num_tokens;
+    row.is_valid = of_block < block_tokens && token < work.valid_tokens;
+  } else {
+    row.is_written = token < work.num_tokens;
+    row.is_valid = token < work.valid_tokens;
+  }
   if (row.is_valid) row.keys = params.mask.interval.visible(work.rows, row.token);
   return row;
 }
 
-// What `factor` took from the row sum: added again by the mutant that does not rescale it.
+template <class Rule>
+PAGODA_DEVICE Row<Rule> packed_row(const AttentionParams& params, const Work& work,
+                                   int32_t block_tokens, int32_t block, int32_t index) {
+  return tile_row<Rule, RowMap::kPackedBlocks>(params, work, index, block_tokens, block);
+}
+
+// The mutant "row sum not rescaled" adds it: what multiplication with `factor` took from the row
+// sum.
 template <class Row>
 PAGODA_DEVICE float lost_sum(const Row& row, float factor) {
   return row.online.sums().sum * (1 / factor - 1);
 }
 
-// ALiBi and biases of `count` scores in log2 units: at(i) is one of `row`, which is valid, and
-// column(i) its key.
+// Adds ALiBi and biases to `count` scores of `row`, in log2 units: at(i) is a score and column(i)
+// its key. row.is_valid.
 template <int count, class Row, class At, class Column>
 PAGODA_DEVICE void add_biases(const AttentionParams& params, const mask::RowTile& tile,
                               const Row& row, const At& at, const Column& column) {

@@ -1,14 +1,15 @@
-// Columns of a row of O, as tensor memory holds them (bits of fp32), on their way to memory.
+// Stores of O from the 32-bit registers that tensor memory is loaded into (bits of fp32): to a
+// staging buffer in shared memory, or to the row in global memory.
 #pragma once
 
 #include <cstdint>
 
 #include "arch/layout/swizzle.hpp"
-#include "kernels/common/row_end.hpp"
+#include "kernels/common/row_epilogue.hpp"
 
 namespace pagoda::kernels {
 
-// Columns first .. first + 7 as elements of T. A factor of 0 gives zeros without reading O, which may hold NaN then.
+// Columns first .. first + 7 as elements of T. A factor of 0 gives zeros: O may hold NaN then.
 template <class T, int count>
 PAGODA_DEVICE arch::Words<4> scaled_words(const uint32_t (&o)[count], int first, float factor) {
   arch::Words<4> words;
@@ -20,7 +21,8 @@ PAGODA_DEVICE arch::Words<4> scaled_words(const uint32_t (&o)[count], int first,
   return words;
 }
 
-// To shared memory, from where TMA stores them: panels of `rows` lines of the swizzle's width.
+// Stores `count` columns of row `row` to the staging buffer of a TMA store: panels as wide as the
+// swizzle, of `rows` rows each.
 template <arch::Swizzle swizzle = arch::Swizzle::k128B, class T, int count>
 PAGODA_DEVICE void stage_columns(arch::SharedPtr<T> staging, int rows, int row, int column,
                                  const uint32_t (&o)[count], float factor) {
@@ -30,13 +32,13 @@ PAGODA_DEVICE void stage_columns(arch::SharedPtr<T> staging, int rows, int row, 
   for (int i = 0; i < count; i += 8) {
     const auto dense = static_cast<uint32_t>(
         (((column + i) / chunk * rows + row) * chunk + (column + i) % chunk) * sizeof(T));
-    const uint32_t place = swizzle_address(staging.address() + dense, swizzle) - staging.address();
-    arch::store((staging + static_cast<int32_t>(place / sizeof(T))).template as<arch::Words<4>>(),
+    const uint32_t offset = swizzle_address(staging.address() + dense, swizzle) - staging.address();
+    arch::store((staging + static_cast<int32_t>(offset / sizeof(T))).template as<arch::Words<4>>(),
                 scaled_words<T>(o, i, factor));
   }
 }
 
-// To the row itself, those that are the head's `dim`.
+// Stores `count` columns to `row` in global memory, except those past the head dim.
 template <class T, int count>
 PAGODA_DEVICE void store_columns(arch::GlobalPtr<T> row, int32_t dim, int32_t column,
                                  const uint32_t (&o)[count], float factor) {

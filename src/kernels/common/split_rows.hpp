@@ -1,10 +1,11 @@
-// Split rows: a piece leaves its partial result in a slot of the workspace; the warpgroup that arrives
-// last at the unit's counter merges all pieces in their order, so that the bits do not depend on
-// timing, and leaves the counter at zero for the next launch.
+// SplitRows: rows whose keys several CTAs share (KV split). Each CTA stores the partial result of
+// its split in a slot of the workspace and increments the counter of the rows. The warpgroup whose
+// increment is the last merges all splits in their order, so that the bits do not depend on timing,
+// and resets the counter to zero for the next launch.
 //
-//   partial_out    [slots][blocks][block_rows][depth] fp32, relative to the pivot
+//   partial_out    [slots][blocks][block_rows][depth] fp32, relative to the pivot, not normalised
 //   partial_stats  [slots][blocks][block_rows][4]     fp32: pivot, sum, maximum, unused
-//   counters       [slots][blocks]                    at the unit's first slot
+//   counters       [slots][blocks]                    the one at the first split's slot is used
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 #include "arch/debug.hpp"
 #include "arch/memory.hpp"
 #include "arch/warp.hpp"
-#include "kernels/common/row_end.hpp"
+#include "kernels/common/row_epilogue.hpp"
 
 namespace pagoda::kernels {
 
@@ -23,8 +24,8 @@ struct alignas(16) FloatQuad {
   float value[4];
 };
 
-// The rows of one block of a tile, by one warpgroup. has_all_columns: pieces leave `depth` columns, else
-// those that O has.
+// The rows of one block of a work tile, by one warpgroup. has_all_columns: splits store `depth`
+// columns; otherwise only the head dim's.
 template <class T, int block_rows, int blocks, int depth, bool has_all_columns = false>
 class SplitRows {
  public:
@@ -34,37 +35,43 @@ class SplitRows {
       : params_(params), block_(block) {}
 
   [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<float> out_row(int32_t slot, int row) const {
-    return params_.partial_out + (place(slot) * block_rows + row) * depth;
+    return params_.partial_out + (block_of(slot) * block_rows + row) * depth;
   }
   [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<float> stats_row(int32_t slot, int row) const {
-    return params_.partial_stats + (place(slot) * block_rows + row) * kStats;
+    return params_.partial_stats + (block_of(slot) * block_rows + row) * kStats;
   }
   static PAGODA_DEVICE void store_pair(arch::GlobalPtr<float> to, float a, float b) {
     arch::store(to.as<FloatPair>(), FloatPair{a, b});
   }
-  // Four columns.
-  PAGODA_DEVICE void leave_quad(int32_t slot, int row, int column, const FloatQuad& o) const {
+  // Four columns of a row.
+  PAGODA_DEVICE void store_partial_quad(int32_t slot, int row, int column,
+                                        const FloatQuad& o) const {
     arch::store((out_row(slot, row) + column).template as<FloatQuad>(), o);
   }
-  PAGODA_DEVICE void leave_stats(int32_t slot, int row, softmax::Sums sums, float max) const {
+  PAGODA_DEVICE void store_partial_stats(int32_t slot, int row, softmax::Sums sums,
+                                         float max) const {
     const arch::GlobalPtr<float> stats = stats_row(slot, row);
     store_pair(stats, sums.pivot, sums.sum);
     store_pair(stats + 2, max, 0);
   }
 
-  // One thread's atomic releases what its warpgroup has left, and acquires for it what the earlier
-  // arrivals left: the barriers before and after it order memory, and causality order is transitive
-  // (PTX memory model). No thread needs a fence of its own. `sync(where)`: the warpgroup's barrier; `flag`:
-  // a word of its own.
+  // Increments the counter of the rows after the warpgroup has stored its split. Returns whether it
+  // was the last of work.num_splits increments; then every thread may load all partial results.
+  //
+  // The first sync orders the stores of all threads before the atomic of one; its release (acq_rel,
+  // GPU scope) publishes them, its acquire makes the stores of earlier CTAs visible to that thread,
+  // and the second sync to the warpgroup. Causality order is transitive (PTX memory model), so that
+  // no other fence is needed. `sync(where)`: a barrier of the warpgroup; `flag`: its word in shared
+  // memory.
   template <class Sync>
-  PAGODA_DEVICE bool arrives_last(const Work& work, arch::SharedPtr<uint32_t> flag, bool is_first,
-                                  const Sync& sync) {
+  PAGODA_DEVICE bool arrive_and_check_last(const Work& work, arch::SharedPtr<uint32_t> flag,
+                                           bool is_first, const Sync& sync) {
     sync(arch::Where::current());
     if (is_first) {
-      const arch::GlobalPtr<uint32_t> counter = params_.counters + place(work.first_slot);
+      const arch::GlobalPtr<uint32_t> counter = params_.counters + block_of(work.first_slot);
       const uint32_t earlier =
           arch::atomic_add<arch::Order::kAcqRel, arch::Scope::kGpu>(counter, 1U);
-      const bool is_last = earlier + 1 == static_cast<uint32_t>(work.num_pieces);
+      const bool is_last = earlier + 1 == static_cast<uint32_t>(work.num_splits);
       if (is_last) arch::store(counter, 0U);
       arch::store(flag, is_last ? 1U : 0U);
     }
@@ -72,17 +79,18 @@ class SplitRows {
     return arch::load(flag) != 0;
   }
 
-  // A warp: each lane a piece for the sums, then a share of the columns. `where`: the row, written.
+  // Merges the splits of a row and stores it, by a warp: a lane loads the statistics of one split
+  // of 32, then all lanes add up O, four columns each at a time. where.is_written.
   template <class Row>
   PAGODA_DEVICE void merge_row(const Work& work, int row, const Row& where) {
     const int lane = arch::lane_idx();
     Columns o = {};
     softmax::Sums sums;
     float max = softmax::kMinusInfinity;
-    const int32_t num_pieces = where.is_valid ? work.num_pieces : 0;
-    for (int32_t round = 0; round < num_pieces; round += 32) {
+    const int32_t num_splits = where.is_valid ? work.num_splits : 0;
+    for (int32_t round = 0; round < num_splits; round += 32) {
       softmax::Sums mine;
-      if (round + lane < num_pieces) {
+      if (round + lane < num_splits) {
         const auto stats =
             arch::load(stats_row(work.slot(round + lane), row).template as<const FloatQuad>());
         mine = softmax::Sums{stats.value[0], stats.value[1]};
@@ -98,11 +106,11 @@ class SplitRows {
         PAGODA_UNROLL
         for (int e = 0; e < 4; ++e) o[i].value[e] *= merged.a;
       }
-      const int32_t left = num_pieces - round;
+      const int32_t left = num_splits - round;
       const int32_t count = left < 32 ? left : 32;
       for (int32_t first = 0; first < count; first += kInFlight) {
-        add_pieces(o, work, round, first, count, row,
-                   arch::mutable_value("weight of the first part x 1.02", weight * merged.b,
+        add_splits(o, work, round, first, count, row,
+                   arch::mutable_value("weight of the first split x 1.02", weight * merged.b,
                                        (lane == 0 ? 1.02F : 1.0F) * weight * merged.b));
       }
     }
@@ -110,19 +118,19 @@ class SplitRows {
   }
 
  private:
-  [[nodiscard]] PAGODA_DEVICE int64_t place(int32_t slot) const {
+  [[nodiscard]] PAGODA_DEVICE int64_t block_of(int32_t slot) const {
     return int64_t{slot} * blocks + block_;
   }
 
-  // Columns of a lane: quads 4 lane, 4 lane + 128, ...
+  // Columns of a lane: 4 lane .. 4 lane + 3, then the same 128 further on, ...
   static constexpr int kQuads = (depth + 127) / 128;
   using Columns = FloatQuad[kQuads];
-  // Pieces whose loads are in flight together: the latency of L2 is paid once for all of them.
+  // Splits whose loads are in flight together: the latency of L2 is paid once for all of them.
   static constexpr int kInFlight = 16 / kQuads;
 
-  // Pieces round + first .. of which lane i has the weight of piece round + i. A weight of 0 is not
-  // read: nothing may have been written there.
-  PAGODA_DEVICE void add_pieces(Columns& o, const Work& work, int32_t round, int32_t first,
+  // Adds splits round + first .. to `o`. Lane i has the weight of split round + i. A split of
+  // weight 0 is not loaded: it may not have stored O.
+  PAGODA_DEVICE void add_splits(Columns& o, const Work& work, int32_t round, int32_t first,
                                 int32_t count, int row, float weight) const {
     float factors[kInFlight];
     Columns values[kInFlight];
@@ -154,9 +162,9 @@ class SplitRows {
   PAGODA_DEVICE void finish(const Work& work, const Row& where, softmax::Sums sums, float max,
                             const Columns& o) {
     const RowResult result =
-        end_row(params_, work.kv_head, where.q_head, where.is_valid, sums, max);
+        finalize_row(params_, work.kv_head, where.q_head, where.is_valid, sums, max);
     const int lane = arch::lane_idx();
-    if (lane == 0) store_statistics(params_, work, where.token, where.q_head, result);
+    if (lane == 0) store_lse_and_max(params_, work, where.token, where.q_head, result);
     const arch::GlobalPtr<T> to = kernels::out_row<T>(params_, work, where);
     PAGODA_UNROLL
     for (int i = 0; i < kQuads; ++i) {

@@ -1,13 +1,16 @@
-// WorkRing: how Work reaches the roles. One lane, the scheduler, computes it ahead of time and leaves
-// it in shared memory; every other role reads it there. So no role keeps the state of a scheduler in
-// registers, nor waits for a length, and a queue may hand out tiles.
+// WorkRing: a ring in shared memory through which the scheduler lane of a CTA passes work tiles to
+// all other roles. So only one lane keeps scheduler state in registers and waits for lengths from
+// global memory, up to two work tiles ahead, and it may draw them from an atomic counter.
+//
+//   full [stage]    1 arrival:  the scheduler lane, when the item is stored
+//   empty [stage]   32 arrivals a reading warp:  every lane, when it has loaded the item
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
 #include "arch/warp.hpp"
-#include "kernels/common/work.hpp"
+#include "kernels/common/work_tile.hpp"
 #include "pipeline/staged_pipeline.hpp"
 
 namespace pagoda::kernels {
@@ -21,22 +24,22 @@ struct WorkRing {
   arch::SharedArray<Word, kStages * kWords> items;
   arch::MBarrier mbar[Pipeline::num_mbars];
 
-  // By one thread. `readers`: warps of other roles.
+  // One thread calls it. `readers`: warps that read every item.
   PAGODA_DEVICE void init(uint32_t readers) { Pipeline::init(mbar, 32 * readers, "work"); }
 };
 
-// The scheduler's side; one lane.
+// The scheduler's side: one lane.
 class WorkWriter {
  public:
   PAGODA_DEVICE explicit WorkWriter(WorkRing& ring)
       : ring_(ring), pipeline_(WorkRing::Pipeline::producer(ring.mbar)) {}
 
-  // Whether write() would not wait.
+  // Whether write() would return without waiting.
   [[nodiscard]] PAGODA_DEVICE bool has_room() const {
     return pipeline_.empty(pipeline_.state.index, 0).test_wait(pipeline_.state.phase);
   }
   PAGODA_DEVICE void write(const Work& work) {
-    pipeline_.producer_acquire();  // every role has read what was there
+    pipeline_.producer_acquire();  // every reading warp has released the stage's previous item
     WorkRing::Word words[WorkRing::kWords] = {};
     memcpy(words, &work, sizeof work);
     const int first = static_cast<int>(pipeline_.state.index) * WorkRing::kWords;
@@ -51,23 +54,24 @@ class WorkWriter {
   WorkRing::Pipeline pipeline_;
 };
 
-// A warp of another role:  while (reader.next()) { ... reader.work() ... reader.release(); }
+// A reading warp:  while (reader.next()) { ... reader.work() ... reader.release(); }
 class WorkReader {
  public:
   PAGODA_DEVICE explicit WorkReader(WorkRing& ring)
       : ring_(ring), pipeline_(WorkRing::Pipeline::consumer(ring.mbar)) {}
 
-  // False at the end: what ends the work has no tokens.
+  // False: the item has no tokens, which ends the work.
   PAGODA_DEVICE bool next() {
-    pipeline_.consumer_wait();  // the scheduler has written it
+    pipeline_.consumer_wait();  // the scheduler lane has stored the item
     return work().num_tokens > 0;
   }
-  // Whether next() would return at once; the warp agrees.
+  // Whether next() would return without waiting; the same in all lanes.
   [[nodiscard]] PAGODA_DEVICE bool is_ready() const {
     return arch::any(arch::elect_one() != 0 &&
                      pipeline_.full(pipeline_.state.index, 0).test_wait(pipeline_.state.phase));
   }
-  // Reads it anew: who needs it twice should not keep it in registers in between.
+  // Loads the item from shared memory at every call. A role calls it again after its mainloop
+  // instead of keeping the item in registers.
   [[nodiscard]] PAGODA_DEVICE Work work() const {
     WorkRing::Word words[WorkRing::kWords];
     const int first = static_cast<int>(pipeline_.state.index) * WorkRing::kWords;
@@ -77,9 +81,8 @@ class WorkReader {
     memcpy(&work, words, sizeof work);
     return work;
   }
-  PAGODA_DEVICE void release() {
-    pipeline_.consumer_release(1);  // every lane for itself
-  }
+  // Every lane arrives: each has loaded the item by itself.
+  PAGODA_DEVICE void release() { pipeline_.consumer_release(1); }
 
  private:
   WorkRing& ring_;

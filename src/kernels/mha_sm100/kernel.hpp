@@ -9,6 +9,7 @@
 #include "arch/debug.hpp"
 #include "arch/grid_dependency.hpp"
 #include "arch/register_budget.hpp"
+#include "kernels/common/grid_work.hpp"
 #include "kernels/mha_sm100/roles/correction.hpp"
 #include "kernels/mha_sm100/roles/gather.hpp"
 #include "kernels/mha_sm100/roles/load.hpp"
@@ -80,8 +81,8 @@ struct SM100MHA2Q {
   // Ends with a barrier.
   static PAGODA_DEVICE void prepare(const Params& params, Storage& storage) {
     if constexpr (tile.ctas == 1) {
-      if (params.schedule == kernels::Schedule::kShares) {
-        kernels::find_share<Config>(params, storage.share);
+      if (params.schedule == kernels::Schedule::kStreamK) {
+        kernels::find_stream_k_start<Config>(params, storage.share);
         return;
       }
     }
@@ -178,9 +179,9 @@ struct SM100MHA2Q {
     const int32_t index = Group::index();
     switch (params.schedule) {
       // What a CTA draws or counts for itself is no pair's.
-      case kernels::Schedule::kShares:
+      case kernels::Schedule::kStreamK:
         if constexpr (tile.ctas == 1) {
-          write_all(kernels::ShareWork<Config>(params, storage.share.load()));
+          write_all(kernels::StreamKWork<Config>(params, storage.share.load()));
         }
         break;
       case kernels::Schedule::kQueue:

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/int_math.hpp"
-#include "kernels/common/work.hpp"
+#include "kernels/common/work_tile.hpp"
 #include "mask/make_expression_mask.hpp"
 #include "operand/paged_row_indices.hpp"
 
@@ -73,7 +73,7 @@ Launch pairs_launch(const Problem& p, Schedule schedule, int32_t num_sms) {
 }
 
 Launch shares_launch(const Problem& p, const TileConfig& tile, int32_t num_sms) {
-  Launch launch{.schedule = Schedule::kShares};
+  Launch launch{.schedule = Schedule::kStreamK};
   const kernels::PackedRows packed = packed_rows(p);
   const int64_t most = kernels::max_stream_k_ctas(p, packed.tokens, packed.head_tiles, tile.BN);
   launch.ctas = static_cast<int32_t>(std::min<int64_t>(most, num_sms));
@@ -89,7 +89,7 @@ bool is_gathered(const Problem& p, const TileConfig& tile) {
 
 // Slots of partial results, each of two blocks of rows.
 int64_t num_slots(const Problem& p, const Launch& launch) {
-  if (launch.schedule == Schedule::kShares) {
+  if (launch.schedule == Schedule::kStreamK) {
     return launch.ctas > 1 ? 2 * int64_t{launch.ctas} : 0;
   }
   return launch.num_splits > 1 ? grid_of(p, launch, 1).size() : 0;
@@ -129,7 +129,7 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p,
   auto plan = std::make_unique<LaunchPlan>();
   plan->shape = &shape;
   plan->scores = kernels::score_class(p);
-  plan->has_whole_units = options.is_batch_invariant;
+  plan->is_batch_invariant = options.is_batch_invariant;
   if (total_rows(p) == 0) return plan;  // nothing to write
   const TileConfig tile = tile_of(shape, plan->scores);
   if (tile.ctas == 2) {
@@ -146,7 +146,7 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p,
     plan->split.hold(slots * kHalves, kRows, tile.depth);
     if (slots > 0) plan->num_split_rows = total_rows(p) * p.num_q_heads;
   };
-  const bool has_shares = !options.schedule || *options.schedule == Schedule::kShares;
+  const bool has_shares = !options.schedule || *options.schedule == Schedule::kStreamK;
   const bool has_tiles = options.schedule ? !has_shares : p.max_seqlen_q > kShortRows;
   if (has_shares && (!has_tiles || kernels::may_have_short_rows(p, kShortRows))) {
     Launch launch = shares_launch(p, tile, options.num_sms);
@@ -171,7 +171,7 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& la
   kernels::LaunchArguments result;
   kernels::AttentionArguments& a = result.arguments;
   kernels::set_call(p, a);
-  a.has_whole_units = plan.has_whole_units;
+  a.is_batch_invariant = plan.is_batch_invariant;
   a.min_rows = launch.min_rows;
   a.max_rows = launch.max_rows;
   a.schedule = launch.schedule;

@@ -18,7 +18,7 @@ namespace pagoda::mha_sm100 {
 struct Launch {
   kernels::Schedule schedule = kernels::Schedule::kQueue;
   int32_t ctas = 0;
-  int32_t num_splits = 1;                      // not of kShares
+  int32_t num_splits = 1;                      // not of kStreamK
   int32_t min_rows = 0, max_rows = INT32_MAX;  // of the sequences that it serves
 };
 
@@ -26,7 +26,7 @@ struct LaunchPlan final : core::KernelPlan {
   const Shape* shape = nullptr;
   ScoreClass scores = ScoreClass::kPlain;
   bool is_gathered = false;
-  bool has_whole_units = false;
+  bool is_batch_invariant = false;
   int32_t num_launches = 0;
   Launch launches[2];
   kernels::SplitWorkspace split;

@@ -8,8 +8,8 @@
 #include "arch/mbarrier.hpp"
 #include "arch/memory.hpp"
 #include "arch/tcgen05.hpp"
-#include "kernels/common/key_shares.hpp"
 #include "kernels/common/split_rows.hpp"
+#include "kernels/common/stream_k_start.hpp"
 #include "kernels/common/work_ring.hpp"
 #include "kernels/mha_sm100/config.hpp"
 #include "kernels/mha_sm100/cta_group.hpp"
@@ -97,7 +97,7 @@ struct Storage {
   arch::SharedArray<uint32_t, kHalves> arrivals;  // at a split unit, seen by the correction
   arch::SharedArray<uint32_t, 1> tmem;            // address of tensor memory
   kernels::WorkRing work;
-  kernels::ShareStorage share;
+  kernels::StreamKStorage share;
 };
 
 // Tensor memory of a half; TileConfig::tmem() is the whole map.

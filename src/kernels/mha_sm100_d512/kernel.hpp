@@ -9,6 +9,7 @@
 #include "arch/debug.hpp"
 #include "arch/grid_dependency.hpp"
 #include "arch/register_budget.hpp"
+#include "kernels/common/grid_work.hpp"
 #include "kernels/mha_sm100_d512/roles/correction.hpp"
 #include "kernels/mha_sm100_d512/roles/load.hpp"
 #include "kernels/mha_sm100_d512/roles/mma.hpp"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/common/work.hpp"
+#include "kernels/common/work_tile.hpp"
 #include "mask/make_expression_mask.hpp"
 #include "operand/paged_row_indices.hpp"
 

@@ -1,5 +1,5 @@
-// The instances: which shapes are compiled, and with which tiles. Tuning is data: every number here
-// was measured on an H200 (README.md) and nothing else decides a tile.
+// The compiled instances and their tiles. All tuning is here: every number was measured on an H200
+// (README.md).
 #pragma once
 
 #include <iterator>
@@ -9,7 +9,7 @@
 
 namespace pagoda::mha_sm90 {
 
-// A family of instances: one element type and one pair of padded head dims.
+// What a family of instances shares: element type and padded head dims.
 struct Shape {
   const char* name;
   DType dtype;
@@ -17,8 +17,8 @@ struct Shape {
   int depth_vo;
 };
 
-// A row of the registry each, in its order: the smallest that holds a call's head dims serves it. To add an
-// instance, add a line; the build reads the names.
+// In the order of the registry: a call gets the first shape that holds its head dims. A line is an
+// instance; the build reads the names (cmake/PagodaKernelFamilies.cmake).
 // clang-format off
 inline constexpr Shape kShapes[] = {
     {"sm90.d64.bf16", DType::kBF16, 64, 64},
@@ -34,7 +34,7 @@ inline constexpr Shape kShapes[] = {
 };
 // clang-format on
 
-// The kernels that each shape has, of which a launch takes one.
+// The kernels of each shape; a launch runs one of them.
 struct Variant {
   RowKind rows;
   LoadKind load;
@@ -63,7 +63,7 @@ PAGODA_HOST_DEVICE constexpr TileConfig tokens_tile(int depth_qk, int depth_vo) 
   TileConfig tile;
   tile.depth_qk = depth_qk;
   tile.depth_vo = depth_vo;
-  if (depth_qk == 64) {  // bound by exponentials: three consumers share the tensor cores
+  if (depth_qk == 64) {  // bound by exp2: three consumers overlap more of it with products
     tile.num_consumers = 3;
     tile.BN = 96;  // 128 needs more than 152 registers
     tile.producer_registers = 56;
@@ -71,7 +71,7 @@ PAGODA_HOST_DEVICE constexpr TileConfig tokens_tile(int depth_qk, int depth_vo) 
     tile.k_stages = tile.v_stages = 4;
   }
   if (depth_qk <= 128) tile.q_stages = 2;
-  if (depth_qk == 256) tile.BN = 64;  // two stages of K and of V fill the shared memory
+  if (depth_qk == 256) tile.BN = 64;  // two stages of K and V fill the shared memory
   return tile;
 }
 
@@ -81,10 +81,10 @@ PAGODA_HOST_DEVICE constexpr TileConfig packed_tile(int depth_qk, int depth_vo) 
   tile.depth_qk = depth_qk;
   tile.depth_vo = depth_vo;
   tile.num_consumers = 1;
-  tile.has_turns = false;
+  tile.is_ping_pong = false;
   tile.BN = 64;
   tile.k_stages = tile.v_stages = 3;
-  if (depth_qk <= 128) {  // two CTAs: one multiplies while the other waits for memory
+  if (depth_qk <= 128) {  // two CTAs an SM: one multiplies while the other waits for memory
     tile.ctas_per_sm = 2;
     tile.producer_registers = 64;
     tile.consumer_registers = 192;
@@ -94,7 +94,7 @@ PAGODA_HOST_DEVICE constexpr TileConfig packed_tile(int depth_qk, int depth_vo) 
   return tile;
 }
 
-// Packed rows whose K and V are gathered: beside the stages, 32 KB or more of fp8 on its way.
+// Packed rows with gathered K and V: besides the stages, 32 KB or more of raw fp8 tiles in flight.
 PAGODA_HOST_DEVICE constexpr TileConfig gather_tile(int depth_qk, int depth_vo, ScoreClass scores) {
   TileConfig tile = packed_tile(depth_qk, depth_vo);
   tile.load = LoadKind::kGather;
@@ -110,8 +110,8 @@ PAGODA_HOST_DEVICE constexpr TileConfig gather_tile(int depth_qk, int depth_vo, 
   return tile;
 }
 
-// Packed rows over an fp8 cache, products by warps. Columns past the head dim, up to whole panels, are
-// TMA's zeros: they cost shared memory and a little arithmetic, no traffic.
+// Packed rows over an fp8 cache, with mma.sync. TMA fills columns past the head dim, up to whole
+// panels, with zeros: they cost shared memory and some arithmetic, no traffic.
 PAGODA_HOST_DEVICE constexpr TileConfig fp8_tile(int depth_qk, int depth_vo, ScoreClass scores) {
   TileConfig tile = packed_tile(depth_qk, depth_vo);
   tile.load = LoadKind::kTmaFp8;

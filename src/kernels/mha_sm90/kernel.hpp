@@ -1,16 +1,16 @@
-// The Hopper attention kernel: who does what. A warpgroup of producers, a role a warp, and one to three
-// of consumers.
+// Kernel: the Hopper attention kernel, assembled from its roles. Warpgroup 0 loads and schedules,
+// one role a warp; warpgroups 1 to 3 are consumers.
 #pragma once
 
 #include "arch/debug.hpp"
 #include "arch/register_budget.hpp"
-#include "kernels/mha_sm90/merge_warps.hpp"
-#include "kernels/mha_sm90/partial.hpp"
 #include "kernels/mha_sm90/roles/consumer.hpp"
 #include "kernels/mha_sm90/roles/epilogue.hpp"
 #include "kernels/mha_sm90/roles/gather.hpp"
 #include "kernels/mha_sm90/roles/load.hpp"
 #include "kernels/mha_sm90/roles/load_q.hpp"
+#include "kernels/mha_sm90/roles/split_epilogue.hpp"
+#include "kernels/mha_sm90/roles/warp_epilogue.hpp"
 
 namespace pagoda::mha_sm90 {
 
@@ -22,7 +22,7 @@ struct Kernel {
   static constexpr int kThreads = tile.threads();
   static constexpr int kClusterSize = 1, kMinArch = 90, kMaxArch = 90;
   static constexpr int kCtasPerSm = tile.ctas_per_sm;
-  // Of a thread at launch: what the register file holds (setmaxnreg moves them afterwards).
+  // Registers of a thread at launch, before setmaxnreg: an equal part of the register file.
   static constexpr int kRegisters = 65536 / (kThreads * kCtasPerSm) / 8 * 8;
 
   static PAGODA_DEVICE void run(const Params& params) {
@@ -30,25 +30,25 @@ struct Kernel {
     prefetch(params);
     init_barriers(storage);
     if constexpr (tile.rows == RowKind::kPacked) {
-      find_share<Config>(params, storage.share);  // ends with a barrier
+      find_stream_k_start<Config>(params, storage.stream_k);  // ends with a syncthreads
     } else {
-      arch::syncthreads();
+      arch::syncthreads();  // the barriers are initialised
     }
     if (arch::warpgroup_idx() == 0) {
-      if constexpr (tile.has_budgets()) {
+      if constexpr (tile.uses_setmaxnreg()) {
         arch::register_budget_decrease<tile.producer_registers>();
       }
       if constexpr (tile.load == LoadKind::kGather) {
-        const arch::Role role("gather");  // two warps K, two V
+        const arch::Role role("gather");  // warps 0, 1: K; warps 2, 3: V
         gather<Config>(params, storage);
       } else {
         produce(params, storage);
       }
     } else {
-      if constexpr (tile.has_budgets()) {
+      if constexpr (tile.uses_setmaxnreg()) {
         arch::register_budget_increase<tile.consumer_registers>();
       }
-      if constexpr (tile.has_warp_products()) {
+      if constexpr (tile.uses_mma_sync()) {
         consume_by_warps(params, storage);
       } else {
         consume(params, storage);
@@ -59,7 +59,6 @@ struct Kernel {
  private:
   using Ops = Operands<Config>;
 
-  // The first copies need not wait for their maps.
   static PAGODA_DEVICE void prefetch(const Params& params) {
     if (tile.load == LoadKind::kGather || arch::thread_idx() != kWarpgroup) return;
     arch::tma_prefetch_descriptor(params.k);
@@ -67,7 +66,8 @@ struct Kernel {
     if constexpr (tile.rows == RowKind::kTokens) arch::tma_prefetch_descriptor(params.q);
   }
 
-  // By one thread. The others must not touch them before the next syncthreads.
+  // One thread initialises all barriers; the next syncthreads makes them visible to the others, and
+  // fence_mbarrier_init to TMA.
   static PAGODA_DEVICE void init_barriers(Storage& storage) {
     if (arch::thread_idx() == 0) {
       const auto where = arch::Where::current();
@@ -75,12 +75,12 @@ struct Kernel {
       Ops::VRing::init(storage.v_ring, Ops::releases, "v", where, Ops::fills);
       storage.work.init(Ops::work_readers);
       for (int w = 0; w < tile.num_consumers; ++w) {
-        constexpr const char* names[] = {"q of 0", "q of 1", "q of 2"};
+        constexpr const char* names[] = {"q of consumer 0", "q of consumer 1", "q of consumer 2"};
         Ops::QRing::init(storage.q_ring[w], 4, names[w], where);
       }
-      if constexpr (RequestOrder<Config>::is_used) {
-        storage.q_requested.init(tile.has_warp_products() ? 4 : 1);  // warps that load Q
-        arch::name_barrier(storage.q_requested, "q requested");
+      if constexpr (QBeforeKV<Config>::is_used) {
+        storage.q_issued.init(tile.uses_mma_sync() ? 4 : 1);  // warps that load Q
+        arch::name_barrier(storage.q_issued, "q issued");
       }
       storage.v_tail.init(1);
       arch::name_barrier(storage.v_tail, "v tail");
@@ -88,7 +88,6 @@ struct Kernel {
     }
   }
 
-  // A role a warp.
   static PAGODA_DEVICE void produce(const Params& params, Storage& storage) {
     const int page_size = params.sequences.keys.paged_size();
     const int warp = arch::warp_idx();
@@ -102,7 +101,7 @@ struct Kernel {
           page_size, [&]<int size>() { load_v<Config, size>(params, storage); });
     } else if (warp == 2) {
       const arch::Role role("load q");
-      if constexpr (Ops::has_q_place) load_q<Config>(params, storage);
+      if constexpr (Ops::has_q_stages) load_q<Config>(params, storage);
     } else {
       const arch::Role role("schedule");
       if (arch::elect_one() != 0) schedule(params, storage);
@@ -112,45 +111,46 @@ struct Kernel {
   static PAGODA_DEVICE void schedule(const Params& params, Storage& storage) {
     WorkWriter writer(storage.work);
     if constexpr (tile.rows == RowKind::kPacked) {
-      ShareWork<Config> share(params, storage.share.load());
-      for (Work work; share.next(work);) writer.write(work);
+      StreamKWork<Config> work_tiles(params, storage.stream_k.load());
+      for (Work work; work_tiles.next(work);) writer.write(work);
     } else {
-      GridWork<Config> grid(params);
-      for (Work work; grid.next(work);) writer.write(work);
+      GridWork<Config> work_tiles(params);
+      for (Work work; work_tiles.next(work);) writer.write(work);
     }
-    writer.write(Work{});  // the end
+    writer.write(Work{});  // no tokens: the end
   }
 
+  // A consumer warpgroup with wgmma: a warp has 16 of its 64 rows.
   static PAGODA_DEVICE void consume(const Params& params, Storage& storage) {
     const arch::Role role("consume");
     const int warpgroup = arch::warpgroup_idx() - 1;
     const int first = warpgroup * kRows + 16 * (arch::warp_idx() % 4) + arch::lane_idx() / 4;
-    Attend<Config> attend(params, storage, warpgroup);
-    attend.begin();
+    Consumer<Config> consumer(params, storage, warpgroup);
+    consumer.start_ping_pong();
     WorkReader reader(storage.work);
     for (; reader.next(); reader.release()) {
       Row rows[2];
       float o[tile.depth_vo / 2];
       make_rows(params, reader.work(), first, rows);
       const mask::TileWalk walk = reader.work().walk;
-      if (walk.num_tiles > 0) attend.run(reader, walk, rows, o);
-      const Work work = reader.work();  // anew: nothing of it is kept while attending
+      if (walk.num_tiles > 0) consumer.mainloop(reader, walk, rows, o);
+      const Work work = reader.work();  // loaded again, to free its registers in the mainloop
       finish_rows(params, work, first, rows);
       if (work.is_split()) {
-        Partial<Config>(params, storage, warpgroup).run(work, rows, o);
+        SplitEpilogue<Config>(params, storage, warpgroup).run(work, rows, o);
       } else {
-        Store<Config>(params, warpgroup).run(work, rows, o, attend.q_place());
+        Epilogue<Config>(params, warpgroup).run(work, rows, o, consumer.q_smem());
       }
-      if (tile.rows == RowKind::kTokens && work.walk.num_tiles > 0) attend.leave_q();
+      if (tile.rows == RowKind::kTokens && work.walk.num_tiles > 0) consumer.release_q();
     }
-    attend.end();
+    consumer.finish();
   }
 
-  // The same where each warp has all rows and some of the keys.
+  // A consumer warpgroup with mma.sync: a warp has all 16 rows and a quarter of the keys.
   static PAGODA_DEVICE void consume_by_warps(const Params& params, Storage& storage) {
     const arch::Role role("consume");
     const int first = arch::lane_idx() / 4;
-    AttendWarp<Config> attend(params, storage);
+    WarpConsumer<Config> consumer(params, storage);
     WorkReader reader(storage.work);
     for (; reader.next(); reader.release()) {
       Row rows[2];
@@ -158,13 +158,13 @@ struct Kernel {
       make_rows(params, reader.work(), first, rows);
       const mask::TileWalk walk = reader.work().walk;
       if (walk.num_tiles > 0) {
-        attend.run(reader, walk, rows, o);
+        consumer.mainloop(reader, walk, rows, o);
       } else {
-        attend.skip();
+        consumer.skip();
       }
-      const Work work = reader.work();  // anew: nothing of it is kept while attending
+      const Work work = reader.work();  // loaded again, to free its registers in the mainloop
       finish_rows(params, work, first, rows);
-      MergeWarps<Config>(params, storage).run(work, rows, o);
+      WarpEpilogue<Config>(params, storage).run(work, rows, o);
     }
   }
 
@@ -174,7 +174,8 @@ struct Kernel {
     for (int r = 0; r < 2; ++r) rows[r] = make_row<Config>(params, work, first + 8 * r);
   }
 
-  // Which rows they are, again, and their sums over the lanes that share them.
+  // Makes the rows again, so that the mainloop need not keep them in registers, and sums each over
+  // the four lanes that share it.
   static PAGODA_DEVICE void finish_rows(const Params& params, const Work& work, int first,
                                         Row (&rows)[2]) {
     PAGODA_UNROLL

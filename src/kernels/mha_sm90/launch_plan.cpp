@@ -1,10 +1,10 @@
-// Choosing instances and filling in arguments.
+// Chooses the instances for a call and sets their arguments.
 #include "kernels/mha_sm90/launch_plan.hpp"
 
 #include <algorithm>
 
 #include "core/int_math.hpp"
-#include "kernels/mha_sm90/work.hpp"
+#include "kernels/mha_sm90/schedule.hpp"
 #include "mask/make_expression_mask.hpp"
 
 namespace pagoda::mha_sm90 {
@@ -15,7 +15,7 @@ using kernels::kShortRows;
 using kernels::total_rows;
 
 constexpr int32_t kFewRows = 16;
-// K and V that the tiles of one section share: of an H200's 50 MB of L2. Measured, README.md.
+// K and V of a TileGrid section; an H200 has 50 MB of L2. Measured, README.md.
 constexpr int64_t kL2Bytes = 32 << 20;
 
 // Boxes of 64 rows of one head.
@@ -62,7 +62,7 @@ Launch packed_launch(const Problem& p, const Shape& shape, ScoreClass scores, Lo
   const TileConfig tile = tile_of(shape.depth_qk, shape.depth_vo, launch.rows, scores, load);
   const PackedRows packed = PackedRows::of(p.group, tile.block_rows);
   const int64_t most = kernels::max_stream_k_ctas(p, packed.tokens, packed.head_tiles, tile.BN);
-  // Many rows take long to merge: half of the pieces then.
+  // Many rows take long to merge: half as many CTAs, hence splits, then.
   const int32_t rows_of_unit = std::min(packed.tokens, p.max_seqlen_q) * packed.heads;
   const int32_t per_sm = rows_of_unit > kFewRows ? 1 : tile.ctas_per_sm;
   launch.ctas = static_cast<int32_t>(std::min<int64_t>(most, int64_t{num_sms} * per_sm));
@@ -81,7 +81,8 @@ void size_workspace(const Problem& p, LaunchPlan& plan) {
     const Launch& launch = plan.launches[i];
     const TileConfig tile = tile_of(plan.shape->depth_qk, plan.shape->depth_vo, launch.rows,
                                     launch.scores, launch.load);
-    const int64_t blocks = num_slots(p, tile, launch, !plan.has_whole_units) * tile.num_consumers;
+    const int64_t blocks =
+        num_slots(p, tile, launch, !plan.is_batch_invariant) * tile.num_consumers;
     plan.split.hold(blocks, tile.block_rows, tile.depth_vo);
     if (blocks > 0) plan.num_split_rows = total_rows(p) * p.num_q_heads;
   }
@@ -103,7 +104,7 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int3
                                       bool is_batch_invariant) {
   auto plan = std::make_unique<LaunchPlan>();
   plan->shape = &shape;
-  plan->has_whole_units = is_batch_invariant;
+  plan->is_batch_invariant = is_batch_invariant;
   if (total_rows(p) == 0) return plan;  // nothing to write
   const ScoreClass scores = kernels::score_class(p);
   const TileConfig tokens = tile_of(shape.depth_qk, shape.depth_vo, RowKind::kTokens, scores);
@@ -134,7 +135,7 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& la
   kernels::LaunchArguments result;
   kernels::AttentionArguments& a = result.arguments;
   kernels::set_call(p, a);
-  a.has_whole_units = plan.has_whole_units;
+  a.is_batch_invariant = plan.is_batch_invariant;
   a.min_rows = launch.min_rows;
   a.max_rows = launch.max_rows;
   plan.split.set(workspace, a);

@@ -1,6 +1,6 @@
-// From a call to launches: which instances serve it, with how many CTAs, and their arguments. Host code
-// without a machine: the CUDA back end and the emulator launch what it says. Reads no length unless
-// it lies on the host.
+// The launches of a call: which instances serve it, with how many CTAs and which arguments. Host
+// code that needs no GPU: the CUDA back end and the emulator execute the plan. It reads lengths
+// only where they are in host memory.
 #pragma once
 
 #include <memory>
@@ -20,13 +20,13 @@ struct Launch {
   ScoreClass scores = ScoreClass::kPlain;
   LoadKind load = LoadKind::kTma;
   int32_t ctas = 0;
-  int32_t num_splits = 1;                      // tiles of tokens
-  int32_t min_rows = 0, max_rows = INT32_MAX;  // of the sequences that it serves
+  int32_t num_splits = 1;                      // kTokens: most KV splits of a row tile
+  int32_t min_rows = 0, max_rows = INT32_MAX;  // query rows of the sequences that it serves
 };
 
 struct LaunchPlan final : core::KernelPlan {
   const Shape* shape = nullptr;
-  bool has_whole_units = false;
+  bool is_batch_invariant = false;
   int32_t num_launches = 0;
   Launch launches[2];
   kernels::SplitWorkspace split;

@@ -1,4 +1,10 @@
-// Which named barriers the consumers use; 0 is syncthreads.
+// Named barriers of the consumer warpgroups w = 0, 1, 2. Barrier 0 is syncthreads.
+//
+//   id     threads  arrives                           waits
+//   1 + w  256      the previous consumer, when it    consumer w, before it issues its products
+//                   has issued its products           (ping-pong: for speed only)
+//   4 + w  128      all threads of consumer w         the same, before they overwrite shared memory
+//                                                     or read what the others have stored
 #pragma once
 
 #include "arch/named_barrier.hpp"
@@ -6,10 +12,10 @@
 
 namespace pagoda::mha_sm90 {
 
-inline constexpr int kTurnBarrier = 1;       // + warpgroup: its turn to issue products (README.md)
-inline constexpr int kWarpgroupBarrier = 4;  // + warpgroup: its own threads
+inline constexpr int kPingPongBarrier = 1;
+inline constexpr int kWarpgroupBarrier = 4;
 
-// All threads of one consumer.
+// Synchronises all threads of one consumer warpgroup.
 PAGODA_DEVICE void sync_warpgroup(int warpgroup, arch::Where where = arch::Where::current()) {
   arch::named_barrier_sync(kWarpgroupBarrier + warpgroup, kWarpgroup, where);
 }

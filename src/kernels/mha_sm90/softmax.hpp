@@ -1,12 +1,11 @@
-// Softmax of one tile of scores, in registers: hides keys, takes maxima, makes probabilities. No
-// synchronisation but the shuffles of the four lanes that share a row.
+// Softmax of one tile of scores in registers: score mods, masks, row maxima, P = exp2(S - max). The
+// only synchronisation are the shuffles of the four lanes that share a row, and the warp's ballot.
 //
-// A thread holds two rows of its warpgroup's 64, and of each the columns 8 j + 2 (lane % 4) + {0, 1}
-// (arch/layout/fragment_layout.hpp): register i belongs to row i / 2 % 2.
+// A thread holds two rows of its warpgroup's 64, and of each the columns 8 j + 2 (lane % 4) + {0,
+// 1} (arch/layout/fragment_layout.hpp): register i belongs to row i / 2 % 2.
 #pragma once
 
 #include <cmath>
-#include <concepts>
 #include <cstdint>
 
 #include "arch/debug.hpp"
@@ -15,8 +14,9 @@
 #include "arch/warp.hpp"
 #include "core/target.hpp"
 #include "kernels/common/row.hpp"
+#include "kernels/common/row_epilogue.hpp"
 #include "kernels/mha_sm90/config.hpp"
-#include "kernels/mha_sm90/work.hpp"
+#include "kernels/mha_sm90/schedule.hpp"
 #include "softmax/online.hpp"
 
 namespace pagoda::mha_sm90 {
@@ -24,27 +24,19 @@ namespace pagoda::mha_sm90 {
 // One of the two rows of a thread.
 using Row = kernels::Row<softmax::RescaleLazily>;
 
+// Row `index` of a work tile.
 template <class Config>
 PAGODA_DEVICE Row make_row(const AttentionParams& params, const Work& work, int32_t index) {
-  Row row;
-  int32_t token = index, head = 0;
-  if constexpr (Config::tile.rows == RowKind::kPacked) {
-    token = index / work.num_heads;
-    head = index % work.num_heads;
-  }
-  row.token = work.first_token + token;
-  row.q_head = work.first_head + head;
-  row.is_written = token < work.num_tokens;
-  row.is_valid = token < work.valid_tokens;
-  if (row.is_valid) row.keys = params.mask.interval.visible(work.rows, row.token);
-  return row;
+  constexpr auto map =
+      Config::tile.rows == RowKind::kPacked ? kernels::RowMap::kPacked : kernels::RowMap::kTokens;
+  return kernels::tile_row<softmax::RescaleLazily, map>(params, work, index);
 }
 
-// Which of the tile's keys a row sees, 32 a word. General masks are evaluated by the four lanes of a
-// row, a word each.
+// Which of the tile's keys a row sees, 32 a word. General masks: each of the four lanes of a row
+// evaluates the mask for one word, and shuffles share the words.
 template <class Config>
 struct KeepWords {
-  uint32_t own = 0;  // general: of this lane
+  uint32_t own = 0;  // general masks: this lane's word
 
   static PAGODA_DEVICE KeepWords of(const AttentionParams& params, const WorkReader& reader,
                                     const Row& row, int32_t column) {
@@ -59,7 +51,7 @@ struct KeepWords {
     }
     return words;
   }
-  // Every lane of the warp calls.
+  // Every lane of the warp calls it.
   PAGODA_DEVICE uint32_t word(const Row& row, int32_t column, int block) const {
     if constexpr (Config::tile.scores == ScoreClass::kGeneral) {
       return arch::shuffle(own, arch::lane_idx() / 4 * 4 + block);
@@ -68,12 +60,13 @@ struct KeepWords {
   }
 };
 
-// Scores of hidden keys become -infinity; `column` is that of the tile.
+// Scores of masked keys become -infinity. `column`: first key of the tile.
 template <class Config>
-PAGODA_DEVICE void hide(const AttentionParams& params, const WorkReader& reader,
-                        const Row (&rows)[2], int32_t column, float (&s)[Config::tile.BN / 2]) {
+PAGODA_DEVICE void apply_mask(const AttentionParams& params, const WorkReader& reader,
+                              const Row (&rows)[2], int32_t column,
+                              float (&s)[Config::tile.BN / 2]) {
   constexpr int BN = Config::tile.BN;
-  const int32_t first = 2 * (arch::lane_idx() % 4);  // of the thread, in 8 columns
+  const int32_t first = 2 * (arch::lane_idx() % 4);  // this thread's first column of every 8
   PAGODA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const auto words = KeepWords<Config>::of(params, reader, rows[r], column);
@@ -95,15 +88,17 @@ PAGODA_DEVICE void hide(const AttentionParams& params, const WorkReader& reader,
   }
 }
 
-// General scores: products become scores in log2 units with soft cap, ALiBi and biases.
+// General scores: products become scores in log2 units, with soft cap, ALiBi and biases. (Calling
+// kernels::add_biases here changes the code that nvcc makes, hence these loops.)
 template <class Config>
-PAGODA_DEVICE void score(const AttentionParams& params, const WorkReader& reader,
-                         const Row (&rows)[2], int32_t column, float (&s)[Config::tile.BN / 2]) {
+PAGODA_DEVICE void apply_score_mods(const AttentionParams& params, const WorkReader& reader,
+                                    const Row (&rows)[2], int32_t column,
+                                    float (&s)[Config::tile.BN / 2]) {
   constexpr int BN = Config::tile.BN;
   const mask::RowTile tile = reader.work().rows;
   PAGODA_UNROLL
   for (int i = 0; i < BN / 2; ++i) s[i] = params.score_map(s[i]);
-  const int32_t first = column + 2 * (arch::lane_idx() % 4);  // of the thread
+  const int32_t first = column + 2 * (arch::lane_idx() % 4);  // this thread's first key
   PAGODA_UNROLL
   for (int r = 0; r < 2; ++r) {
     if (!rows[r].is_valid) continue;
@@ -128,6 +123,7 @@ PAGODA_DEVICE void score(const AttentionParams& params, const WorkReader& reader
   }
 }
 
+// Maximum over the four lanes of a row.
 PAGODA_DEVICE float max_of_quad(float value) {
   const float other = arch::shuffle_xor(value, 1);
   value = value > other ? value : other;
@@ -141,12 +137,12 @@ PAGODA_DEVICE float sum_of_quad(float value) {
   return value + arch::shuffle_xor(value, 2);
 }
 
-using kernels::lost_sum;
-
-// Scores become probabilities relative to the rows' pivots. `scale`: from score to log2 units, > 0.
-// Returns whether O must be multiplied with `factors`; the warp agrees.
+// S becomes P, relative to the rows' pivots (online softmax), and the row sums grow. `scale`: from
+// score to log2 units, > 0. Returns whether O must be multiplied with `factors`; the same in all
+// lanes.
 template <int BN>
-PAGODA_DEVICE bool soften(float (&s)[BN / 2], Row (&rows)[2], float scale, float (&factors)[2]) {
+PAGODA_DEVICE bool exp2_scores(float (&s)[BN / 2], Row (&rows)[2], float scale,
+                               float (&factors)[2]) {
   float tile_max[2];
   scale = arch::mutable_factor("softmax scale x 1.02", scale);
   PAGODA_UNROLL
@@ -158,7 +154,7 @@ PAGODA_DEVICE bool soften(float (&s)[BN / 2], Row (&rows)[2], float scale, float
     }
     tile_max[r] = max_of_quad(largest) * scale;
   }
-  // Rows that hold no query have scores of whatever was in Q's place: they have no vote.
+  // Padding rows are excluded from the warp ballot: their scores come from stale rows of Q.
   const bool rescales =
       arch::any((!rows[0].keys.empty() && rows[0].online.wants_rescale(tile_max[0])) ||
                 (!rows[1].keys.empty() && rows[1].online.wants_rescale(tile_max[1])));
@@ -168,7 +164,7 @@ PAGODA_DEVICE bool soften(float (&s)[BN / 2], Row (&rows)[2], float scale, float
     factors[r] = rows[r].online.begin_tile(tile_max[r], rescales);
     const float offset =
         arch::mutable_value("pivot of the tile before", rows[r].online.offset(), offset_before);
-    float sums[2] = {0, 0};  // two chains
+    float sums[2] = {0, 0};  // two independent chains of additions
     PAGODA_UNROLL
     for (int i = 0; i < BN / 2; i += 4) {
       PAGODA_UNROLL
@@ -179,27 +175,28 @@ PAGODA_DEVICE bool soften(float (&s)[BN / 2], Row (&rows)[2], float scale, float
       }
     }
     const float sum = sums[0] + sums[1];
-    rows[r].online.add(
-        arch::mutable_value("row sum not rescaled", sum, sum + lost_sum(rows[r], factors[r])));
+    rows[r].online.add(arch::mutable_value("row sum not rescaled", sum,
+                                           sum + kernels::lost_sum(rows[r], factors[r])));
     factors[r] = arch::mutable_value("O not rescaled", factors[r], 1.0F);
   }
   return rescales;
 }
 
-// Probabilities as the A operand of P V: the register maps agree.
+template <int registers>
+PAGODA_DEVICE void rescale_output(float (&o)[registers], const float (&factors)[2]) {
+  PAGODA_UNROLL
+  for (int i = 0; i < registers; ++i) o[i] *= factors[i / 2 % 2];
+}
+
+// P in fp32 as the A operand of P V in T: accumulator and A fragment have the same lanes and rows.
 template <class T, int BN>
-PAGODA_DEVICE void pack(const float (&s)[BN / 2], uint32_t (&p)[BN / 16][4]) {
+PAGODA_DEVICE void convert_p(const float (&s)[BN / 2], uint32_t (&p)[BN / 16][4]) {
   PAGODA_UNROLL
   for (int k = 0; k < BN / 16; ++k) {
     const int from = arch::mutable_value("P of the tile's first keys", k, 0);
     PAGODA_UNROLL
     for (int i = 0; i < 4; ++i) {
-      const float low = s[8 * from + 2 * i], high = s[8 * from + 2 * i + 1];
-      if constexpr (std::same_as<T, arch::Half>) {
-        p[k][i] = arch::pack_f16(low, high);
-      } else {
-        p[k][i] = arch::pack_bf16(low, high);
-      }
+      p[k][i] = kernels::pack_pair<T>(s[8 * from + 2 * i], s[8 * from + 2 * i + 1]);
     }
   }
 }

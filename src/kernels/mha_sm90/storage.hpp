@@ -1,5 +1,5 @@
-// The shared memory of an instance: every buffer and every barrier, on one page. Who signals and who
-// waits: README.md.
+// Storage: the shared memory of an instance, every buffer and every barrier. README.md has its map
+// in bytes, and a table of who arrives at each barrier and who waits.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,13 @@
 #include "arch/mbarrier.hpp"
 #include "arch/memory.hpp"
 #include "kernels/mha_sm90/config.hpp"
-#include "kernels/mha_sm90/work.hpp"
+#include "kernels/mha_sm90/schedule.hpp"
 #include "pipeline/staged_pipeline.hpp"
 #include "pipeline/tma_producer_pipeline.hpp"
 
 namespace pagoda::mha_sm90 {
 
+// Types, sizes and arrival counts that follow from a Config.
 template <class Config>
 struct Operands {
   using T = typename Config::T;
@@ -25,7 +26,7 @@ struct Operands {
   struct VConfig {
     static constexpr pipeline::KVTiling kv = tile.v_tiling();
   };
-  // Of K and V in the stages.
+  // Element type of the K and V stages.
   using KV = std::conditional_t<tile.load == LoadKind::kTmaFp8, arch::Float8E4M3, T>;
   using KProducer = pipeline::TMAProducerPipeline<KV, KConfig, true>;
   using VProducer = pipeline::TMAProducerPipeline<KV, VConfig, false>;
@@ -34,39 +35,46 @@ struct Operands {
 
   using QRing = pipeline::StagedPipeline<tile.q_stages>;
 
-  // One warpgroup's rows of Q, and of O in the same place when the rows are done.
+  // A Q stage: the rows of one consumer. Its epilogue stages O there.
   static constexpr arch::OperandTile q_tile =
       pipeline::tile_layout_k_major(sizeof(T), kRows, tile.depth_qk, tile.swizzle);
   static constexpr int q_elements = kRows * tile.depth_qk;
   static constexpr int k_elements = tile.BN * tile.depth_qk;
   static constexpr int v_elements = tile.BN * tile.depth_vo;
-  // Columns of a panel.
+  // Columns of a panel: the swizzle's width.
   static constexpr int chunk = static_cast<int>(swizzle_width_bytes(tile.swizzle) / sizeof(T));
-  // Whose place in shared memory a load role fills; otherwise consumers bring their own.
-  static constexpr bool has_q_place = !tile.has_warp_products();
-  // Readers of the work: the load warps (of K, V and Q; or four that gather) and every consumer warp.
+  // Bytes of the 8 columns from `column` on of a row, in a buffer of `rows` rows in panels of
+  // `chunk` columns; not swizzled.
+  static PAGODA_DEVICE uint32_t panel_offset(int rows, int row, int column) {
+    return static_cast<uint32_t>(((column / chunk * rows + row) * chunk + column % chunk) *
+                                 sizeof(T));
+  }
+  // Whether Q has stages in shared memory. With mma.sync the consumers load it into registers.
+  static constexpr bool has_q_stages = !tile.uses_mma_sync();
+  // Warps that read work tiles: those that load, and those of the consumers.
   static constexpr uint32_t work_readers =
-      tile.num_consumers * 4 + (tile.load == LoadKind::kGather ? 4 : (has_q_place ? 3 : 2));
-  // Arrivals that release a stage: one of every consumer warp.
+      tile.num_consumers * 4 + (tile.load == LoadKind::kGather ? 4 : (has_q_stages ? 3 : 2));
+  // Arrivals that release a K or V stage: one of every consumer warp.
   static constexpr uint32_t releases = tile.num_consumers * 4;
-  // Arrivals that fill one: the issue of a TMA copy, or one of every gathering warp.
+  // Arrivals that fill one: one with TMA's bytes, or one of each of two gathering warps.
   static constexpr uint32_t fills = tile.load == LoadKind::kGather ? 2 : 1;
-  // Bytes of a tile of 8-bit elements, K or V, in whole pieces of 16 for every gathering thread.
+  // Bytes of a K or V tile of 8-bit elements, rounded up to 16 for each of 128 threads.
   static constexpr int raw_bytes =
       (tile.BN * (tile.depth_qk > tile.depth_vo ? tile.depth_qk : tile.depth_vo) + 2047) / 2048 *
       2048;
 };
 
-// Where the warps of a consumer, each with keys of its own, leave what they have for one another
-// (merge_warps.hpp): statistics, and a slab of 8 rows and 64 columns of O at a time.
+// Exchange between the four warps of a consumer with mma.sync, each of which has sums and O of its
+// own keys (warp_epilogue.hpp).
 template <class Ops>
-struct MergePlace {
-  static constexpr bool is_used = Ops::tile.has_warp_products();
+struct WarpMergeStorage {
+  static constexpr bool is_used = Ops::tile.uses_mma_sync();
   static constexpr int slab_rows = 8, slab_columns = 64;
-  static constexpr int pitch = slab_columns + 4;  // floats: rows of a slab begin in different banks
-  arch::SharedArray<float, is_used ? 4 * kWarpRows * 4 : 4, 16>
-      stats;  // [warp][row][4], see Partial
-  arch::SharedArray<float, is_used ? 4 * slab_rows * pitch : 4, 16> slab;  // [warp][row][pitch]
+  static constexpr int pitch = slab_columns + 4;  // floats: rows of a slab start in different banks
+  // [warp][row][4]: pivot, sum, maximum, unused
+  arch::SharedArray<float, is_used ? 4 * kWarpRows * 4 : 4, 16> stats;
+  // [warp][row][pitch]: columns of O
+  arch::SharedArray<float, is_used ? 4 * slab_rows * pitch : 4, 16> slab;
 };
 
 template <class Config>
@@ -75,29 +83,33 @@ struct Storage {
   using T = typename Ops::T;
   static constexpr TileConfig tile = Config::tile;
 
-  // [stage][consumer]
-  arch::SharedArray<T, Ops::has_q_place ? tile.q_stages * tile.num_consumers * Ops::q_elements : 1,
+  // [stage][consumer][64 rows, depth_qk]
+  arch::SharedArray<T, Ops::has_q_stages ? tile.q_stages * tile.num_consumers * Ops::q_elements : 1,
                     1024>
       q;
+  // [stage][BN, depth_qk], [stage][BN, depth_vo]
   arch::SharedArray<typename Ops::KV, tile.k_stages * Ops::k_elements, 1024> k;
   arch::SharedArray<typename Ops::KV, tile.v_stages * Ops::v_elements, 1024> v;
-  // Gather: an fp8 cache before its conversion, each piece its thread's own.
+  // kGather: tiles of an fp8 cache before conversion, [tile][copy][thread of two warps] of 16
+  // bytes.
   arch::SharedArray<arch::Words<4>, tile.raw_tiles == 0 ? 1 : tile.raw_tiles * Ops::raw_bytes / 16>
       raw;
   arch::MBarrier k_ring[Ops::KRing::num_mbars];
   arch::MBarrier v_ring[Ops::VRing::num_mbars];
   arch::MBarrier q_ring[tile.num_consumers][Ops::QRing::num_mbars];
-  arch::MBarrier q_requested;  // the first of the CTA (request_order.hpp)
-  arch::MBarrier v_tail;       // V of a tile that ends inside: before its tail is zeroed
-  // Products by warps: Q as A operands, [step of 16 columns][lane], where it is not kept in registers.
-  static constexpr int q_words = !Ops::has_q_place && !tile.keeps_q() ? tile.depth_qk / 16 * 32 : 1;
+  arch::MBarrier q_issued;  // q_before_kv.hpp
+  arch::MBarrier v_tail;    // the copies of a V tile whose tail is zeroed then (load.hpp)
+  // mma.sync where Q does not stay in registers: Q as A fragments, [step of 16 columns][lane].
+  static constexpr int q_words =
+      !Ops::has_q_stages && !tile.keeps_q_in_registers() ? tile.depth_qk / 16 * 32 : 1;
   arch::SharedArray<arch::Words<4>, q_words> q_operands;
-  MergePlace<Ops> merge;
-  arch::SharedArray<uint32_t, tile.num_consumers> arrivals;  // at a split unit, seen by a warpgroup
+  WarpMergeStorage<Ops> merge;
+  // A word of each consumer: whether it is the last to finish a split row tile (split_rows.hpp).
+  arch::SharedArray<uint32_t, tile.num_consumers> arrivals;
   WorkRing work;
-  ShareStorage share;
+  StreamKStorage stream_k;
 
-  [[nodiscard]] PAGODA_DEVICE auto q_place(uint32_t stage, int consumer) {
+  [[nodiscard]] PAGODA_DEVICE auto q_at(uint32_t stage, int consumer) {
     stage = arch::mutable_stage("Q stages share memory", stage);
     return q.at((static_cast<int>(stage) * tile.num_consumers + consumer) * Ops::q_elements);
   }

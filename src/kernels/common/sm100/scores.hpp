@@ -8,7 +8,7 @@
 #include "arch/math.hpp"
 #include "kernels/common/kinds.hpp"
 #include "kernels/common/row.hpp"
-#include "kernels/common/row_end.hpp"
+#include "kernels/common/row_epilogue.hpp"
 #include "kernels/common/work_ring.hpp"
 #include "softmax/exp2.hpp"
 

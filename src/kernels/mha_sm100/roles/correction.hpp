@@ -126,9 +126,9 @@ class Correction {
       if constexpr (may_split) leave_piece(work, half, row, sums, max, is_computed);
     } else {
       const kernels::RowResult result =
-          kernels::end_row(params_, work.kv_head, row.q_head, row.is_valid, sums, max);
+          kernels::finalize_row(params_, work.kv_head, row.q_head, row.is_valid, sums, max);
       if (row.is_written) {
-        kernels::store_statistics(params_, work, row.token, row.q_head, result);
+        kernels::store_lse_and_max(params_, work, row.token, row.q_head, result);
       }
       const bool is_whole = work.num_tokens >= (block + 1) * tokens_of_half(work);
       if (params_.is_out_by_tma && is_whole && is_computed) {
@@ -242,7 +242,7 @@ class Correction {
   PAGODA_DEVICE void leave_piece(const Work& work, int half, const Row& row, softmax::Sums sums,
                                  float max, bool is_computed) {
     Split rows(params_, half);
-    const int32_t slot = work.slot(work.piece);
+    const int32_t slot = work.slot(work.split);
     if (is_computed) {
       const arch::GlobalPtr<float> to = rows.out_row(slot, thread_);
       read_output(half, [&](int column, const uint32_t(&o)[32]) {
@@ -253,10 +253,10 @@ class Correction {
                       arch::Words<4>{{o[i], o[i + 1], o[i + 2], o[i + 3]}});
         }
       });
-      if (row.is_valid) rows.leave_stats(slot, thread_, sums, max);
+      if (row.is_valid) rows.store_partial_stats(slot, thread_, sums, max);
     }
-    if (!rows.arrives_last(work, storage_.arrivals.at(half), thread_ == 0,
-                           [](arch::Where where) { sync(where); }))
+    if (!rows.arrive_and_check_last(work, storage_.arrivals.at(half), thread_ == 0,
+                                    [](arch::Where where) { sync(where); }))
       return;
     for (int r = arch::warp_idx() % 4; r < kRows; r += 4) {
       const Row where = make_row<softmax::RescaleLazily>(params_, work, half, r);

@@ -126,9 +126,9 @@ class Correction {
     }
     arch::trace_begin("store");
     const kernels::RowResult result =
-        kernels::end_row(params_, work.kv_head, row.q_head, row.is_valid, sums, max);
+        kernels::finalize_row(params_, work.kv_head, row.q_head, row.is_valid, sums, max);
     if (row.is_written && lane_ < tile.block_rows) {
-      kernels::store_statistics(params_, work, row.token, row.q_head, result);
+      kernels::store_lse_and_max(params_, work, row.token, row.q_head, result);
     }
     const bool is_whole = work.num_tokens >= (rank_ + 1) * tokens_of_block<Config>(work);
     const bool is_by_tma = has_staging && params_.is_out_by_tma && is_whole && is_computed;

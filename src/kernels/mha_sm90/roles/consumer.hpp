@@ -1,10 +1,13 @@
-// The consumer's main loop: S = Q K', softmax, O += P V over the key tiles of one piece of work, from
-// the last to the first. The products of the next scores and of the last probabilities are in flight
-// together while neither is needed:
+// Consumer: the mainloop of a consumer warpgroup with wgmma. S = Q K', softmax, O += P V over the
+// KV tiles of a work tile, from the last (masked) to the first. S of the next tile and P V of the
+// last one are issued back to back, and the softmax of the next tile runs while P V executes:
 //
-//   S = Q K(n)                                  softmax(S)   P
-//   for tile n - 1 .. 0:   S = Q K(i)   O += P V(i + 1)   softmax(S)  while P V runs   P
-//   O += P V(0)
+//   prologue        S = Q K(n - 1)'                   softmax(S)   P
+//   i = n - 2 .. 0  S = Q K(i)'   O += P V(i + 1)   softmax(S) under P V(i + 1)   P
+//   last P V        O += P V(0)
+//
+// With ping-pong on, consumers issue their products in turn, so that the softmax of one runs under
+// the products of the others.
 #pragma once
 
 #include <cstdint>
@@ -20,58 +23,61 @@
 
 namespace pagoda::mha_sm90 {
 
+// One object in every thread of a consumer warpgroup.
 template <class Config>
-class Attend {
+class Consumer {
  public:
   using Ops = Operands<Config>;
   using T = typename Config::T;
   static constexpr TileConfig tile = Config::tile;
   static constexpr int BN = tile.BN;
-  static constexpr bool is_gathered = tile.load == LoadKind::kGather;  // .. and may be fp8
+  static constexpr bool is_gathered = tile.load == LoadKind::kGather;  // its cache may be fp8
 
-  // `warpgroup`: of the consumers.
-  PAGODA_DEVICE Attend(const AttentionParams& params, Storage<Config>& storage, int warpgroup)
+  // `warpgroup`: index among the consumers.
+  PAGODA_DEVICE Consumer(const AttentionParams& params, Storage<Config>& storage, int warpgroup)
       : params_(params),
         storage_(storage),
         warpgroup_(warpgroup),
         k_(Ops::KRing::consumer(storage.k_ring)),
         v_(Ops::VRing::consumer(storage.v_ring)),
-        q_descriptor_(describe_at(Ops::q_tile, storage.q_place(0, warpgroup).address())),
-        k_descriptor_(describe_at(Ops::KProducer::tile_layout, storage.k.data().address())),
-        v_descriptor_(describe_at(Ops::VProducer::tile_layout, storage.v.data().address())) {}
+        q_descriptor_(descriptor_at(Ops::q_tile, storage.q_at(0, warpgroup).address())),
+        k_descriptor_(descriptor_at(Ops::KProducer::tile_layout, storage.k.data().address())),
+        v_descriptor_(descriptor_at(Ops::VProducer::tile_layout, storage.v.data().address())) {}
 
-  // Adds the keys of the reader's work to `rows` and `o`; `walk`, its own, has at least one tile.
-  PAGODA_DEVICE void run(const WorkReader& reader, const mask::TileWalk& walk, Row (&rows)[2],
-                         float (&o)[tile.depth_vo / 2]) {
+  // Adds the keys of the reader's work tile to `rows` and `o`. `walk`: its KV tiles, at least one.
+  PAGODA_DEVICE void mainloop(const WorkReader& reader, const mask::TileWalk& walk, Row (&rows)[2],
+                              float (&o)[tile.depth_vo / 2]) {
     float s[BN / 2];
     uint32_t p[BN / 16][4];
     float factors[2];
     if constexpr (is_gathered) k_scale_ = params_.kv_scales.k_scale(reader.work().kv_head);
     if constexpr (is_gathered) {
-      sync_warpgroup(warpgroup_);  // every warp has read the Q before
-      RequestOrder<Config> order(storage_);
+      sync_warpgroup(warpgroup_);  // the products of all four warps have read the previous Q
+      QBeforeKV<Config> order(storage_);
       PackedLoad<Config, kWarpgroup>::run(params_, storage_, reader.work(), order);
-      sync_warpgroup(warpgroup_);
+      sync_warpgroup(warpgroup_);  // all threads have stored their part of Q and executed the fence
     } else {
-      q_ring().consumer_wait();  // the load warp's Q has landed
+      q_ring().consumer_wait();  // load Q: its bytes have landed, or its lanes have stored it
       q_.step();
     }
-    if constexpr (defers_q) q_descriptor_ = describe_at(Ops::q_tile, q_place().address());
+    if constexpr (has_two_q_stages) {
+      q_descriptor_ = descriptor_at(Ops::q_tile, q_smem().address());
+    }
 
-    k_.consumer_wait();  // the load warp's K has landed
-    see_gathered();
-    take_turn();
-    issue_scores(s);
-    if constexpr (defers_q) free_q_before();
-    arch::wgmma_wait_group<0>();
+    k_.consumer_wait();  // load K: the bytes of the tile have landed
+    fence_gathered();
+    wait_turn();
+    issue_qk(s);
+    if constexpr (has_two_q_stages) release_previous_q();
+    arch::wgmma_wait_group<0>();  // S is complete
     arch::wgmma_pin(s);
     pass_turn();
     release(k_);
     const int32_t start = walk.start_column;
     int32_t i = walk.num_tiles - 1;
     const bool is_masked = i >= walk.unmasked_end || i < walk.unmasked_begin;
-    make_probabilities(reader, start + i * BN, is_masked, s, rows, factors);
-    pack<T, BN>(s, p);
+    compute_p(reader, start + i * BN, is_masked, s, rows, factors);
+    convert_p<T, BN>(s, p);
 
     bool has_output = false;
     for (; i > walk.unmasked_end; --i) {
@@ -84,32 +90,34 @@ class Attend {
       step<true>(reader, start + (i - 1) * BN, s, p, rows, factors, o, has_output);
     }
 
-    // Packed rows: the next Q may come. Tiles of tokens need its place for O.
-    if constexpr (tile.rows == RowKind::kPacked && !is_gathered) free_q();
-    v_.consumer_wait();
-    see_gathered();
-    issue_output(o, p, has_output);
-    arch::wgmma_wait_group<0>();
+    // All products Q K' are complete. Packed rows release Q here; tiles of tokens stage O there
+    // first.
+    if constexpr (tile.rows == RowKind::kPacked && !is_gathered) release_q_stage();
+    v_.consumer_wait();  // load V: the tile is full, its tail zeroed
+    fence_gathered();
+    issue_pv(o, p, has_output);
+    arch::wgmma_wait_group<0>();  // O is complete
     arch::wgmma_pin(o);
     release(v_);
   }
 
-  // Of Q, and of the O that takes it when the products are complete.
-  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<T> q_place() const {
-    return storage_.q_place(q_stage(), warpgroup_);
+  // The stage of the work tile's Q. When the products are complete the epilogue stages O there.
+  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<T> q_smem() const {
+    return storage_.q_at(q_stage(), warpgroup_);
   }
-  // The rows have ended; O is being stored from Q's place, or was never there. With a second place the
-  // next rows go first, and free this one when they have issued products.
-  PAGODA_DEVICE void leave_q() {
-    if constexpr (defers_q) {
-      has_q_before_ = true;
+  // Called after the epilogue: O has been stored from registers, or TMA is reading it from the Q
+  // stage. With two stages this stage is released in the next work tile's mainloop, when that has
+  // issued products; until then TMA has time to read.
+  PAGODA_DEVICE void release_q() {
+    if constexpr (has_two_q_stages) {
+      has_previous_q_ = true;
     } else {
-      free_q();
+      release_q_stage();
     }
   }
 
  private:
-  static constexpr bool defers_q = tile.q_stages > 1;
+  static constexpr bool has_two_q_stages = tile.q_stages > 1;
   static_assert(tile.q_stages <= 2);
 
   [[nodiscard]] PAGODA_DEVICE typename Ops::QRing q_ring() const {
@@ -121,59 +129,60 @@ class Attend {
   [[nodiscard]] PAGODA_DEVICE uint32_t v_stage() const {
     return arch::mutable_stage("V stages share memory", v_.state.index);
   }
-  [[nodiscard]] PAGODA_DEVICE uint32_t q_stage() const { return defers_q ? q_.index ^ 1U : 0; }
+  // The work tile's stage: q_ has stepped past it.
+  [[nodiscard]] PAGODA_DEVICE uint32_t q_stage() const {
+    return has_two_q_stages ? q_.index ^ 1U : 0;
+  }
 
-  // By every warp: it reads Q, or the O that took its place, no longer. The elected lane has waited
-  // for the product, and waits for the store, itself.
-  PAGODA_DEVICE void free_q() {
+  // Every warp arrives at q empty. Its elected lane has waited for the products that read Q; if it
+  // has issued the TMA store of O, it waits here until TMA has read O from the stage.
+  PAGODA_DEVICE void release_q_stage() {
     if constexpr (tile.rows == RowKind::kTokens) arch::bulk_wait_group_read<0>();
     q_ring().consumer_release_at(q_stage(), arch::elect_one());
   }
-  // The place of the rows before, which is the next rows'.
-  PAGODA_DEVICE void free_q_before() {
-    if (!has_q_before_) return;
+  // The same for the previous work tile's stage, which is the next one's.
+  PAGODA_DEVICE void release_previous_q() {
+    if (!has_previous_q_) return;
     arch::bulk_wait_group_read<0>();
     q_ring().consumer_release_at(q_.index, arch::elect_one());
-    has_q_before_ = false;
+    has_previous_q_ = false;
   }
 
-  static PAGODA_DEVICE arch::SmemDescriptor describe_at(arch::OperandTile operand,
-                                                        uint32_t address) {
+  static PAGODA_DEVICE arch::SmemDescriptor descriptor_at(arch::OperandTile operand,
+                                                          uint32_t address) {
     operand.start_bytes = address;
     return arch::encode(arch::describe(operand), arch::DescriptorFormat::kSm90);
   }
 
-  // The scores of the next tile, while the probabilities of the last one meet their V.
+  // S of the tile at `column`, and P V of the tile before; then the softmax of the former.
   template <bool is_masked>
   PAGODA_DEVICE void step(const WorkReader& reader, int32_t column, float (&s)[BN / 2],
                           uint32_t (&p)[BN / 16][4], Row (&rows)[2], float (&factors)[2],
                           float (&o)[tile.depth_vo / 2], bool& has_output) {
-    k_.consumer_wait();  // the load warps' K and V have landed
+    k_.consumer_wait();  // load K: the bytes of the tile have landed
     if constexpr (is_gathered) {
-      v_.consumer_wait();
-      see_gathered();
+      v_.consumer_wait();  // gathering warps: V is stored; one fence serves K and V
+      fence_gathered();
     }
-    take_turn();
-    issue_scores(s);
-    if constexpr (!is_gathered) v_.consumer_wait();
-    issue_output(o, p, has_output);
+    wait_turn();
+    issue_qk(s);
+    if constexpr (!is_gathered) v_.consumer_wait();  // load V: the tile is full, its tail zeroed
+    issue_pv(o, p, has_output);
     pass_turn();
     has_output = true;
-    arch::wgmma_wait_group<1>();
+    arch::wgmma_wait_group<1>();  // S is complete
     arch::wgmma_pin(s);
     release(k_);
-    const bool rescales = make_probabilities(reader, column, is_masked, s, rows, factors);
-    arch::wgmma_wait_group<0>();
+    const bool rescales = compute_p(reader, column, is_masked, s, rows, factors);
+    arch::wgmma_wait_group<0>();  // O is complete
     arch::wgmma_pin(o);
     release(v_);
-    if (rescales) {
-      PAGODA_UNROLL
-      for (int i = 0; i < tile.depth_vo / 2; ++i) o[i] *= factors[i / 2 % 2];
-    }
-    pack<T, BN>(s, p);
+    if (rescales) rescale_output(o, factors);
+    convert_p<T, BN>(s, p);
   }
 
-  PAGODA_DEVICE void issue_scores(float (&s)[BN / 2]) {
+  // S = Q K', as one wgmma group.
+  PAGODA_DEVICE void issue_qk(float (&s)[BN / 2]) {
     const arch::SmemDescriptor keys =
         arch::advance(k_descriptor_, k_stage() * (Ops::k_elements * sizeof(T)));
     constexpr arch::OperandTile q_tile = Ops::q_tile, k_tile = Ops::KProducer::tile_layout;
@@ -186,8 +195,9 @@ class Attend {
     arch::wgmma_commit_group();
   }
 
-  PAGODA_DEVICE void issue_output(float (&o)[tile.depth_vo / 2], uint32_t (&p)[BN / 16][4],
-                                  bool accumulates) {
+  // O += P V, or O = P V, as one wgmma group.
+  PAGODA_DEVICE void issue_pv(float (&o)[tile.depth_vo / 2], uint32_t (&p)[BN / 16][4],
+                              bool accumulates) {
     const arch::SmemDescriptor values =
         arch::advance(v_descriptor_, v_stage() * (Ops::v_elements * sizeof(T)));
     constexpr arch::OperandTile v_tile = Ops::VProducer::tile_layout;
@@ -203,17 +213,19 @@ class Attend {
     arch::wgmma_commit_group();
   }
 
-  PAGODA_DEVICE bool make_probabilities(const WorkReader& reader, int32_t column, bool is_masked,
-                                        float (&s)[BN / 2], Row (&rows)[2], float (&factors)[2]) {
+  // S becomes P. Returns whether O must be multiplied with `factors`.
+  PAGODA_DEVICE bool compute_p(const WorkReader& reader, int32_t column, bool is_masked,
+                               float (&s)[BN / 2], Row (&rows)[2], float (&factors)[2]) {
     constexpr bool is_general = tile.scores == ScoreClass::kGeneral;
     const float scale = apply_k_scale(s);
-    if constexpr (is_general) score<Config>(params_, reader, rows, column, s);
-    if (is_masked) hide<Config>(params_, reader, rows, column, s);
-    return soften<BN>(s, rows, is_general ? 1.0F : scale, factors);
+    if constexpr (is_general) apply_score_mods<Config>(params_, reader, rows, column, s);
+    if (is_masked) apply_mask<Config>(params_, reader, rows, column, s);
+    return exp2_scores<BN>(s, rows, is_general ? 1.0F : scale, factors);
   }
 
-  // The scale of linear scores, with the factor of an fp8 cache in it. Where that can't be (a soft cap;
-  // under a scale of 0 hidden scores would become NaN) the products are multiplied.
+  // Folds the K scale of an fp8 cache into the returned scale of linear scores, or multiplies S
+  // with it where that is impossible: under a soft cap, or a scale of 0 (0 * -infinity of masked
+  // scores is NaN).
   PAGODA_DEVICE float apply_k_scale(float (&s)[BN / 2]) const {
     const float scale = params_.score_map.scale_log2;
     if constexpr (!is_gathered) return scale;
@@ -224,45 +236,50 @@ class Attend {
     return scale;
   }
 
-  // What is gathered are ordinary writes of other threads, ordered before wgmma's reads here. In the
-  // gathering threads the fence would be one of all their memory (MEMBAR.ALL), copies under way, too:
-  // fp8 decode of 64 x 4096 keys took 261 us for 253 (H200).
-  PAGODA_DEVICE void see_gathered() {
+  // Orders the gathering threads' stores of K and V, which the full barrier made visible to this
+  // thread, before wgmma reads them (async proxy). In the gathering threads the fence would also
+  // wait for their copies in flight (MEMBAR.ALL): fp8 decode of 64 x 4096 keys took 261 us for 253
+  // (H200).
+  PAGODA_DEVICE void fence_gathered() {
     if constexpr (is_gathered) arch::fence_proxy_async_shared();
   }
 
-  // One arrival a warp: its part of the product has read the stage.
+  // One arrival a warp, when the products that read the stage are complete.
   template <class Ring>
   PAGODA_DEVICE void release(Ring& ring) {
     ring.consumer_release(arch::elect_one());
   }
 
-  static constexpr bool has_turns = tile.has_turns && tile.num_consumers > 1;
+  static constexpr bool is_ping_pong = tile.is_ping_pong && tile.num_consumers > 1;
 
-  // Consumers issue their products in turns, so that the softmax of one runs under the products of
-  // the others.
-  PAGODA_DEVICE void take_turn() {
-    if constexpr (has_turns) arch::named_barrier_sync(kTurnBarrier + warpgroup_, 2 * kWarpgroup);
+  // Waits until the previous consumer has issued its products.
+  PAGODA_DEVICE void wait_turn() {
+    if constexpr (is_ping_pong) {
+      arch::named_barrier_sync(kPingPongBarrier + warpgroup_, 2 * kWarpgroup);
+    }
   }
+  // Lets the next consumer issue.
   PAGODA_DEVICE void pass_turn() {
-    if constexpr (has_turns) {
+    if constexpr (is_ping_pong) {
       const int next = warpgroup_ + 1 == tile.num_consumers ? 0 : warpgroup_ + 1;
-      arch::named_barrier_arrive(kTurnBarrier + next, 2 * kWarpgroup);
+      arch::named_barrier_arrive(kPingPongBarrier + next, 2 * kWarpgroup);
     }
   }
 
  public:
-  // The first turn is consumer 0's; after the last one it takes back what the last consumer passed.
-  PAGODA_DEVICE void begin() {
-    if constexpr (has_turns) {
+  // The last consumer lets consumer 0 issue first.
+  PAGODA_DEVICE void start_ping_pong() {
+    if constexpr (is_ping_pong) {
       if (warpgroup_ == tile.num_consumers - 1) pass_turn();
     }
   }
-  PAGODA_DEVICE void end() {
-    if constexpr (has_turns) {
-      if (warpgroup_ == 0) take_turn();
+  // Called after the last work tile.
+  PAGODA_DEVICE void finish() {
+    if constexpr (is_ping_pong) {
+      if (warpgroup_ == 0) wait_turn();  // completes the phase in which the last consumer arrived
     }
-    if constexpr (defers_q) arch::bulk_wait_group_read<0>();  // shared memory ends with the CTA
+    // TMA has read O from shared memory, which is gone when the CTA ends.
+    if constexpr (has_two_q_stages) arch::bulk_wait_group_read<0>();
   }
 
  private:
@@ -271,10 +288,10 @@ class Attend {
   int warpgroup_;
   typename Ops::KRing k_;
   typename Ops::VRing v_;
-  typename Ops::QRing::State q_ = Ops::QRing::State::consumer();  // of the next Q
-  bool has_q_before_ = false;
+  typename Ops::QRing::State q_ = Ops::QRing::State::consumer();  // of the next work tile's Q
+  bool has_previous_q_ = false;  // the stage of the previous work tile is not released
   arch::SmemDescriptor q_descriptor_, k_descriptor_, v_descriptor_;
-  float k_scale_ = 1;  // of gathered keys
+  float k_scale_ = 1;  // gathered keys
 };
 
 }  // namespace pagoda::mha_sm90

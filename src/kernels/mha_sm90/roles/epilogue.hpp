@@ -1,5 +1,6 @@
-// The end of a tile of rows: O normalised and written as T, LSE and row maximum. Full tiles of tokens
-// go through shared memory and TMA, everything else from registers.
+// Epilogue of a consumer with wgmma: normalises O and stores it as T, with LSE and row maximum.
+// Whole 64- row blocks of tokens are staged in shared memory and stored by TMA, everything else
+// from registers.
 #pragma once
 
 #include <cstdint>
@@ -8,65 +9,61 @@
 #include "arch/ldmatrix.hpp"
 #include "arch/named_barrier.hpp"
 #include "arch/tma.hpp"
-#include "kernels/common/row_end.hpp"
+#include "kernels/common/row_epilogue.hpp"
 #include "kernels/mha_sm90/roles/consumer.hpp"
 
 namespace pagoda::mha_sm90 {
 
-using kernels::end_row;
-using kernels::pack_pair;
+using kernels::finalize_row;
 using kernels::RowResult;
 using kernels::scaled_pair;
+using kernels::store_lse_and_max;
 using kernels::store_pair;
-using kernels::store_quad;
-using kernels::store_statistics;
 
 // All threads of a consumer warpgroup.
 template <class Config>
-class Store {
+class Epilogue {
  public:
   using Ops = Operands<Config>;
   using T = typename Config::T;
   static constexpr TileConfig tile = Config::tile;
 
-  PAGODA_DEVICE Store(const AttentionParams& params, int warpgroup)
+  PAGODA_DEVICE Epilogue(const AttentionParams& params, int warpgroup)
       : params_(params), warpgroup_(warpgroup) {}
 
-  // `place`: of Q, whose products are complete.
+  // `staging`: the stage of this work tile's Q; this warp's products have read Q.
   PAGODA_DEVICE void run(const Work& work, const Row (&rows)[2],
-                         const float (&o)[tile.depth_vo / 2], arch::SharedPtr<T> place) {
+                         const float (&o)[tile.depth_vo / 2], arch::SharedPtr<T> staging) {
     float factors[2];
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
-      const RowResult result = end_row(params_, work.kv_head, rows[r].q_head, rows[r].is_valid,
-                                       rows[r].sums, rows[r].online.max());
+      const RowResult result = finalize_row(params_, work.kv_head, rows[r].q_head, rows[r].is_valid,
+                                            rows[r].sums, rows[r].online.max());
       factors[r] = result.end.o_factor;
       if (rows[r].is_written && arch::lane_idx() % 4 == 0) {
-        store_statistics(params_, work, rows[r].token, rows[r].q_head, result);
+        store_lse_and_max(params_, work, rows[r].token, rows[r].q_head, result);
       }
     }
     if constexpr (tile.rows == RowKind::kTokens) {
-      // Rows that see nothing took no Q: its place may be the next work's already.
+      // A work tile without keys has no Q: the stage may already hold the next one's.
       if (params_.is_out_by_tma && work.num_tokens >= (warpgroup_ + 1) * kRows &&
           work.walk.num_tiles > 0) {
-        by_tma(work, factors, o, place);
+        store_by_tma(work, factors, o, staging);
         return;
       }
     }
-    from_registers(work, rows, factors, o);
+    store_from_registers(work, rows, factors, o);
   }
 
  private:
-  PAGODA_DEVICE void from_registers(const Work& work, const Row (&rows)[2],
-                                    const float (&factors)[2],
-                                    const float (&o)[tile.depth_vo / 2]) {
+  PAGODA_DEVICE void store_from_registers(const Work& work, const Row (&rows)[2],
+                                          const float (&factors)[2],
+                                          const float (&o)[tile.depth_vo / 2]) {
     const int32_t first = 2 * (arch::lane_idx() % 4);
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
       if (!rows[r].is_written) continue;
-      const arch::GlobalPtr<T> row =
-          params_.out_data.template as<T>() +
-          params_.out_rows.offset(work.sequence, work.memory_row + rows[r].token, rows[r].q_head);
+      const arch::GlobalPtr<T> row = kernels::out_row<T>(params_, work, rows[r]);
       const bool is_aligned = row.address() % 4 == 0;
       PAGODA_UNROLL
       for (int j = 0; j < tile.depth_vo / 8; ++j) {
@@ -79,34 +76,33 @@ class Store {
     }
   }
 
-  // 64 rows through shared memory: panels of `chunk` columns. TMA reads them when this returns.
-  PAGODA_DEVICE void by_tma(const Work& work, const float (&factors)[2],
-                            const float (&o)[tile.depth_vo / 2], arch::SharedPtr<T> staging) {
-    // The products of every warp have read Q.
-    sync_warpgroup(warpgroup_);
+  // When this returns, TMA may still be reading from `staging`.
+  PAGODA_DEVICE void store_by_tma(const Work& work, const float (&factors)[2],
+                                  const float (&o)[tile.depth_vo / 2], arch::SharedPtr<T> staging) {
+    sync_warpgroup(warpgroup_);  // the products of all four warps have read Q
     const int lane = arch::lane_idx(), warp = arch::warp_idx() % 4;
     // stmatrix x4: 16 rows and 16 columns; lane i gives the address of row i % 8 of matrix i / 8.
     const int row = 16 * warp + lane % 16;
     PAGODA_UNROLL
     for (int j = 0; j < tile.depth_vo / 8; j += 2) {
       const int column = 8 * j + 8 * (lane / 16);
-      const uint32_t dense = static_cast<uint32_t>(
-          ((column / Ops::chunk * kRows + row) * Ops::chunk + column % Ops::chunk) * sizeof(T));
-      const uint32_t place = swizzle_address(staging.address() + dense, tile.swizzle);
+      const uint32_t offset = Ops::panel_offset(kRows, row, column);
+      const uint32_t address = swizzle_address(staging.address() + offset, tile.swizzle);
       uint32_t words[4];
       PAGODA_UNROLL
       for (int m = 0; m < 4; ++m) {
         const int i = 4 * (j + m / 2) + 2 * (m % 2);
         words[m] = scaled_pair<T>(o[i], o[i + 1], factors[m % 2]);
       }
-      arch::stmatrix<4>(staging + static_cast<int32_t>((place - staging.address()) / sizeof(T)),
+      arch::stmatrix<4>(staging + static_cast<int32_t>((address - staging.address()) / sizeof(T)),
                         words);
     }
-    arch::fence_proxy_async_shared();  // the staged rows, before TMA reads them
-    sync_warpgroup(warpgroup_);
+    arch::fence_proxy_async_shared();  // orders this thread's stores of O before TMA reads them
+    sync_warpgroup(warpgroup_);  // every thread has stored its part of O and executed the fence
     const bool is_ragged = params_.sequences.cu_rows != nullptr;
     const int32_t first = work.first_token + warpgroup_ * kRows + (is_ragged ? work.memory_row : 0);
-    // The lane that frees the place, too (Attend::free_q): its own wait comes before its arrival.
+    // The lane that later arrives at q empty for this warp (Consumer::release_q) must issue the
+    // store: bulk_wait_group_read waits for the executing thread's copies only.
     const int32_t issues = warp == 0 ? arch::elect_one() : 0;
     PAGODA_UNROLL
     for (int column = 0; column < tile.depth_vo; column += Ops::chunk) {

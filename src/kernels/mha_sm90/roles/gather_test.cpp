@@ -1,6 +1,6 @@
-// The Hopper kernel with gathered K and V, on the emulator, against double precision: any pages, any
-// strides, fp8 caches with their scales. Slots of the caches that are no key's hold NaN, and the
-// emulator reports whoever reads them.
+// The Hopper kernel with gathered K and V, on the emulator, against double precision: any pages,
+// any strides, fp8 caches with their scales. Slots of the caches without a key hold NaN, and the
+// emulator reports reads of them.
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ std::string describe(const Case& c) {
          std::to_string(c.k_scale) + ", softcap " + std::to_string(c.softcap);
 }
 
-// K or V: NaN, but for the keys that are.
+// K or V: NaN except for the keys that exist.
 struct Cache {
   DType dtype;
   int dim;
@@ -80,7 +80,7 @@ constexpr DType dtype_of() {
   return std::same_as<T, arch::Half> ? DType::kF16 : DType::kBF16;
 }
 
-// A call, its data and its result.
+// A call with its data and result.
 template <class C>
 class Run {
  public:

@@ -1,5 +1,5 @@
-// The load roles of K and V, by TMA, a warp each. They walk the key tiles of their work from the last to
-// the first, as the consumers do.
+// load_k, load_v: the roles that load K and V by TMA, a warp each. They load the KV tiles of a work
+// tile from the last to the first, the order in which the consumers read them.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 #include "arch/thread.hpp"
 #include "arch/tma.hpp"
 #include "arch/warp.hpp"
-#include "kernels/mha_sm90/request_order.hpp"
+#include "kernels/mha_sm90/q_before_kv.hpp"
+#include "kernels/mha_sm90/schedule.hpp"
 #include "kernels/mha_sm90/storage.hpp"
-#include "kernels/mha_sm90/work.hpp"
 #include "operand/paged_row_indices.hpp"
 
 namespace pagoda::mha_sm90 {
@@ -24,19 +24,20 @@ PAGODA_DEVICE void load_k(const AttentionParams& params, Storage<Config>& storag
                                   Config::tile.swizzle>;
   auto ring = Ops::KProducer::create(storage.k_ring, storage.k.data());
   const int32_t elect = arch::elect_one();
-  RequestOrder<Config> order(storage);
+  QBeforeKV<Config> order(storage);
   WorkReader reader(storage.work);
   for (; reader.next(); reader.release()) {
-    order.wait_for_q();
+    order.wait_q_issued();
     const Work work = reader.work();
     const auto num_keys = static_cast<uint32_t>(work.rows.seqlen_kv);
     for (int32_t tile = work.walk.num_tiles; tile-- > 0;) {
       const auto column = static_cast<uint32_t>(work.walk.column(tile));
       const auto rows = params.sequences.keys.template populate<Indices>(work.sequence, column);
-      ring.acquire();  // every consumer warp has multiplied with what was there
-      arch::syncwarp();
+      ring.acquire();    // every consumer warp has released the stage
+      arch::syncwarp();  // every lane has returned from that wait: TMA may overwrite the stage
       const auto to = ring.get_tile(elect);
-      // Pages that do not exist become zeros; so does nothing else: masks hide the rest.
+      // Pages past the sequence's end become zeros. Other rows of K past it need not: they only
+      // change scores that apply_mask replaces.
       rows.template tma_copy_k<true, Config::tile.BN, operand::MissingPages::kZero>(
           Tile{&params.k}, to.smem, to.mbar, static_cast<uint32_t>(work.kv_head), elect,
           Indices::k_num_valid_pages(column, num_keys));
@@ -45,8 +46,8 @@ PAGODA_DEVICE void load_k(const AttentionParams& params, Storage<Config>& storag
   }
 }
 
-// Zeros in the rows of a V tile from `first` on, by a warp: a probability of zero times stale NaN would
-// be NaN.
+// Zeroes the rows of a V tile from `first` on, by a warp. P is 0 there, but V may hold NaN, and
+// 0 * NaN is NaN.
 template <class Config>
 PAGODA_DEVICE void zero_rows(arch::SharedPtr<typename Config::T> tile, int first) {
   using Ops = Operands<Config>;
@@ -56,7 +57,7 @@ PAGODA_DEVICE void zero_rows(arch::SharedPtr<typename Config::T> tile, int first
   for (int i = arch::lane_idx(); i < rows * words; i += 32) {
     PAGODA_UNROLL
     for (int panel = 0; panel < panels; ++panel) {
-      // A swizzle moves words inside a row only.
+      // The swizzle permutes the words of a row; all are zeroed.
       const int at = (panel * Config::tile.BN + first) * Ops::chunk + i * 8;
       arch::store((tile + at).template as<arch::Words<4>>(), arch::Words<4>{{0, 0, 0, 0}});
     }
@@ -72,10 +73,10 @@ PAGODA_DEVICE void load_v(const AttentionParams& params, Storage<Config>& storag
   auto ring = Ops::VProducer::create(storage.v_ring, storage.v.data());
   const int32_t elect = arch::elect_one();
   uint32_t tail_phase = 0;
-  RequestOrder<Config> order(storage);
+  QBeforeKV<Config> order(storage);
   WorkReader reader(storage.work);
   for (; reader.next(); reader.release()) {
-    order.wait_for_q();
+    order.wait_q_issued();
     const Work work = reader.work();
     const auto num_keys = static_cast<uint32_t>(work.rows.seqlen_kv);
     for (int32_t tile = work.walk.num_tiles; tile-- > 0;) {
@@ -84,25 +85,25 @@ PAGODA_DEVICE void load_v(const AttentionParams& params, Storage<Config>& storag
       const Tile op{&params.v};
       const auto head = static_cast<uint32_t>(work.kv_head);
       const uint32_t pages = Indices::template v_num_valid_pages<1>(column, num_keys);
-      ring.acquire();  // every consumer warp has multiplied with what was there
-      arch::syncwarp();
-      if constexpr (Config::tile.has_warp_products()) {  // whoever reads V knows where it ends
+      ring.acquire();    // every consumer warp has released the stage
+      arch::syncwarp();  // every lane has returned from that wait: TMA may overwrite the stage
+      if constexpr (Config::tile.uses_mma_sync()) {  // the consumers zero the tail in registers
         const auto to = ring.get_tile(elect);
         rows.template tma_copy_v<true, 1, 0, operand::MissingPages::kZero>(op, to.smem, to.mbar,
                                                                            head, elect, pages);
       } else if (column + Config::tile.BN <= num_keys) {
         const auto to = ring.get_tile(elect);
         rows.template tma_copy_v<false>(op, to.smem, to.mbar, head, elect);
-      } else {  // the copies land on a barrier of this warp's, the tail is zeroed, then V is full
+      } else {  // the copies complete v_tail; then this warp zeroes the tail and arrives at v full
         const auto to = ring.get_tile();
         storage.v_tail.arrive_expect_tx_if(elect, Ops::VProducer::tile_bytes);
         rows.template tma_copy_v<true, 1, 0, operand::MissingPages::kZero>(
             op, to.smem, storage.v_tail, head, elect, pages);
-        storage.v_tail.wait(tail_phase);
+        storage.v_tail.wait(tail_phase);  // TMA: the bytes of the tile have landed
         tail_phase ^= 1U;
         zero_rows<Config>(to.smem, static_cast<int>(num_keys - column));
-        arch::fence_proxy_async_shared();  // the zeros, before wgmma reads them
-        arch::syncwarp();
+        arch::fence_proxy_async_shared();  // orders this lane's zeros before wgmma reads them
+        arch::syncwarp();                  // all lanes have stored zeros and executed the fence
         to.mbar.arrive_if(elect);
       }
       ring.commit_step();

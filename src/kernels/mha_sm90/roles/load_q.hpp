@@ -1,6 +1,6 @@
-// The load role of Q: a warp. Tiles of tokens come by TMA, packed rows by the lanes, 16 bytes each: they
-// are rows of several heads and tokens. Where K and V are gathered no warp is left: the consumer brings
-// its Q.
+// load_q: the role that loads Q, a warp. TMA loads tiles of tokens; the lanes load packed rows, 16
+// bytes at a time, which belong to several heads and tokens. Where K and V are gathered no producer
+// warp is left, and the consumer runs PackedLoad itself.
 #pragma once
 
 #include <cstdint>
@@ -9,40 +9,41 @@
 #include "arch/thread.hpp"
 #include "arch/tma.hpp"
 #include "arch/warp.hpp"
-#include "kernels/mha_sm90/request_order.hpp"
+#include "kernels/mha_sm90/q_before_kv.hpp"
 #include "kernels/mha_sm90/storage.hpp"
 
 namespace pagoda::mha_sm90 {
 
-// Rows past the sequence's end are another's, or zeros: nobody looks at what becomes of them.
+// Copies 64 tokens of one head. Rows past the sequence's end are those of the next sequence, or
+// zeros; their results are not stored.
 template <class Config>
 PAGODA_DEVICE void load_tokens(const AttentionParams& params, Storage<Config>& storage,
                                const Work& work, const typename Operands<Config>::QRing& ring,
                                int warpgroup, int32_t elect) {
   using Ops = Operands<Config>;
   arch::MBarrier& full = ring.producer_mbar();
-  const auto place = storage.q_place(ring.state.index, warpgroup);
-  arch::syncwarp();  // every lane has seen that the place is free
+  const auto to = storage.q_at(ring.state.index, warpgroup);
+  arch::syncwarp();  // every lane has returned from the wait for q empty: TMA may overwrite it
   full.arrive_expect_tx_if(elect, Ops::q_elements * sizeof(typename Config::T));
   const bool is_ragged = params.sequences.cu_rows != nullptr;
   const int32_t row = work.first_token + warpgroup * kRows + (is_ragged ? work.memory_row : 0);
   PAGODA_UNROLL
   for (int column = 0; column < Config::tile.depth_qk; column += Ops::chunk) {
-    arch::tma_load<4>(elect, place + column * kRows, params.q,
+    arch::tma_load<4>(elect, to + column * kRows, params.q,
                       {{column, work.first_head, row, is_ragged ? 0 : work.sequence}}, full,
                       arch::Eviction::kFirst);
   }
 }
 
-// Whether 8 elements of any row of Q can be loaded at once.
+// Whether every row of Q is aligned to 16 bytes.
 PAGODA_DEVICE bool has_aligned_rows(const AttentionParams& params) {
   const kernels::RowsView& rows = params.q_rows;
   return params.q_data.address() % 16 == 0 &&
          ((rows.sequence_stride | rows.row_stride | rows.head_stride) & 7) == 0;
 }
 
-// 8 elements. (Whoever loads several asks for their alignment once, before: a branch at each load would
-// have the thread wait for one after the other.)
+// Loads 8 elements. `is_aligned` is a template argument because a branch at every load would make
+// the thread wait for each load in turn.
 template <bool is_aligned, class T>
 PAGODA_DEVICE arch::Words<4> load_words(arch::GlobalPtr<const T> from) {
   if constexpr (is_aligned) {
@@ -59,9 +60,9 @@ PAGODA_DEVICE arch::Words<4> load_words(arch::GlobalPtr<const T> from) {
   }
 }
 
-// Zeros in columns past the head dim. Rows that are nobody's keep what was there: each row of the
-// product is its own, and theirs is not looked at. By `threads` threads, each of which then executes the
-// fence; what follows tells the consumer.
+// Loads packed rows of Q by `threads` threads, with zeros in columns past the head dim. Padding
+// rows keep stale data: it only changes their own scores, which are not stored. Each thread ends
+// with the fence before wgmma's reads; the caller synchronises or arrives after it.
 template <class Config, int threads>
 class PackedLoad {
  public:
@@ -69,23 +70,23 @@ class PackedLoad {
   using T = typename Config::T;
 
   static PAGODA_DEVICE void run(const AttentionParams& params, Storage<Config>& storage,
-                                const Work& work, RequestOrder<Config>& order) {
+                                const Work& work, QBeforeKV<Config>& order) {
     if (has_aligned_rows(params)) {
       copy<true, threads == 32 ? 4 : 1>(params, storage, work, order);
     } else {
       copy<false, 1>(params, storage, work, order);
     }
-    order.q_is_requested();            // rows that hold no query ask for nothing
-    arch::fence_proxy_async_shared();  // Q, before wgmma reads it
+    order.arrive_q_issued();           // here where there is no row to load
+    arch::fence_proxy_async_shared();  // orders this thread's stores of Q before wgmma reads them
   }
 
  private:
-  static constexpr int words = Config::tile.depth_qk / 8;  // of a row, of 8 elements
+  static constexpr int words = Config::tile.depth_qk / 8;  // 16-byte words of a row
 
-  // in_flight: loads of a thread before it waits for the first.
+  // in_flight: loads that a thread issues before it waits for the first.
   template <bool is_aligned, int in_flight>
   static PAGODA_DEVICE void copy(const AttentionParams& params, Storage<Config>& storage,
-                                 const Work& work, RequestOrder<Config>& order) {
+                                 const Work& work, QBeforeKV<Config>& order) {
     const int end = work.valid_tokens * work.num_heads * words;
     PAGODA_NO_UNROLL
     for (int round = 0; round < end; round += in_flight * threads) {
@@ -95,7 +96,7 @@ class PackedLoad {
       for (int k = 0; k < in_flight; ++k) {
         values[k] = load<is_aligned>(params, work, first + k * threads, end);
       }
-      order.q_is_requested();
+      order.arrive_q_issued();
       PAGODA_UNROLL
       for (int k = 0; k < in_flight; ++k) {
         if (first + k * threads < end) store(storage, first + k * threads, values[k]);
@@ -115,11 +116,10 @@ class PackedLoad {
   static PAGODA_DEVICE void store(Storage<Config>& storage, int i, const arch::Words<4>& value) {
     const int row = i / words, column = i % words * 8;
     const auto base = storage.q.data();
-    const auto dense = static_cast<uint32_t>(
-        ((column / Ops::chunk * kRows + row) * Ops::chunk + column % Ops::chunk) * sizeof(T));
-    const uint32_t place =
+    const uint32_t dense = Ops::panel_offset(kRows, row, column);
+    const uint32_t offset =
         swizzle_address(base.address() + dense, Config::tile.swizzle) - base.address();
-    arch::store((base + static_cast<int32_t>(place / sizeof(T))).template as<arch::Words<4>>(),
+    arch::store((base + static_cast<int32_t>(offset / sizeof(T))).template as<arch::Words<4>>(),
                 value);
   }
 };
@@ -129,23 +129,23 @@ PAGODA_DEVICE void load_q(const AttentionParams& params, Storage<Config>& storag
   const int32_t elect = arch::elect_one();
   using QRing = typename Operands<Config>::QRing;
   auto state = QRing::State::producer();
-  RequestOrder<Config> order(storage);
+  QBeforeKV<Config> order(storage);
   WorkReader reader(storage.work);
   for (; reader.next(); reader.release()) {
     const Work work = reader.work();
     if (work.walk.num_tiles == 0) {
-      order.q_is_requested();
+      order.arrive_q_issued();
       continue;
     }
     for (int w = 0; w < Config::tile.num_consumers; ++w) {
       const QRing ring{storage.q_ring[w], state};
-      ring.producer_acquire();  // the consumer needs its place no longer
+      ring.producer_acquire();  // the consumer's four warps have released the stage
       if constexpr (Config::tile.rows == RowKind::kTokens) {
         load_tokens<Config>(params, storage, work, ring, w, elect);
       } else {
-        static_assert(Config::tile.num_consumers == 1, "packed rows are one consumer's");
+        static_assert(Config::tile.num_consumers == 1, "packed rows have one consumer");
         PackedLoad<Config, 32>::run(params, storage, work, order);
-        arch::syncwarp();
+        arch::syncwarp();  // every lane has stored its part of Q and executed the fence
         ring.producer_mbar().arrive_if(elect);
       }
     }

@@ -1,10 +1,12 @@
-// The consumer's main loop for an fp8 cache and up to 16 rows: every warp has all rows and a slice of
-// every key tile, its own softmax and its own O (merge_warps.hpp adds them up). K and V are widened in
-// registers, on their way from shared memory to mma.sync; no warp waits for another.
+// WarpConsumer: the mainloop of the consumer for an fp8 cache and up to 16 rows, with mma.sync.
+// Every warp has all rows and a quarter of the keys of every KV tile, with its own softmax and O;
+// warp_epilogue.hpp adds them up. A warp loads K and V from shared memory, converts them to f16 in
+// registers and multiplies; no warp waits for another.
 //
-// Products are of f16, which holds every e4m3 number. Queries of bf16 are made f16 under a power of two
-// of their row's: what that loses is 2^-24 of the row's largest element, less than their sum in fp32 does.
-// Probabilities, at most 2^8 (softmax/online.hpp), have three bits more than in bf16.
+// The products are in f16, which represents every e4m3 number. bf16 queries are converted to f16
+// after scaling their row by a power of two: the error is 2^-24 of the row's largest element, less
+// than that of the fp32 sum. P is at most 2^8 (softmax/online.hpp) and has three bits more than in
+// bf16.
 #pragma once
 
 #include <concepts>
@@ -22,8 +24,8 @@
 
 namespace pagoda::mha_sm90 {
 
-// The power of two that brings `largest`, a row's largest magnitude (finite), to [2^14, 2^15), and its
-// inverse. 1 where there is none to bring.
+// The power of two that scales `largest`, a row's largest magnitude (finite), to [2^14, 2^15), and
+// its inverse. 1 for a row of zeros.
 struct RowPower {
   float factor = 1, inverse = 1;
 
@@ -32,7 +34,7 @@ struct RowPower {
     uint32_t bits;
     memcpy(&bits, &largest, sizeof bits);
     uint32_t exponent = bits >> 23U;   // 1 .. 254
-    if (exponent < 15) exponent = 15;  // then the inverse is normal, too
+    if (exponent < 15) exponent = 15;  // so that the inverse is a normal number
     const uint32_t up = (268 - exponent) << 23U, down = (exponent - 14) << 23U;
     RowPower power;
     memcpy(&power.factor, &up, sizeof up);
@@ -41,9 +43,9 @@ struct RowPower {
   }
 };
 
-// What softmax.hpp sees of a slice.
+// The Config of softmax.hpp: a warp's quarter of a KV tile.
 template <class Config>
-struct Slice {
+struct WarpSlice {
   static constexpr TileConfig make() {
     TileConfig tile = Config::tile;
     tile.BN = Config::tile.BN / 4;
@@ -55,29 +57,29 @@ struct Slice {
 };
 
 template <class Config>
-class AttendWarp {
+class WarpConsumer {
  public:
   using Ops = Operands<Config>;
   using T = typename Config::T;
   static constexpr TileConfig tile = Config::tile;
-  static constexpr int BN = Slice<Config>::tile.BN;  // of the slice
+  static constexpr int BN = WarpSlice<Config>::tile.BN;  // keys of a warp in a KV tile
   static_assert(tile.num_consumers == 1);
   using Keys = Fp8Tile<tile.BN, tile.depth_qk, tile.swizzle>;
   using Values = Fp8Tile<tile.BN, tile.depth_vo, tile.swizzle>;
 
-  PAGODA_DEVICE AttendWarp(const AttentionParams& params, Storage<Config>& storage)
+  PAGODA_DEVICE WarpConsumer(const AttentionParams& params, Storage<Config>& storage)
       : params_(params),
         storage_(storage),
         k_(Ops::KRing::consumer(storage.k_ring)),
         v_(Ops::VRing::consumer(storage.v_ring)),
         order_(storage),
-        key_place_(Keys::key_place(first_key())),
-        value_places_(Values::value_places(first_key())) {}
+        key_offset_(Keys::key_offset(first_key())),
+        value_offsets_(Values::value_offsets(first_key())) {}
 
-  // Adds this warp's keys of the reader's work to `rows` (lane / 4 and lane / 4 + 8 of the unit) and `o`;
-  // `walk`, its own, has at least one tile.
-  PAGODA_DEVICE void run(const WorkReader& reader, const mask::TileWalk& walk, Row (&rows)[2],
-                         float (&o)[tile.depth_vo / 2]) {
+  // Adds this warp's keys of the reader's work tile to `rows` (lane / 4 and lane / 4 + 8) and `o`.
+  // `walk`: its KV tiles, at least one.
+  PAGODA_DEVICE void mainloop(const WorkReader& reader, const mask::TileWalk& walk, Row (&rows)[2],
+                              float (&o)[tile.depth_vo / 2]) {
     load_q(reader);
     PAGODA_UNROLL
     for (int i = 0; i < tile.depth_vo / 2; ++i) o[i] = 0;
@@ -88,40 +90,40 @@ class AttendWarp {
     }
   }
 
-  // A unit without keys.
-  PAGODA_DEVICE void skip() { order_.q_is_requested(); }
+  // Called instead of mainloop() for a work tile without keys.
+  PAGODA_DEVICE void skip() { order_.arrive_q_issued(); }
 
  private:
-  static PAGODA_DEVICE int first_key() { return arch::warp_idx() % 4 * BN; }  // in a tile
+  static PAGODA_DEVICE int first_key() { return arch::warp_idx() % 4 * BN; }  // in a KV tile
 
-  // --- Q ------------------------------------------------------------------------------------------
+  // --- Q -----------------------------------------------------------------------------------------
 
-  static constexpr int steps = tile.depth_qk / 16;  // of the sum over columns
+  static constexpr int steps = tile.depth_qk / 16;  // of the product: MMA K
 
-  // This thread's columns of its two rows, as A operands. Where they go to shared memory, all warps wait
-  // for each other.
+  // Loads this thread's columns of its two rows as A fragments. They stay in registers, or the four
+  // warps share one copy in shared memory.
   PAGODA_DEVICE void load_q(const WorkReader& reader) {
     uint32_t q[steps][4];
     make_q(reader, q);
-    if constexpr (tile.keeps_q()) {
+    if constexpr (tile.keeps_q_in_registers()) {
       memcpy(q_, q, sizeof q);
     } else {
-      sync_warpgroup(0);  // every warp has multiplied with the Q before
+      sync_warpgroup(0);  // every warp has loaded the previous Q for the last time
       PAGODA_UNROLL
-      for (int step = 0; step < steps; ++step) {  // all warps have the same
+      for (int step = 0; step < steps; ++step) {  // all warps have the same fragments
         if (step % 4 != arch::warp_idx() % 4) continue;
         arch::Words<4> words;
         memcpy(&words, q[step], sizeof words);
         arch::store(q_operand(step), words);
       }
-      sync_warpgroup(0);
+      sync_warpgroup(0);  // every warp has stored its steps
     }
   }
   [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<arch::Words<4>> q_operand(int step) const {
     return storage_.q_operands.at(step * 32 + arch::lane_idx());
   }
   PAGODA_DEVICE void get_q(int step, uint32_t (&a)[4]) const {
-    if constexpr (tile.keeps_q()) {
+    if constexpr (tile.keeps_q_in_registers()) {
       memcpy(a, q_[step], sizeof a);
     } else {
       const arch::Words<4> words = arch::load(q_operand(step));
@@ -132,17 +134,17 @@ class AttendWarp {
   PAGODA_DEVICE void make_q(const WorkReader& reader, uint32_t (&q)[steps][4]) {
     const Work work = reader.work();
     const float k_scale = params_.kv_scales.k_scale(work.kv_head);
-    Columns row[2];  // of T
+    Columns row[2];  // in T
     if (has_aligned_rows(params_)) {
       load_rows<true>(work, row);
     } else {
       load_rows<false>(work, row);
     }
-    order_.q_is_requested();
+    order_.arrive_q_issued();
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
       RowPower power;
-      if constexpr (std::same_as<T, arch::BFloat16>) power = narrow(row[r]);
+      if constexpr (std::same_as<T, arch::BFloat16>) power = convert_to_f16(row[r]);
       factors_[r] = k_scale * power.inverse;
       PAGODA_UNROLL
       for (int i = 0; i < Keys::key_words; ++i) {
@@ -151,7 +153,7 @@ class AttendWarp {
       }
     }
   }
-  using Columns = arch::Words<4>[Keys::key_words][2];  // of a thread and a row: 16 elements each
+  using Columns = arch::Words<4>[Keys::key_words][2];  // this thread's of a row, 16 elements a word
   template <bool is_aligned>
   PAGODA_DEVICE void load_rows(const Work& work, Columns (&row)[2]) const {
     PAGODA_UNROLL
@@ -171,9 +173,9 @@ class AttendWarp {
       }
     }
   }
-  // bf16 becomes f16. The four lanes of the row call.
-  static PAGODA_DEVICE RowPower narrow(Columns& row) {
-    uint32_t largest = 0;  // bits of a magnitude
+  // From bf16. The four lanes of the row call it.
+  static PAGODA_DEVICE RowPower convert_to_f16(Columns& row) {
+    uint32_t largest = 0;  // magnitude in bf16 bits
     PAGODA_UNROLL
     for (int i = 0; i < 16 * Keys::key_words; ++i) {
       const uint32_t bits = row[i / 16][i / 8 % 2].word[i / 2 % 4] >> 16U * (i % 2) & 0x7fffU;
@@ -195,27 +197,25 @@ class AttendWarp {
     return value;
   }
 
-  // --- a tile -------------------------------------------------------------------------------------
+  // --- a KV tile ---------------------------------------------------------------------------------
 
   PAGODA_DEVICE void step(const WorkReader& reader, int32_t column, bool is_masked, Row (&rows)[2],
                           float (&o)[tile.depth_vo / 2]) {
     float s[BN / 2];
-    k_.consumer_wait();  // the load warp's K has landed
-    multiply_keys(s);
+    k_.consumer_wait();  // load K: the bytes of the tile have landed
+    multiply_qk(s);
     release(k_);
     float factors[2];
-    if (make_probabilities(reader, column, is_masked, s, rows, factors)) {
-      PAGODA_UNROLL
-      for (int i = 0; i < tile.depth_vo / 2; ++i) o[i] *= factors[i / 2 % 2];
-    }
+    if (compute_p(reader, column, is_masked, s, rows, factors)) rescale_output(o, factors);
     uint32_t p[BN / 16][4];
-    pack<arch::Half, BN>(s, p);
-    v_.consumer_wait();  // the load warp's V has landed
-    multiply_values(p, is_masked ? reader.work().rows.seqlen_kv - column : BN, o);
+    convert_p<arch::Half, BN>(s, p);
+    v_.consumer_wait();  // load V: the bytes of the tile have landed
+    multiply_pv(p, is_masked ? reader.work().rows.seqlen_kv - column : BN, o);
     release(v_);
   }
 
-  PAGODA_DEVICE void multiply_keys(float (&s)[BN / 2]) const {
+  // S = Q K' in fp32, times the row's factor.
+  PAGODA_DEVICE void multiply_qk(float (&s)[BN / 2]) const {
     const auto keys = storage_.k.at(
         static_cast<int32_t>(arch::mutable_stage("K stages share memory", k_.state.index)) *
         Ops::k_elements);
@@ -225,7 +225,7 @@ class AttendWarp {
       arch::Words<4> wide[BN / 8][2];
       PAGODA_UNROLL
       for (int n = 0; n < BN / 8; ++n) {
-        arch::widen_e4m3_f16(Keys::load_key(keys, key_place_, n, i), wide[n]);
+        arch::widen_e4m3_f16(Keys::load_key(keys, key_offset_, n, i), wide[n]);
       }
       PAGODA_UNROLL
       for (int step = 0; step < 4; ++step) {
@@ -243,9 +243,10 @@ class AttendWarp {
     for (int i = 0; i < BN / 2; ++i) s[i] = sums[i / 4][i % 4] * factors_[i / 2 % 2];
   }
 
-  // keys: of the slice that exist. What else is in the stage may be NaN, which no probability of 0 hides.
-  PAGODA_DEVICE void multiply_values(const uint32_t (&p)[BN / 16][4], int32_t keys,
-                                     float (&o)[tile.depth_vo / 2]) const {
+  // O += P V. `keys`: those of the warp that exist. The other rows of V in the stage may be NaN,
+  // and 0 * NaN is NaN: they are zeroed in registers.
+  PAGODA_DEVICE void multiply_pv(const uint32_t (&p)[BN / 16][4], int32_t keys,
+                                 float (&o)[tile.depth_vo / 2]) const {
     const auto values = storage_.v.at(
         static_cast<int32_t>(arch::mutable_stage("V stages share memory", v_.state.index)) *
         Ops::v_elements);
@@ -253,7 +254,7 @@ class AttendWarp {
     for (int k = 0; k < BN / 16; ++k) {
       PAGODA_UNROLL
       for (int panel = 0; panel < Values::panels; ++panel) {
-        auto raw = Values::load_values(values, value_places_, k, panel);
+        auto raw = Values::load_values(values, value_offsets_, k, panel);
         if (keys < 16 * (k + 1)) Values::clear_from(raw, keys - 16 * k);
         PAGODA_UNROLL
         for (int eight = 0; eight < Values::run / 8; ++eight) {
@@ -270,15 +271,16 @@ class AttendWarp {
     }
   }
 
-  PAGODA_DEVICE bool make_probabilities(const WorkReader& reader, int32_t column, bool is_masked,
-                                        float (&s)[BN / 2], Row (&rows)[2], float (&factors)[2]) {
+  // S becomes P. Returns whether O must be multiplied with `factors`.
+  PAGODA_DEVICE bool compute_p(const WorkReader& reader, int32_t column, bool is_masked,
+                               float (&s)[BN / 2], Row (&rows)[2], float (&factors)[2]) {
     constexpr bool is_general = tile.scores == ScoreClass::kGeneral;
-    if constexpr (is_general) score<Slice<Config>>(params_, reader, rows, column, s);
-    if (is_masked) hide<Slice<Config>>(params_, reader, rows, column, s);
-    return soften<BN>(s, rows, is_general ? 1.0F : params_.score_map.scale_log2, factors);
+    if constexpr (is_general) apply_score_mods<WarpSlice<Config>>(params_, reader, rows, column, s);
+    if (is_masked) apply_mask<WarpSlice<Config>>(params_, reader, rows, column, s);
+    return exp2_scores<BN>(s, rows, is_general ? 1.0F : params_.score_map.scale_log2, factors);
   }
 
-  // One arrival a warp: its lanes have read the stage.
+  // One arrival a warp, when all its lanes have loaded from the stage.
   template <class Ring>
   PAGODA_DEVICE void release(Ring& ring) {
     arch::syncwarp();
@@ -289,11 +291,11 @@ class AttendWarp {
   Storage<Config>& storage_;
   typename Ops::KRing k_;
   typename Ops::VRing v_;
-  RequestOrder<Config> order_;
-  int32_t key_place_;  // of this thread, in a stage
-  typename Values::ValuePlaces value_places_;
-  uint32_t q_[tile.keeps_q() ? steps : 1][4];
-  float factors_[2];  // of a row's products: Q's power of two and K's scale
+  QBeforeKV<Config> order_;
+  int32_t key_offset_;  // of this thread in a stage
+  typename Values::ValueOffsets value_offsets_;
+  uint32_t q_[tile.keeps_q_in_registers() ? steps : 1][4];
+  float factors_[2];  // of each row's scores: inverse of Q's power of two, times K's scale
 };
 
 }  // namespace pagoda::mha_sm90

@@ -1,4 +1,4 @@
-// The end of a row of O: its normalisation, LSE and row maximum, and stores of elements of T.
+// Epilogue of a row: normalisation of O, LSE and row maximum, and stores of O as elements of T.
 #pragma once
 
 #include <concepts>
@@ -9,7 +9,7 @@
 #include "arch/math.hpp"
 #include "arch/memory.hpp"
 #include "core/target.hpp"
-#include "kernels/common/work.hpp"
+#include "kernels/common/work_tile.hpp"
 #include "softmax/online.hpp"
 
 namespace pagoda::kernels {
@@ -23,7 +23,8 @@ PAGODA_DEVICE uint32_t pack_pair(float low, float high) {
   }
 }
 
-// What a row ends with. LSE and row maximum cost more than the rest: whoever wants them asks.
+// The result of a row. LSE and row maximum are computed only where they are called for: they cost
+// more than the rest.
 struct RowResult {
   softmax::RowEnd end{};
   float max = softmax::kMinusInfinity;
@@ -32,10 +33,10 @@ struct RowResult {
   [[nodiscard]] PAGODA_DEVICE float row_max() const { return softmax::finish_max(max, sink); }
 };
 
-PAGODA_DEVICE RowResult end_row(const AttentionParams& params, int32_t kv_head, int32_t q_head,
-                                bool is_valid, softmax::Sums sums, float max) {
+PAGODA_DEVICE RowResult finalize_row(const AttentionParams& params, int32_t kv_head, int32_t q_head,
+                                     bool is_valid, softmax::Sums sums, float max) {
   RowResult result;
-  if (!is_valid) return result;  // rows past the sequence's valid ones: zeros, sink or not
+  if (!is_valid) return result;  // padding rows get zeros, whether there is a sink or not
   if (params.sinks != nullptr) {
     result.sink = arch::load_read_only(params.sinks + q_head);
     result.sink = arch::mutable_value("sink added twice", result.sink, result.sink + softmax::kLn2);
@@ -46,8 +47,9 @@ PAGODA_DEVICE RowResult end_row(const AttentionParams& params, int32_t kv_head, 
   return result;
 }
 
-PAGODA_DEVICE void store_statistics(const AttentionParams& params, const Work& work, int32_t token,
-                                    int32_t q_head, const RowResult& result) {
+// Stores what the call asks for.
+PAGODA_DEVICE void store_lse_and_max(const AttentionParams& params, const Work& work, int32_t token,
+                                     int32_t q_head, const RowResult& result) {
   const int64_t row = work.memory_row + token;
   if (params.lse != nullptr) {
     arch::store(params.lse + params.lse_rows.offset(work.sequence, row, q_head),
@@ -59,7 +61,8 @@ PAGODA_DEVICE void store_statistics(const AttentionParams& params, const Work& w
   }
 }
 
-// Two neighbouring elements of a row; `column` is even, both are there or none.
+// Stores two neighbouring elements of a row. `column` is even; is_aligned: the row starts at a
+// multiple of 4 bytes.
 template <class T>
 PAGODA_DEVICE void store_pair(arch::GlobalPtr<T> row, int32_t column, uint32_t pair,
                               bool is_aligned) {
@@ -72,13 +75,13 @@ PAGODA_DEVICE void store_pair(arch::GlobalPtr<T> row, int32_t column, uint32_t p
   }
 }
 
-// 0 where nothing is to be read from O: it may hold anything then.
+// A factor of 0 gives 0 whatever O holds: no key was added to it, so it may be NaN.
 template <class T>
 PAGODA_DEVICE uint32_t scaled_pair(float low, float high, float factor) {
   return factor == 0 ? 0 : pack_pair<T>(low * factor, high * factor);
 }
 
-// Where `row` of O begins.
+// The first element of `row` in O.
 template <class T, class Row>
 PAGODA_DEVICE arch::GlobalPtr<T> out_row(const AttentionParams& params, const Work& work,
                                          const Row& row) {
@@ -86,7 +89,7 @@ PAGODA_DEVICE arch::GlobalPtr<T> out_row(const AttentionParams& params, const Wo
          params.out_rows.offset(work.sequence, work.memory_row + row.token, row.q_head);
 }
 
-// Four neighbouring columns of a row, those of them that are the head's.
+// Stores four neighbouring columns of a row, except those past the head dim.
 template <class T>
 PAGODA_DEVICE void store_quad(arch::GlobalPtr<T> row, int32_t dim, int32_t column,
                               const float (&o)[4], float factor) {

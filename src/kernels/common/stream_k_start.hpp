@@ -1,5 +1,5 @@
-// Key shares: the key tiles of a whole batch cut into equal parts, one a CTA, from lengths that lie on
-// the device. No launch and no memory besides: every CTA adds up the batch for itself.
+// Where each CTA starts in the stream-K partition (stream_k.hpp), from lengths in device memory.
+// Every CTA sums up the batch for itself: no launch and no memory besides.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,24 @@
 #include "arch/thread.hpp"
 #include "arch/warp.hpp"
 #include "core/target.hpp"
-#include "kernels/common/work.hpp"
+#include "kernels/common/stream_k.hpp"
 
 namespace pagoda::kernels {
 
-struct ShareStorage {
-  static constexpr int kWords = sizeof(ShareStart) / sizeof(int32_t);
+struct StreamKStorage {
+  static constexpr int kWords = sizeof(StreamKStart) / sizeof(int32_t);
   arch::SharedArray<int32_t, 16> warp_sums;
-  arch::SharedArray<int32_t, kWords> start;  // a ShareStart
+  arch::SharedArray<int32_t, kWords> start;  // a StreamKStart
 
-  PAGODA_DEVICE ShareStart load() {
+  PAGODA_DEVICE StreamKStart load() {
     int32_t words[kWords];
     PAGODA_UNROLL
     for (int i = 0; i < kWords; ++i) words[i] = arch::load(start.at(i));
-    ShareStart result;
+    StreamKStart result;
     memcpy(&result, words, sizeof result);
     return result;
   }
-  PAGODA_DEVICE void store(const ShareStart& from) {
+  PAGODA_DEVICE void store(const StreamKStart& from) {
     int32_t words[kWords];
     memcpy(words, &from, sizeof from);
     PAGODA_UNROLL
@@ -35,10 +35,10 @@ struct ShareStorage {
   }
 };
 
-// Sum of `value` over the threads of the CTA before this one, and over all. Every thread calls; all have
-// read what a call before left.
+// Exclusive prefix sum of `value` over the threads of the CTA, and its total. Every thread calls
+// it. A syncthreads must stand between two calls: warp_sums is read until a call returns.
 template <int threads>
-PAGODA_DEVICE int32_t sum_before(int32_t value, int32_t& total, ShareStorage& storage) {
+PAGODA_DEVICE int32_t sum_before(int32_t value, int32_t& total, StreamKStorage& storage) {
   constexpr int warps = threads / 32;
   const int lane = arch::lane_idx(), warp = arch::warp_idx();
   int32_t inclusive = value;
@@ -48,7 +48,7 @@ PAGODA_DEVICE int32_t sum_before(int32_t value, int32_t& total, ShareStorage& st
     if (lane >= step) inclusive += below;
   }
   if (lane == 31) arch::store(storage.warp_sums.at(warp), inclusive);
-  arch::syncthreads();
+  arch::syncthreads();  // the sums of all warps are stored
   int32_t before = 0;
   total = 0;
   PAGODA_UNROLL
@@ -60,16 +60,17 @@ PAGODA_DEVICE int32_t sum_before(int32_t value, int32_t& total, ShareStorage& st
   return before + inclusive - value;
 }
 
-// Leaves the CTA's share in storage.start. Every thread calls.
+// Stores the CTA's StreamKStart in storage.start. Every thread calls it; it ends with a
+// syncthreads, after which every thread may load the start.
 template <class Config>
-PAGODA_DEVICE void find_share(const AttentionParams& params, ShareStorage& storage) {
+PAGODA_DEVICE void find_stream_k_start(const AttentionParams& params, StreamKStorage& storage) {
   constexpr int threads = Config::tile.threads();
   const int32_t batch = params.sequences.batch;
   const int thread = arch::thread_idx();
   const auto tiles_of = [&params, batch](int32_t b) {
     return b < batch ? sequence_tiles<Config>(params, b) : SequenceTiles{};
   };
-  // A thread has one sequence of a round; most batches are one round.
+  // A round has a sequence a thread; most batches are one round.
   SequenceTiles tiles = tiles_of(thread);
   int32_t total = 0;
   int32_t before = sum_before<threads>(tiles.tiles(), total, storage);
@@ -77,31 +78,31 @@ PAGODA_DEVICE void find_share(const AttentionParams& params, ShareStorage& stora
   PAGODA_NO_UNROLL
   for (int32_t round = threads; round < batch; round += threads) {
     int32_t sum = 0;
-    arch::syncthreads();  // the sums of the round before are read
+    arch::syncthreads();  // every thread has read the warp sums of the previous round
     sum_before<threads>(tiles_of(round + thread).tiles(), sum, storage);
     total += sum;
   }
   const int32_t ctas = arch::grid_dim().x;
-  const int32_t share = (total - 1) / ctas + 1;
-  const int32_t begin = arch::block_idx().x * share;
-  const int32_t end = begin < total - share ? begin + share : total;
-  if (begin >= total && thread == 0) storage.store({.share_tiles = share});
+  const int32_t tiles_per_cta = (total - 1) / ctas + 1;
+  const int32_t begin = arch::block_idx().x * tiles_per_cta;
+  const int32_t end = begin < total - tiles_per_cta ? begin + tiles_per_cta : total;
+  if (begin >= total && thread == 0) storage.store({.tiles_per_cta = tiles_per_cta});
 
-  // Whoever has the sequence that holds the first tile writes.
+  // The thread that has the sequence of the CTA's first tile stores.
   PAGODA_NO_UNROLL
   for (int32_t round = 0;;) {
     if (before <= begin && begin < before + tiles.tiles()) {
-      storage.store({begin, end, share, round + thread, before, tiles});
+      storage.store({begin, end, tiles_per_cta, round + thread, before, tiles});
     }
     round += threads;
     if (round >= batch) break;
     int32_t sum = 0;
     tiles = tiles_of(round + thread);
-    arch::syncthreads();
+    arch::syncthreads();  // every thread has read the warp sums of the previous round
     before = done + sum_before<threads>(tiles.tiles(), sum, storage);
     done += sum;
   }
-  arch::syncthreads();
+  arch::syncthreads();  // the start is stored
 }
 
 }  // namespace pagoda::kernels

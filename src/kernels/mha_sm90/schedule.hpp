@@ -1,20 +1,20 @@
-// The schedule of kernels/common under this kernel's names.
+// The schedule that all attention kernels share (kernels/common), in this kernel's namespace.
 #pragma once
 
-#include "kernels/common/key_shares.hpp"
-#include "kernels/common/work.hpp"
+#include "kernels/common/grid_work.hpp"
+#include "kernels/common/stream_k_start.hpp"
 #include "kernels/common/work_ring.hpp"
 #include "kernels/mha_sm90/config.hpp"
 
 namespace pagoda::mha_sm90 {
 
 using kernels::AttentionParams;
-using kernels::find_share;
+using kernels::find_stream_k_start;
 using kernels::GridWork;
 using kernels::PackedRows;
-using kernels::ShareStart;
-using kernels::ShareStorage;
-using kernels::ShareWork;
+using kernels::StreamKStart;
+using kernels::StreamKStorage;
+using kernels::StreamKWork;
 using kernels::Work;
 using kernels::WorkReader;
 using kernels::WorkRing;

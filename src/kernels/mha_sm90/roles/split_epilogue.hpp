@@ -1,4 +1,6 @@
-// Split rows: what a consumer leaves of a piece, and the merge by the last (attention/split_rows.hpp).
+// SplitEpilogue: the epilogue of a split row tile. Each consumer stores its partial O and
+// statistics in the workspace; the last one to finish merges all splits
+// (kernels/common/split_rows.hpp).
 #pragma once
 
 #include <cstdint>
@@ -8,35 +10,40 @@
 
 namespace pagoda::mha_sm90 {
 
+// All threads of a consumer warpgroup.
 template <class Config>
-class Partial {
+class SplitEpilogue {
  public:
   using T = typename Config::T;
   static constexpr TileConfig tile = Config::tile;
   using Rows = kernels::SplitRows<T, tile.block_rows, tile.num_consumers, tile.depth_vo, true>;
 
-  PAGODA_DEVICE Partial(const AttentionParams& params, Storage<Config>& storage, int warpgroup)
+  PAGODA_DEVICE SplitEpilogue(const AttentionParams& params, Storage<Config>& storage,
+                              int warpgroup)
       : params_(params), storage_(storage), warpgroup_(warpgroup), rows_(params, warpgroup) {}
 
-  // All threads of the warpgroup.
+  // O in the accumulator layout of wgmma.
   PAGODA_DEVICE void run(const Work& work, const Row (&rows)[2],
                          const float (&o)[tile.depth_vo / 2]) {
-    leave(work, rows, o);
+    store_partial(work, rows, o);
     merge_if_last(work);
   }
 
-  // The same in parts: four columns of a row that is valid, its statistics, and, by all threads, the end.
-  PAGODA_DEVICE void leave_quad(const Work& work, int row, int column,
-                                const kernels::FloatQuad& o) const {
-    rows_.leave_quad(work.slot(work.piece), row, column, o);
+  // The parts of run() for other layouts: four columns of a valid row, and its statistics.
+  PAGODA_DEVICE void store_partial_quad(const Work& work, int row, int column,
+                                        const kernels::FloatQuad& o) const {
+    rows_.store_partial_quad(work.slot(work.split), row, column, o);
   }
-  PAGODA_DEVICE void leave_stats(const Work& work, int row, softmax::Sums sums, float max) const {
-    rows_.leave_stats(work.slot(work.piece), row, sums, max);
+  PAGODA_DEVICE void store_partial_stats(const Work& work, int row, softmax::Sums sums,
+                                         float max) const {
+    rows_.store_partial_stats(work.slot(work.split), row, sums, max);
   }
+  // All threads call it when they have stored their part.
   PAGODA_DEVICE void merge_if_last(const Work& work) {
     const bool is_first = arch::thread_idx() % kWarpgroup == 0;
-    if (!rows_.arrives_last(work, storage_.arrivals.at(warpgroup_), is_first,
-                            [this](arch::Where where) { sync_warpgroup(warpgroup_, where); })) {
+    if (!rows_.arrive_and_check_last(
+            work, storage_.arrivals.at(warpgroup_), is_first,
+            [this](arch::Where where) { sync_warpgroup(warpgroup_, where); })) {
       return;
     }
     const int first = warpgroup_ * tile.block_rows;
@@ -48,11 +55,11 @@ class Partial {
   }
 
  private:
-  PAGODA_DEVICE void leave(const Work& work, const Row (&rows)[2],
-                           const float (&o)[tile.depth_vo / 2]) {
+  PAGODA_DEVICE void store_partial(const Work& work, const Row (&rows)[2],
+                                   const float (&o)[tile.depth_vo / 2]) {
     const int lane = arch::lane_idx();
     const int first = 16 * (arch::warp_idx() % 4) + lane / 4;
-    const int32_t slot = work.slot(work.piece);
+    const int32_t slot = work.slot(work.split);
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
       if (!rows[r].is_valid) continue;
@@ -62,7 +69,7 @@ class Partial {
       for (int j = 0; j < tile.depth_vo / 8; ++j) {
         Rows::store_pair(to + 8 * j, o[4 * j + 2 * r], o[4 * j + 2 * r + 1]);
       }
-      if (lane % 4 == 0) rows_.leave_stats(slot, row, rows[r].sums, rows[r].online.max());
+      if (lane % 4 == 0) rows_.store_partial_stats(slot, row, rows[r].sums, rows[r].online.max());
     }
   }
 

@@ -1,0 +1,106 @@
+// GridWork: work tiles from a TileGrid of row tiles, each with its visible keys in up to
+// grid.num_splits splits.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/memory.hpp"
+#include "arch/thread.hpp"
+#include "core/target.hpp"
+#include "kernels/common/work_tile.hpp"
+#include "schedule/split_kv.hpp"
+#include "schedule/tile_scheduler.hpp"
+
+namespace pagoda::kernels {
+
+// The atomic counter of grid entries that all CTAs share. Each CTA draws until it gets a number
+// past the end; the CTA that makes the last draw resets the counter to zero for the next launch.
+struct GridCounter {
+  arch::GlobalPtr<uint32_t> counter;
+  // Draws of all CTAs together: the entries beyond the first of each CTA, and each CTA's one draw
+  // past the end.
+  int32_t draws;
+
+  PAGODA_DEVICE int32_t operator()() const {
+    const auto drawn = static_cast<int32_t>(
+        arch::atomic_add<arch::Order::kRelaxed, arch::Scope::kGpu>(counter, 1U));
+    if (drawn == draws - 1) arch::store(counter, 0U);
+    return drawn;
+  }
+};
+
+// Dynamic persistent schedule: tiles under a causal mask differ too much for a static one.
+using GridQueue = schedule::QueuedScheduler<GridCounter>;
+
+PAGODA_DEVICE GridQueue grid_queue(const AttentionParams& params) {
+  return {params.grid, arch::block_idx().x, arch::grid_dim().x,
+          GridCounter{params.grid_counter, params.grid.size()}};
+}
+
+template <class Config, class Scheduler = GridQueue>
+class GridWork {
+ public:
+  PAGODA_DEVICE explicit GridWork(const AttentionParams& params)
+      : GridWork(params, grid_queue(params)) {}
+  PAGODA_DEVICE GridWork(const AttentionParams& params, const Scheduler& tiles)
+      : params_(params), tiles_(tiles) {}
+
+  // False: no work tile is left for this CTA.
+  PAGODA_DEVICE bool next(Work& work) {
+    for (schedule::TileCoord tile; tiles_.next(tile);) {
+      if (make(tile, work)) return true;
+    }
+    return false;
+  }
+
+ private:
+  // False: the grid entry is empty, or its sequence belongs to the plan's other launch.
+  PAGODA_DEVICE bool make(const schedule::TileCoord& tile, Work& work) {
+    const Sequences& sequences = params_.sequences;
+    const int32_t b = tile.sequence;
+    if (sequences.num_rows(b) < params_.min_rows) return false;
+    const auto num_keys = static_cast<int32_t>(sequences.keys.num_keys(b));
+    const int32_t valid_left = sequences.num_valid_rows(b) - tile.first_row;
+    work.sequence = b;
+    work.first_head = tile.head;
+    if constexpr (Config::tile.fuses_heads) {  // grid.num_heads counts groups of work.num_heads
+      work.num_heads = params_.num_kv_heads * params_.group / params_.grid.num_heads;
+      work.first_head = tile.head * work.num_heads;
+    }
+    work.kv_head = work.first_head / params_.group;
+    work.first_token = tile.first_row;
+    work.num_tokens = tile.num_rows;
+    work.valid_tokens = valid_of_tile(valid_left, tile.num_rows);
+    work.memory_row = sequences.first_row(b);
+    work.rows = mask::RowTile{b, num_keys, sequences.q_position(b, num_keys), tile.first_row,
+                              work.valid_tokens};
+    work.walk = mask::TileWalk{};
+    if (work.valid_tokens > 0) work.walk = walk_of<Config>(params_, work.rows);
+    work.split = 0;
+    work.num_splits = 1;
+    return params_.grid.num_splits == 1 || take_split(tile, work);
+  }
+
+  // Narrows `work` to split tile.split of its visible keys. False: they have fewer splits.
+  PAGODA_DEVICE bool take_split(const schedule::TileCoord& tile, Work& work) {
+    const int32_t start = work.walk.start_column;
+    const schedule::SplitKV parts =
+        schedule::split_kv(start, work.walk.end_column, params_.grid.num_splits, Config::tile.BN);
+    const int32_t num_parts = parts.num_parts();
+    if (tile.split >= (num_parts == 0 ? 1 : num_parts)) return false;
+    if (num_parts <= 1) return true;
+    const mask::Interval keys = parts.part(tile.split);
+    work.walk = work.walk.part(keys.lo, keys.hi);
+    work.split = tile.split;
+    work.num_splits = num_parts;
+    work.first_slot = tiles_.index() - tile.split;
+    work.next_slot = work.first_slot + 1;
+    work.slot_step = 1;
+    return true;
+  }
+
+  const AttentionParams& params_;
+  Scheduler tiles_;
+};
+
+}  // namespace pagoda::kernels
