@@ -1,11 +1,12 @@
-// Stream-K partition of packed rows: the KV tiles of all row tiles of a batch stand in one line,
-// and every CTA takes an equal interval of it.
+// Stream-K partition of packed rows: the KV tiles of all row tiles of a batch are numbered
+// consecutively, and every CTA takes an equal interval of the numbers.
 //
-//   order of the line: sequence, KV head, head tile, token tile, KV tile (ascending keys)
+//   order: sequence, KV head, head tile, token tile, KV tile (ascending keys, fastest)
 //   CTA i takes [i, i + 1) * tiles_per_cta
 //
 // A row tile that crosses the limit of an interval is split: each CTA stores a partial result, and
-// the last one to finish merges them (split_rows.hpp). stream_k_start.hpp finds where a CTA starts.
+// the last one to finish merges them (split_rows.hpp). find_stream_k_start finds where a CTA
+// starts.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,7 @@ namespace pagoda::kernels {
 // of a division would be a good part of its time.
 PAGODA_HOST_DEVICE constexpr int32_t quotient(int32_t a, int32_t b) { return b == 1 ? a : a / b; }
 
-// The row tiles of one sequence. All have the same KV tiles: those that any row of the sequence
-// sees.
+// The row tiles of one sequence. All have the same KV tiles: those that any of its rows sees.
 struct SequenceTiles {
   int32_t num_rows = 0, valid_rows = 0;
   int32_t num_keys = 0, q_position = 0;
@@ -52,7 +52,8 @@ PAGODA_DEVICE SequenceTiles sequence_tiles(const AttentionParams& params, int32_
   return result;
 }
 
-// Where a CTA stands in the line of KV tiles. All its threads compute the first one together.
+// Where a CTA starts or continues in its interval. All its threads compute the first start
+// together.
 struct StreamKStart {
   int32_t begin = 0, end = 0;  // the CTA's KV tiles, counted over the whole batch
   int32_t tiles_per_cta = 1;

@@ -2,9 +2,9 @@
 // KV tiles of a work tile, from the last (masked) to the first. S of the next tile and P V of the
 // last one are issued back to back, and the softmax of the next tile runs while P V executes:
 //
-//   prologue        S = Q K(n - 1)'                   softmax(S)   P
-//   i = n - 2 .. 0  S = Q K(i)'   O += P V(i + 1)   softmax(S) under P V(i + 1)   P
-//   last P V        O += P V(0)
+//   first tile      S = Q K(n - 1)'                      P = softmax(S)
+//   i = n - 2 .. 0  S = Q K(i)'       O += P V(i + 1)    P = softmax(S), while P V(i + 1) executes
+//   last product                      O += P V(0)
 //
 // With ping-pong on, consumers issue their products in turn, so that the softmax of one runs under
 // the products of the others.
