@@ -47,7 +47,7 @@ std::string describe(
 template <class T, class Out, int depth, ScoreClass scores>
 std::string describe(
     std::type_identity<
-        mha_sm100_d512::SM100MHADeep<mha_sm100_d512::Instance<T, Out, depth, scores>>>) {
+        mha_sm100_d512::SM100MHAD512<mha_sm100_d512::Instance<T, Out, depth, scores>>>) {
   return "sm100.d" + dims_name(depth, depth) + "." + kTypeName<T> + scores_name(scores);
 }
 

@@ -1,4 +1,4 @@
-// Runs of the attention kernels in kernels/mha_sm90, sm100 and sm100_deep, for the registry.
+// Runs of the attention kernels in kernels/mha_sm90, sm100 and sm100_d512, for the registry.
 #pragma once
 
 #include "testing/emulate/kernel.hpp"
@@ -20,8 +20,8 @@ Outcome run_mha_2q_pair(const emulator::Options& options);
 Outcome run_mha_2q_transient(const emulator::Options& options);
 Outcome run_mha_2q_pair_transient(const emulator::Options& options);
 
-Outcome run_mha_deep(const emulator::Options& options);
-Outcome run_mha_deep_sections(const emulator::Options& options);
-Outcome run_mha_deep_transient(const emulator::Options& options);  // not in the registry, as above
+Outcome run_mha_d512(const emulator::Options& options);
+Outcome run_mha_d512_sections(const emulator::Options& options);
+Outcome run_mha_d512_transient(const emulator::Options& options);  // not in the registry, as above
 
 }  // namespace pagoda::emulate

@@ -153,9 +153,9 @@ std::string expected_instance(const std::string& row) {
                                    : dims.substr(0, x) + ", " + dims.substr(x + 1)) +
            ", ";
   }
-  const bool is_deep = std::stoi(dims) > 128;
-  const std::string family = is_deep ? "mha_sm100_d512" : "mha_sm100";
-  return "pagoda::" + family + (is_deep ? "::SM100MHADeep<" : "::SM100MHA2Q<") +
+  const bool is_d512 = std::stoi(dims) > 128;
+  const std::string family = is_d512 ? "mha_sm100_d512" : "mha_sm100";
+  return "pagoda::" + family + (is_d512 ? "::SM100MHAD512<" : "::SM100MHA2Q<") +
          "pagoda::" + family + "::Instance<" + type + ", " + out + ", " + dims + ", ";
 }
 

@@ -11,7 +11,7 @@ import sys
 
 REGISTER_FILE = 65536
 # Kernels, and threads of a CTA, of which a multiprocessor has one.
-THREADS = {"SM100MHA2Q": 512, "SM100MHADeep": 384}
+THREADS = {"SM100MHA2Q": 512, "SM100MHAD512": 384}
 
 ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\S+)'")
 SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")

@@ -100,7 +100,7 @@ def expected_of_pair(element_bytes, depth, is_general):
     return counts, [152, 112, 96] if is_general else [168, 104, 72]
 
 
-def expected_of_deep(element_bytes, depth, _is_general):
+def expected_of_d512(element_bytes, depth, _is_general):
     """The numbers of a tile are those of src/kernels/mha_sm100_d512/config.hpp."""
     mma_k = 32 // element_bytes
     sections, keys = (1, 128) if depth == 256 else (2, 256)
@@ -128,7 +128,7 @@ def expected_of_deep(element_bytes, depth, _is_general):
 
 
 EXPECTED = {
-    ("SM100MHADeep", 1): expected_of_deep,
+    ("SM100MHAD512", 1): expected_of_d512,
     ("SM100MHA2Q", 1): expected_of_mha_2q,
     ("SM100MHA2Q", 2): expected_of_pair,
 }

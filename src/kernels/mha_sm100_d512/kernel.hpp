@@ -1,4 +1,4 @@
-// SM100MHADeep: attention on Blackwell with head dims of 129 to 512, a block of query rows on each CTA of a
+// SM100MHAD512: attention on Blackwell with head dims of 129 to 512, a block of query rows on each CTA of a
 // pair. Who does what, in both CTAs:
 //
 //   warps 0-3   softmax       warp 8    multiply, one lane, of the leader only
@@ -18,7 +18,7 @@
 namespace pagoda::mha_sm100_d512 {
 
 template <class Config>
-struct SM100MHADeep {
+struct SM100MHAD512 {
   using Params = AttentionParams;
   using Storage = mha_sm100_d512::Storage<Config>;
   static constexpr TileConfig tile = Config::tile;

@@ -15,7 +15,7 @@ struct KernelOf<mha_sm100_d512::Family, shape_index, variant_index> {
   static constexpr mha_sm100_d512::Shape kShape = mha_sm100_d512::kShapes[shape_index];
   using T = ElementType<kShape.dtype>;
   using Out = std::conditional_t<sizeof(T) == 1, arch::BFloat16, T>;
-  using type = mha_sm100_d512::SM100MHADeep<
+  using type = mha_sm100_d512::SM100MHAD512<
       mha_sm100_d512::Instance<T, Out, kShape.depth, static_cast<ScoreClass>(variant_index)>>;
 };
 

@@ -6,11 +6,11 @@
 namespace pagoda::emulate {
 namespace {
 
-TEST(SM100MHADeep, one_tile_a_pair_gives_what_shares_give) {
+TEST(SM100MHAD512, one_tile_a_pair_gives_what_shares_give) {
   using emulator::Mode;
   for (const Mode mode : {Mode::kRoundRobin, Mode::kRandom, Mode::kEager, Mode::kLazy}) {
     for (uint64_t seed = 1; seed <= 2; ++seed) {
-      const Outcome outcome = run_mha_deep_transient({.mode = mode, .seed = seed});
+      const Outcome outcome = run_mha_d512_transient({.mode = mode, .seed = seed});
       EXPECT_TRUE(outcome.is_right()) << outcome.first_mismatch;
       EXPECT_GT(outcome.checked, 0U);
     }

@@ -38,7 +38,7 @@ struct SectionConfig {
 template <class Config_>
 struct Traits {
   using Config = Config_;
-  using Kernel = mha_sm100_d512::SM100MHADeep<Config>;
+  using Kernel = mha_sm100_d512::SM100MHAD512<Config>;
   static constexpr int block_rows = Config::tile.block_rows, blocks = mha_sm100_d512::kPair;
   static constexpr bool fuses_heads = true;
 };
@@ -47,8 +47,8 @@ struct Traits {
 
 // One pair for all tiles: of both CTAs, whole and not, of one, and rows without keys; one key tile, and seven,
 // which go around the ring nine times.
-Outcome run_mha_deep(const Options& options) {
-  const AttentionShape shape{.kernel = "sm100/mha_deep",
+Outcome run_mha_d512(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_d512",
                              .sequences = {{150, 160}, {70, 0}, {140, 200}, {33, 33}},
                              .num_kv_heads = 1,
                              .group = 2,
@@ -58,8 +58,8 @@ Outcome run_mha_deep(const Options& options) {
 }
 
 // Three heads a token, which do not divide the rows of a CTA.
-Outcome run_mha_deep_sections(const Options& options) {
-  const AttentionShape shape{.kernel = "sm100/mha_deep_sections",
+Outcome run_mha_d512_sections(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_d512_sections",
                              .sequences = {{50, 70}, {30, 0}, {2, 150}, {13, 13}},
                              .num_kv_heads = 1,
                              .group = 3,
@@ -68,9 +68,9 @@ Outcome run_mha_deep_sections(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<SectionConfig>>(options);
 }
 
-Outcome run_mha_deep_transient(const Options& options) {
+Outcome run_mha_d512_transient(const Options& options) {
   const AttentionShape shape{
-      .kernel = "sm100/mha_deep_transient",
+      .kernel = "sm100/mha_d512_transient",
       .sequences = {{150, 160}, {70, 0}, {33, 90}},
       .num_kv_heads = 1,
       .group = 2,
