@@ -1,6 +1,6 @@
-// What is compiled into an instance of the Blackwell kernel: element types, tile, stages, registers,
-// the map of tensor memory, and what happens to scores. The formulas are those that Modular documents
-// for its FA4 configuration (modular/modular, FA4Config), but for what a comment says.
+// The compile-time configuration of a Blackwell instance: tile, stages, registers, tensor memory
+// map, score class. The formulas are those that Modular documents for its FA4 configuration
+// (modular/modular, FA4Config); comments name the exceptions.
 #pragma once
 
 #include "arch/layout/swizzle.hpp"
@@ -19,41 +19,41 @@ using kernels::sm100::kOtherBytes;
 using kernels::sm100::kSharedBytes;
 
 inline constexpr int kWarpgroup = 128;  // threads
-inline constexpr int kRows = 128;       // query rows of a half in a CTA: lanes of tensor memory
-inline constexpr int kHalves = 2;       // of a CTA, each with a softmax warpgroup of its own
+inline constexpr int kRows = 128;       // query rows of a half: one per lane of tensor memory
+inline constexpr int kHalves = 2;       // Q0 and Q1 of a CTA, one softmax warpgroup each
 inline constexpr int kThreads = 4 * kWarpgroup;
-inline constexpr int kTmemColumns = 512;  // all of them: two S and two O of depth 128 fill them
+inline constexpr int kTmemColumns = 512;  // all: two S and two O of depth 128 take every column
 
-// P takes the place of S, its elements side by side: two or four to a column.
+// First columns of S0, S1, O0, O1. P overwrites S, two or four elements to a column.
 struct TmemMap {
   int s[kHalves], o[kHalves];
   int end;
 };
 
 struct TileConfig {
-  // Of a product. In a pair each has its own rows of both halves, and half of every K and V tile: half of
-  // the keys of K, half of the columns of V.
+  // CTAs of an MMA (cta_group). In a pair each CTA has its own query rows of both halves, and loads
+  // half of every K and V tile: half of the keys of K, half of the columns of V.
   int ctas = 1;
   int element_bytes = 2;  // of Q, K, V and P
   int depth = 128;        // padded head dim, of QK and of VO
   int BN = 128;           // keys of a tile
-  int slots = 5;          // K or V tiles in shared memory; of a pair, halves of tiles
+  int slots = 5;          // K or V tiles in shared memory; in a pair, half tiles
   arch::Swizzle swizzle = arch::Swizzle::k128B;
   ScoreClass scores = ScoreClass::kPlain;
-  // Of a thread; 2 * softmax + correction + other = 512, the register file.
+  // Per thread; 2 * softmax + correction + other = 512 fills the register file.
   int softmax_registers = 176;
   int correction_registers = 88;
   int other_registers = 72;
 
-  // What the schedule asks (kernels/common/work.hpp). A tile is two blocks of rows, and a token's
-  // query heads of one KV head stand side by side in them.
+  // Parameters of the schedule (kernels/common/work.hpp): a work tile has two blocks of rows a CTA,
+  // and the query heads of one KV head are packed into the rows.
   static constexpr LoadKind load = LoadKind::kTma;
   static constexpr int block_rows = kRows;
   static constexpr bool fuses_heads = true;
   static PAGODA_HOST_DEVICE constexpr int num_blocks() { return kHalves; }
   static PAGODA_HOST_DEVICE constexpr int threads() { return kThreads; }
 
-  // Keys of one tensor core instruction (32 bytes of P), and its columns of Q and K.
+  // K extent of one tcgen05.mma: 32 bytes, of the head dim in Q K', of the keys in P V.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int mma_k() const { return 32 / element_bytes; }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int swizzle_elements() const {
     return static_cast<int>(swizzle_width_bytes(swizzle)) / element_bytes;
@@ -61,10 +61,11 @@ struct TileConfig {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int slot_bytes() const {
     return BN / ctas * depth * element_bytes;
   }
-  // An even number of slots is shared out to K and V; in a ring of an odd number K and V alternate.
+  // An even number of slots is split into a ring for K and one for V. With an odd number K and V
+  // tiles alternate in one shared ring.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool has_shared_ring() const { return slots % 2 != 0; }
-  // Parts of K and Q that become full one by one, so that the first products start early: one a
-  // swizzle's width, in rings of their own.
+  // Parts of a K tile along the head dim, one per swizzle width, each with a full barrier: the
+  // first MMAs of Q K' start before the whole tile has landed. Only where K has a ring of its own.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int num_qk_stages() const {
     return has_shared_ring() ? 1 : depth / swizzle_elements();
   }
@@ -85,16 +86,17 @@ struct TileConfig {
     return tiling;
   }
 
-  // Softmax keeps a row's scores in registers between its maximum and its exponentials.
+  // Whether a row's scores stay in registers between the maximum and exp2. Otherwise the softmax
+  // warps read S twice.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool holds_scores() const {
     return scores == ScoreClass::kPlain && BN <= 128;
   }
-  // Columns that softmax reads at a time: a load of 32 wants 32 neighbouring registers, and several such
-  // blocks beside each other made ptxas spill. P leaves in two parts: P V starts when three quarters of
-  // the keys are there.
+  // Columns of S per tcgen05.ld. A load of 32 columns needs 32 consecutive registers; ptxas spilled
+  // with several such blocks live, so scores that are read twice are loaded 16 columns at a time.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int batch() const {
     return holds_scores() && BN >= 64 ? 32 : 16;
   }
+  // Keys of the first part of P: P V starts when three quarters of P have been stored.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int first_part() const {
     return core::align_down(3 * BN / 4, batch());
   }
@@ -105,9 +107,9 @@ struct TileConfig {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int q_bytes() const {
     return kHalves * kRows * depth * element_bytes;
   }
-  // nullptr, or why the numbers do not fit together.
+  // nullptr, or the constraint that the values violate.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr const char* fault() const {
-    if (ctas != 1 && ctas != 2) return "products are of one CTA or of a pair";
+    if (ctas != 1 && ctas != 2) return "an MMA has one CTA or a pair";
     if (depth % swizzle_elements() != 0) return "depth must be a multiple of the swizzle's width";
     if (k_tiling().v_cols_per_cta() % swizzle_elements() != 0) {
       return "a CTA's columns of V must be a multiple of the swizzle's width";
@@ -129,14 +131,15 @@ struct TileConfig {
 
 PAGODA_HOST_DEVICE constexpr int padded_depth(int head_dim) { return (head_dim + 63) / 64 * 64; }
 
-// Two S beside two O: BN <= (512 - 2 depth) / 2. (Pages that neither divide such a BN nor are its
-// multiple come in pieces, see kv_piece_rows; Modular takes the next power of two.)
+// Two S and two O fit in 512 columns: BN <= (512 - 2 depth) / 2. Pages that neither divide such a
+// BN nor are a multiple of it are loaded in parts (kv_piece_rows); Modular rounds BN to a power of
+// two instead.
 PAGODA_HOST_DEVICE constexpr int tile_keys(int depth, int mma_k) {
   const int most = core::align_down(kTmemColumns / 2 - depth, mma_k);
   return most < 256 ? most : 256;
 }
 
-// `head_dim` up to 128; of a pair, above 64.
+// `head_dim` is at most 128; with ctas == 2 it is above 64.
 PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int element_bytes, int head_dim, ScoreClass scores,
                                                 int ctas = 1) {
   TileConfig tile;
@@ -145,15 +148,15 @@ PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int element_bytes, int head_dim,
   tile.swizzle = kernels::sm100::swizzle_of(element_bytes);
   tile.depth = padded_depth(head_dim);
   tile.BN = tile_keys(tile.depth, tile.mma_k());
-  // A slot has two barriers of 8 bytes.
+  // A slot needs a full and an empty barrier of 8 bytes each.
   tile.slots = (kSharedBytes - kOtherBytes - tile.q_bytes()) / (tile.slot_bytes() + 16);
   tile.scores = scores;
-  if (!tile.holds_scores()) {  // what softmax does not need goes to the roles that look up pages
+  if (!tile.holds_scores()) {  // registers that the softmax warps do not need go to the others
     tile.softmax_registers = 152;
     tile.correction_registers = 104;
     tile.other_registers = 104;
   }
-  if (ctas == 2) {  // the correction has the addresses of two CTAs
+  if (ctas == 2) {  // the correction warps hold addresses of both CTAs
     tile.correction_registers = tile.holds_scores() ? 104 : 112;
     (tile.holds_scores() ? tile.softmax_registers : tile.other_registers) -= 8;
   }

@@ -1,4 +1,4 @@
-// The configuration against the numbers that are documented for it.
+// The configuration agrees with the sizes that Modular documents for FA4Config.
 #include "kernels/mha_sm100/config.hpp"
 
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@ TEST_P(Documented, tile_has_the_documented_sizes) {
   EXPECT_EQ(tile.slots, e.slots);
   EXPECT_EQ(tile.num_qk_stages(), e.num_qk_stages);
 }
-// bf16 64: four K and four V; bf16 128: a shared ring of five; fp8 64: a shared ring of seventeen,
-// fp8 128: six and six.
+// bf16, depth 64: four slots of K, four of V; bf16, depth 128: a shared ring of five; e4m3, depth
+// 64: a shared ring of seventeen; e4m3, depth 128: six and six.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Documented,
     testing::Values(Expected{2, 64, 64, 192, 8, 1}, Expected{2, 72, 128, 128, 5, 1},
@@ -31,7 +31,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Expected{2, 128, 128, 128, 5, 1}, Expected{1, 64, 64, 192, 17, 1},
                     Expected{1, 128, 128, 128, 12, 2}));
 
-// A CTA has half of each K and V tile: slots are half as large, and more than twice as many.
+// A CTA of a pair loads half of each K and V tile: slots are half as large, and twice as many.
 TEST(TileConfig, a_pair_halves_the_slots) {
   const TileConfig wide = tile_of(2, 128, ScoreClass::kPlain, 2);
   EXPECT_EQ(wide.fault(), nullptr);
@@ -62,7 +62,7 @@ TEST(TileConfig, tensor_memory_is_full_at_depth_64_and_128) {
   EXPECT_EQ(narrow.end, 512);
 }
 
-TEST(TileConfig, product_with_v_starts_after_three_quarters) {
+TEST(TileConfig, pv_starts_after_three_quarters_of_p) {
   EXPECT_EQ(tile_of(2, 128, ScoreClass::kPlain).first_part(), 96);
   EXPECT_EQ(tile_of(2, 64, ScoreClass::kPlain).first_part(), 144);
 }

@@ -1,6 +1,6 @@
-// CtaGroup: the CTAs whose rows a product holds, one or two, under one interface. In a pair the leader,
-// the CTA of even rank, issues all products and commits; what it waits for stands in its shared memory, and
-// the other CTA arrives there. What it tells reaches both.
+// CtaGroup: the one or two CTAs of an MMA (cta_group::1 or ::2), under one interface. In a pair the
+// leader, the CTA of even rank, issues every MMA and commit. The barriers that its MMA warp waits
+// for are in its shared memory; the peer CTA arrives there. Its commits arrive in both CTAs.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace pagoda::mha_sm100 {
 
 template <int ctas>
 struct CtaGroup {
-  static_assert(ctas == 1 || ctas == 2, "products are of one CTA or of a pair");
+  static_assert(ctas == 1 || ctas == 2, "an MMA has one CTA or a pair");
   static constexpr int kLeader = 0;
   static constexpr uint16_t kAll = (1U << ctas) - 1;
 
@@ -27,11 +27,12 @@ struct CtaGroup {
   }
   static PAGODA_DEVICE bool is_leader() { return rank() == kLeader; }
 
-  // Of the groups of the grid.
+  // This group's index in the grid, and the number of groups.
   static PAGODA_DEVICE int32_t index() { return static_cast<int32_t>(arch::block_idx().x) / ctas; }
   static PAGODA_DEVICE int32_t count() { return static_cast<int32_t>(arch::grid_dim().x) / ctas; }
 
-  // The products so far are complete, in every CTA. By the lane that issued them.
+  // Arrives on `barrier` in every CTA when the MMAs issued so far have completed. The lane that
+  // issued them calls.
   static PAGODA_DEVICE void commit(arch::MBarrier& barrier,
                                    arch::Where where = arch::Where::current()) {
     if constexpr (ctas == 2) {
@@ -41,7 +42,7 @@ struct CtaGroup {
     }
   }
 
-  // To this CTA's shared memory; the leader's barrier counts the bytes.
+  // Copies to this CTA's shared memory; the bytes complete on the leader's barrier.
   template <int kRank>
   static PAGODA_DEVICE void tma_load(int32_t predicate, arch::SharedPtr<void> to,
                                      const arch::TensorMap& map,
@@ -55,16 +56,17 @@ struct CtaGroup {
     }
   }
 
-  // A CTA's bytes, at the leader's barrier, which counts an arrival of every CTA.
-  static PAGODA_DEVICE void announce(arch::MBarrier& barrier, uint32_t bytes,
-                                     arch::Where where = arch::Where::current()) {
+  // Arrives on the leader's barrier and expects this CTA's bytes there. The barrier counts one
+  // arrival per CTA.
+  static PAGODA_DEVICE void arrive_expect_tx(arch::MBarrier& barrier, uint32_t bytes,
+                                             arch::Where where = arch::Where::current()) {
     if constexpr (ctas == 2) {
       barrier.arrive_expect_tx_remote(kLeader, bytes, where);
     } else {
       barrier.arrive_expect_tx(bytes, where);
     }
   }
-  // The leader's wait for every CTA.
+  // Waits for arrivals of every CTA; acquires what they released.
   static PAGODA_DEVICE void wait(arch::MBarrier& barrier, uint32_t parity,
                                  arch::Where where = arch::Where::current()) {
     if constexpr (ctas == 2) {
@@ -74,9 +76,9 @@ struct CtaGroup {
     }
   }
 
-  // The same for tensor memory alone, between tcgen05 fences: in a pair the order of other memory would cost a
-  // fence of all of it at each arrival.
-  static PAGODA_DEVICE void tell_tensor(arch::MBarrier& barrier, int32_t predicate,
+  // Arrive and wait that order accesses to tensor memory only, together with the tcgen05 fences of
+  // the caller. In a pair they are relaxed: a release at cluster scope is a MEMBAR.ALL.GPU.
+  static PAGODA_DEVICE void arrive_tmem(arch::MBarrier& barrier, int32_t predicate,
                                         arch::Where where = arch::Where::current()) {
     if constexpr (ctas == 2) {
       barrier.arrive_remote_relaxed_if(predicate, kLeader, where);
@@ -84,8 +86,8 @@ struct CtaGroup {
       barrier.arrive_if(predicate, where);
     }
   }
-  static PAGODA_DEVICE void wait_tensor(arch::MBarrier& barrier, uint32_t parity,
-                                        arch::Where where = arch::Where::current()) {
+  static PAGODA_DEVICE void wait_tmem(arch::MBarrier& barrier, uint32_t parity,
+                                      arch::Where where = arch::Where::current()) {
     if constexpr (ctas == 2) {
       barrier.wait_relaxed(parity, where);
     } else {
@@ -93,7 +95,7 @@ struct CtaGroup {
     }
   }
 
-  // Every thread of every CTA.
+  // Barrier of all threads of all CTAs of the group.
   static PAGODA_DEVICE void sync(arch::Where where = arch::Where::current()) {
     if constexpr (ctas == 2) {
       arch::cluster_sync(where);

@@ -1,5 +1,5 @@
-// The instances: which shapes are compiled. Tiles follow from the formulas of config.hpp; nothing was
-// measured, for no Blackwell chip has run them.
+// The shapes that are compiled. Their tiles follow from the formulas of config.hpp; nothing was
+// measured, because no Blackwell chip has run them.
 #pragma once
 
 #include "kernels/mha_sm100/config.hpp"
@@ -12,11 +12,12 @@ struct Shape {
   const char* name;
   DType dtype;
   int depth;
-  int ctas = 1;  // of a product
+  int ctas = 1;  // of an MMA
 };
 
-// A row of the registry each, in its order: the smallest that holds a call's head dims serves it. Pairs serve calls that
-// name them. To add an instance, add a line; the build reads the names.
+// In registry order: the smallest shape that holds a call's head dims serves it. CTA pairs serve
+// only calls that name them. A line is an instance; the build reads the names
+// (cmake/PagodaKernelFamilies.cmake).
 // clang-format off
 inline constexpr Shape kShapes[] = {
     {"sm100.d64.bf16", DType::kBF16, 64},

@@ -1,4 +1,4 @@
-// What every instance may take of a multiprocessor.
+// Every instance fits on a multiprocessor: shared memory, tensor memory, registers.
 #include "kernels/mha_sm100/instances.hpp"
 
 #include <gtest/gtest.h>
@@ -29,13 +29,13 @@ TYPED_TEST(Instances, fits_a_multiprocessor) {
   EXPECT_EQ(tile.fault(), nullptr);
   EXPECT_LE(sizeof(Storage<TypeParam>), size_t{227 * 1024});
   EXPECT_LE(tile.tmem().end, 512);
-  // Two warpgroups of softmax, one of correction, one of the rest.
+  // Two softmax warpgroups, one of correction warps, one of single-warp roles.
   EXPECT_EQ(
       kWarpgroup * (2 * tile.softmax_registers + tile.correction_registers + tile.other_registers),
       65536);
 }
 
-TYPED_TEST(Instances, budgets_of_registers_are_those_that_setmaxnreg_takes) {
+TYPED_TEST(Instances, register_budgets_are_valid_for_setmaxnreg) {
   constexpr TileConfig tile = TypeParam::tile;
   constexpr int at_launch = 65536 / kThreads;
   for (const int registers :
@@ -44,7 +44,7 @@ TYPED_TEST(Instances, budgets_of_registers_are_those_that_setmaxnreg_takes) {
     EXPECT_GE(registers, 24);
     EXPECT_LE(registers, 256);
   }
-  // Raised only after the others have given theirs up.
+  // setmaxnreg.inc of the softmax warps waits for the registers that the others release.
   EXPECT_GE(tile.softmax_registers, at_launch);
   EXPECT_LE(tile.correction_registers, at_launch);
   EXPECT_LE(tile.other_registers, at_launch);

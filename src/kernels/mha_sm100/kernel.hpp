@@ -1,9 +1,9 @@
-// SM100MHA2Q: attention on Blackwell, two halves of 128 query rows a CTA; alone, or a pair of CTAs whose
-// products hold the rows of both. Who does what:
+// SM100MHA2Q: attention on Blackwell. A CTA computes two halves (Q0, Q1) of 128 query rows, alone
+// or with a peer CTA whose rows share its MMAs. Roles:
 //
-//   warps 0-3, 4-7   softmax, a half each    warp 12   multiply, one lane; of a pair, the leader's
-//   warps 8-11       correction              warp 13   load K and V; gathered: 13 and 14
-//                                            warp 15   schedule, load Q; one lane
+//   warps 0-3    softmax of half 0    warp 12   MMA, one lane; in a CTA pair only the leader's
+//   warps 4-7    softmax of half 1    warp 13   load K and V; warps 13 and 14 where gathered
+//   warps 8-11   correction           warp 15   schedule, load Q; one lane
 #pragma once
 
 #include "arch/debug.hpp"
@@ -26,21 +26,22 @@ struct SM100MHA2Q {
   static constexpr int kThreads = mha_sm100::kThreads;
   static constexpr int kClusterSize = tile.ctas, kMinArch = 100, kMaxArch = 103;
   static constexpr int kCtasPerSm = 1;
-  static constexpr int kRegisters = 65536 / kThreads;  // of a thread at launch
+  static constexpr int kRegisters = 65536 / kThreads;  // per thread at launch
   static constexpr bool kHasTensorMemory = true;
-  static constexpr bool kIsDependent =
-      true;  // the launch before may still run at the start of this one
+  // Programmatic dependent launch: the previous kernel may still run when this one starts.
+  static constexpr bool kIsDependent = true;
   static_assert(sizeof(Storage) <= kSharedBytes);
 
   static PAGODA_DEVICE void run(const Params& params) {
     auto& storage = arch::shared_storage<Storage>();
     const int warp = arch::warp_idx();
     init(params, storage, warp);
-    // Nothing before this line reads what an earlier launch may still write.
+    // Waits until the previous kernel has completed: from here on its writes are visible. Nothing
+    // above touches global memory that it may write.
     arch::grid_dependency_wait();
     prepare(params, storage);
     arch::grid_launch_dependents();
-    // Read once: the address travels in registers.
+    // The allocating warp wrote the address before the barrier in prepare().
     const Tmem<Config> tmem{arch::TmemPtr{arch::load(storage.tmem.at(0))}};
     if (warp < 8) {
       arch::register_budget_increase<tile.softmax_registers>();
@@ -54,7 +55,8 @@ struct SM100MHA2Q {
       arch::register_budget_decrease<tile.other_registers>();
       run_single_warp(params, storage, tmem, warp);
     }
-    Group::sync();  // nobody uses tensor memory any more, nor the other CTA's barriers
+    Group::
+        sync();  // waits until every role has finished with tensor memory and the peer's barriers
     if (warp == kAllocatingWarp) arch::tmem_free<tile.ctas>(tmem.base, kTmemColumns);
   }
 
@@ -63,14 +65,15 @@ struct SM100MHA2Q {
   using Group = typename Ops::Group;
   static constexpr int kAllocatingWarp = 12;
 
-  // The others must not touch what this prepares before the next barrier.
+  // Initialises barriers, tensor memory and descriptor prefetches; prepare() has the barrier that
+  // makes them visible to the other warps.
   static PAGODA_DEVICE void init(const Params& params, Storage& storage, int warp) {
     if (arch::thread_idx() == 0) init_barriers(params, storage);
     if (warp == kAllocatingWarp) {
       arch::tmem_allocate<tile.ctas>(storage.tmem.data(), kTmemColumns);
       arch::tmem_relinquish<tile.ctas>();
     }
-    if (arch::thread_idx() == 14 * 32) {  // the first copies need not wait for their maps
+    if (arch::thread_idx() == 14 * 32) {  // the first TMA copies find their tensor maps cached
       arch::tma_prefetch_descriptor(params.q);
       if (params.is_gathered) return;
       arch::tma_prefetch_descriptor(params.k);
@@ -78,7 +81,7 @@ struct SM100MHA2Q {
     }
   }
 
-  // Ends with a barrier.
+  // Computes the stream-K partition where the schedule needs it. Ends with a barrier.
   static PAGODA_DEVICE void prepare(const Params& params, Storage& storage) {
     if constexpr (tile.ctas == 1) {
       if (params.schedule == kernels::Schedule::kStreamK) {
@@ -107,14 +110,14 @@ struct SM100MHA2Q {
       init(storage.q_full[half], tile.ctas, "q full", half);
       init(storage.q_empty[half], 1, "q empty", half);
       init(storage.s_full[half], 1, "s full", half);
-      init(storage.p_full[half][0], tile.ctas * 8, "p and o ready", half);
-      init(storage.p_full[half][1], tile.ctas * 4, "p second part", half);
+      init(storage.p_full[half][0], tile.ctas * 8, "p full, o rescaled", half);
+      init(storage.p_full[half][1], tile.ctas * 4, "p rest full", half);
       init(storage.o_full[half], 1, "o full", half);
       FactorPipeline::init(storage.factor_ring[half], 4, 4, half == 0 ? "factor 0" : "factor 1");
     }
     init(storage.v_tail, 1, "v tail", 0);
     for (int stage = 0; tile.ctas == 2 && stage < Storage::kTailStages; ++stage) {
-      init(storage.v_tail_of_other[stage], 1, "v tail of the other", stage);
+      init(storage.v_tail_of_peer[stage], 1, "v tail of the peer", stage);
     }
     arch::fence_mbarrier_init();
   }
@@ -122,8 +125,8 @@ struct SM100MHA2Q {
   static PAGODA_DEVICE void run_single_warp(const Params& params, Storage& storage,
                                             Tmem<Config> tmem, int warp) {
     if (warp == 12) {
-      const arch::Role role("multiply");
-      multiply(params, storage, tmem);
+      const arch::Role role("mma");
+      run_mma(params, storage, tmem);
     } else if (warp < 15 && params.is_gathered) {
       if constexpr (tile.ctas == 1) gather(params, storage, warp - 13);
     } else if (warp == 13) {
@@ -156,14 +159,14 @@ struct SM100MHA2Q {
     }
   }
 
-  static PAGODA_DEVICE void multiply(const Params& params, Storage& storage, Tmem<Config> tmem) {
-    // One lane for all: commits are of what it issued.
+  static PAGODA_DEVICE void run_mma(const Params& params, Storage& storage, Tmem<Config> tmem) {
+    // One lane issues every MMA and commit: a commit covers the MMAs of the thread that issues it.
     const int32_t elect = Group::is_leader() ? arch::elect_one() : 0;
-    Multiply<Config> products(params, storage, tmem);
+    MmaIssuer<Config> mma(params, storage, tmem);
     WorkReader reader(storage.work);
     for (; reader.next(); reader.release()) {
       const Work work = reader.work();
-      if (elect != 0 && work.walk.num_tiles > 0) products.run(work);
+      if (elect != 0 && work.walk.num_tiles > 0) mma.run(work);
     }
   }
 
@@ -173,12 +176,12 @@ struct SM100MHA2Q {
     const auto write_all = [&writer, &q](auto items) {
       for (Work work; items.next(work);) {
         writer.write(work);
-        q.load(work);  // when the rows before have ended; these are loading K and V meanwhile
+        q.load(work);  // waits for the previous epilogue, while the load warp loads K and V
       }
     };
     const int32_t index = Group::index();
     switch (params.schedule) {
-      // What a CTA draws or counts for itself is no pair's.
+      // Both CTAs of a pair need the same work: no queue, and no partition computed per CTA.
       case kernels::Schedule::kStreamK:
         if constexpr (tile.ctas == 1) {
           write_all(kernels::StreamKWork<Config>(params, storage.share.load()));
@@ -196,7 +199,7 @@ struct SM100MHA2Q {
             kernels::GridWork<Config, schedule::TransientScheduler>(params, {params.grid, index}));
         break;
     }
-    writer.write(Work{});  // the end
+    writer.write(Work{});  // end of work
   }
 };
 

@@ -1,4 +1,4 @@
-// Choosing schedules and filling in arguments.
+// Chooses schedules and fills in kernel arguments.
 #include "kernels/mha_sm100/launch_plan.hpp"
 
 #include <algorithm>
@@ -25,7 +25,8 @@ kernels::PackedRows packed_rows(const Problem& p) {
   return kernels::PackedRows::of(p.group, kRows, kHalves, TileConfig::fuses_heads);
 }
 
-// Query heads of a tile: those of a KV head; of more than a half has rows, a whole fraction.
+// Query heads of a work tile: those of one KV head, or, where they exceed the rows of a half, the
+// largest divisor that fits.
 int32_t tile_heads(const Problem& p) { return packed_rows(p).heads; }
 int32_t half_tokens(const Problem& p) { return kRows / tile_heads(p); }
 
@@ -36,7 +37,8 @@ schedule::TileGrid grid_of(const Problem& p, const Launch& launch, int32_t ctas)
   return grid;
 }
 
-// Keys that the rows of a tile can see together, at most: of a long cache only a window, or some chunks.
+// Upper bound of the keys that the rows of a work tile see together. A window or chunked mask
+// bounds it in a long cache.
 int32_t max_visible_keys(const Problem& p, int32_t tile_tokens) {
   const mask::IntervalRule rule = mask::make_expression_mask(p.mask).interval.rule;
   int64_t keys = p.max_seqlen_kv_bound;
@@ -64,7 +66,8 @@ Launch tiles_launch(const Problem& p, const TileConfig& tile, Schedule schedule,
   return launch;
 }
 
-// Both CTAs of a pair know their tiles without a word: no queue, no shares, no parts.
+// Both CTAs of a pair derive their work tiles from the grid, without communication: no queue, no
+// stream-K partition, no KV splits.
 Launch pairs_launch(const Problem& p, Schedule schedule, int32_t num_sms) {
   Launch launch{.schedule = schedule};
   const int32_t tiles = grid_of(p, launch, 2).size();
@@ -87,7 +90,7 @@ bool is_gathered(const Problem& p, const TileConfig& tile) {
   return rows != 0 && rows < kernels::sm100::kMinPieceRows;
 }
 
-// Slots of partial results, each of two blocks of rows.
+// Slots of partial results; a slot has two blocks of rows.
 int64_t num_slots(const Problem& p, const Launch& launch) {
   if (launch.schedule == Schedule::kStreamK) {
     return launch.ctas > 1 ? 2 * int64_t{launch.ctas} : 0;
@@ -113,7 +116,8 @@ std::string unsupported_reason(const Shape& shape, const Problem& p) {
   return mask::unsupported_mask_reason(p.mask);
 }
 
-// Pairs: Modular's rule for its own (FA4 dispatch), that the grid fills the chip, and its default, off.
+// CTA pairs: the rule and the default of Modular's FA4 dispatch. They need a grid that fills the
+// chip, and are off by default.
 std::string ranked_lower_reason(const Shape& shape, const Problem& p, int32_t num_sms) {
   if (shape.ctas == 1) return {};
   const int32_t tiles = grid_of(p, {}, shape.ctas).size(), pairs = num_sms / 2;
@@ -185,7 +189,7 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& la
         kernels::kv_map(p, p.k, p.head_dim_qk, tile.k_tiling().k_rows_per_cta(), tile.swizzle);
     result.v = kernels::kv_map(p, p.v, p.head_dim_vo, tile.BN, tile.swizzle);
   }
-  // Lines of 64 bytes where O leaves in two passes.
+  // e4m3 queries: O is stored in two passes, with lines of 64 bytes.
   result.out = kernels::rows_map(p, p.out, p.head_dim_vo, heads, tokens,
                                  kernels::sm100::swizzle_of(tile.element_bytes));
   a.is_out_by_tma = kernels::is_possible(result.out);

@@ -1,5 +1,5 @@
-// From a call to launches: with how many CTAs, and their arguments. Host code without a machine: the
-// CUDA back end and the emulator launch what it says. Reads no length unless it lies on the host.
+// Plans the launches of a call: their grids and arguments. Host code that the CUDA back end and the
+// emulator share. It reads sequence lengths only where they are in host memory.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ namespace pagoda::mha_sm100 {
 struct Launch {
   kernels::Schedule schedule = kernels::Schedule::kQueue;
   int32_t ctas = 0;
-  int32_t num_splits = 1;                      // not of kStreamK
-  int32_t min_rows = 0, max_rows = INT32_MAX;  // of the sequences that it serves
+  int32_t num_splits = 1;                      // KV splits; unused with kStreamK
+  int32_t min_rows = 0, max_rows = INT32_MAX;  // sequences with so many query rows are served
 };
 
 struct LaunchPlan final : core::KernelPlan {
@@ -32,17 +32,19 @@ struct LaunchPlan final : core::KernelPlan {
   kernels::SplitWorkspace split;
 };
 
-// Why the shape can't serve the problem; empty = it can.
+// Why the shape does not support the problem; empty = it does.
 [[nodiscard]] std::string unsupported_reason(const Shape& shape, const core::Problem& problem);
 
-// Why another shape that can is faster on a GPU of so many multiprocessors; empty = none is.
+// Why the shape ranks below another that supports the problem, on a GPU with `num_sms`
+// multiprocessors; empty = it does not.
 [[nodiscard]] std::string ranked_lower_reason(const Shape& shape, const core::Problem& problem,
                                               int32_t num_sms);
 
 struct PlanOptions {
   int32_t num_sms = 148;  // of a B200
   bool is_batch_invariant = false;
-  // Of the tiles of long sequences, and then of all; for tests. Pairs: kPersistent or kTransient.
+  // For tests: the schedule of all sequences, instead of stream-K for short ones and a queue for
+  // long ones. CTA pairs take kPersistent or kTransient.
   std::optional<kernels::Schedule> schedule{};
 };
 [[nodiscard]] std::unique_ptr<LaunchPlan> make_plan(const Shape& shape,

@@ -1,4 +1,4 @@
-// How many parts keys are cut into, before any length is read.
+// The number of KV splits, planned without reading a length.
 #include "kernels/mha_sm100/launch_plan.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int32_t kMultiprocessors = 148;
 
-// A prompt's chunk of 256 tokens of one KV head, with a group of 4, over a long cache: four tiles of rows.
+// A prefill chunk of 256 tokens, one KV head, a group of 4, over a long cache: four work tiles.
 int32_t num_splits(const Mask& mask, int32_t keys = 100'000) {
   core::Problem p;
   p.batch = 1;

@@ -1,5 +1,5 @@
-// K and V on their way to the products, in one ring or in two, under one interface: the producer's side
-// for the load role, the consumer's for the role that multiplies.
+// The rings of K and V in shared memory, one shared ring or one each, under one interface: the
+// producer's side for the load warp, the consumer's side for the MMA warp.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,8 @@ class LoadRings {
       return v_;
     }
   }
-  // Commits may not arrive at a CTA that has ended. The last V is released after the last K.
+  // Waits until the MMA warp's commits have released every stage: a commit must not arrive in the
+  // shared memory of a CTA that has exited. The last V is released after the last K.
   PAGODA_DEVICE void drain() { v().drain(); }
 
  private:
@@ -43,8 +44,10 @@ class LoadRings {
 
 // --- the consumer's side -----------------------------------------------------------------------
 
-// One lane. The order of a tile of rows is that of KVConsumerPipeline:
-//   wait_first_k  release_k  wait_v    { wait_k  release_v  release_k  wait_v } ..    release_last_v
+// One lane calls. wait_*: waits until K or V has landed in shared memory; TMA, the load warp or the
+// gather warps complete the barrier. release_*: commits, so that the stage is released when the
+// MMAs that read it have completed. The order for one work tile is that of KVConsumerPipeline:
+//   wait_first_k  release_k  wait_v   { wait_k  release_v  release_k  wait_v } ..   release_last_v
 template <class Config>
 class SharedRing {
  public:
@@ -68,7 +71,7 @@ class SharedRing {
   PAGODA_DEVICE void release_v() { ring_.release_v(1); }
   PAGODA_DEVICE void release_last_v() {
     ring_.release_last_v(1);
-    ring_.kv_pipeline.step();  // to the first K of the next rows
+    ring_.kv_pipeline.step();  // to the first K of the next work tile
   }
 
  private:
@@ -119,7 +122,7 @@ class SplitRings {
     operand.start_bytes = address;
     return arch::encode(arch::describe(operand), arch::DescriptorFormat::kSm100);
   }
-  // The V that the products read is left behind, in use.
+  // Advances to the next V; the current stage stays in use until release_v().
   PAGODA_DEVICE void step_v() {
     v_in_use_ = v_.state.index;
     v_.step();

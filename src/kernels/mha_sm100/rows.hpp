@@ -1,5 +1,5 @@
-// Which query row a lane of tensor memory holds: row r of a block (Operands::block_of) is token
-// r / num_heads of the block and query head r % num_heads of the tile's.
+// The query row of a lane of tensor memory: row r of a block (Operands::block_of) is token
+// r / num_heads of the block, query head first_head + r % num_heads.
 #pragma once
 
 #include "kernels/common/row.hpp"

@@ -1,6 +1,6 @@
-// What is compiled into an instance of the Blackwell kernel for large heads: element types, tile of a
-// pair of CTAs, ring of slots, the map of tensor memory, and what happens to scores. Tiles are those that
-// Modular documents for its kernel of depth 256 and 512 (modular/modular, mha_depth512).
+// The compile-time configuration of a Blackwell instance for head dims above 128: tile of a CTA
+// pair, ring of slots, registers, tensor memory map, score class. The tiles are those that Modular
+// documents for depth 256 and 512 (modular/modular, mha_depth512).
 #pragma once
 
 #include "arch/layout/tmem_layout.hpp"
@@ -15,12 +15,12 @@ using kernels::ScoreClass;
 using kernels::sm100::kOtherBytes;
 using kernels::sm100::kSharedBytes;
 
-inline constexpr int kPair = 2;         // CTAs that work together, a cluster
+inline constexpr int kPair = 2;         // CTAs of a cluster and of an MMA (cta_group::2)
 inline constexpr int kWarpgroup = 128;  // threads
 inline constexpr int kThreads = 3 * kWarpgroup;
-inline constexpr int kMaxSections = 2;  // of O: products of at most 256 columns
+inline constexpr int kMaxSections = 2;  // of O: an MMA writes at most 256 columns
 
-// Columns of tensor memory.
+// First columns of O and of both S in tensor memory.
 struct TmemMap {
   int o, s[2];
   int end;
@@ -29,60 +29,61 @@ struct TmemMap {
 struct TileConfig {
   int element_bytes = 2;  // of Q, K, V and P
   int depth = 256;        // padded head dim, of QK and of VO
-  int block_rows =
-      128;        // query rows of a CTA: 128, or 64, whose lanes have half a row's columns each
+  // Query rows of a CTA: 128, or 64. With 64, a lane of tensor memory has half of a row's columns.
+  int block_rows = 128;
   int BN = 128;   // keys of a tile
-  int BK0 = 128;  // head-dim columns of a slot; K is cut along them
-  int slots = 8;  // of a ring that K and V share
+  int BK0 = 128;  // head-dim columns of a slot
+  int slots = 8;  // of the ring that K and V share
   arch::Swizzle swizzle = arch::Swizzle::k128B;
   ScoreClass scores = ScoreClass::kPlain;
-  // Of a thread; the three add up to 504, what 384 threads of 168 have.
+  // Per thread; the sum is 504 = 3 * 168, and 384 threads have 168 each at launch.
   int softmax_registers = 240;
   int correction_registers = 144;
   int other_registers = 120;
 
-  // What the schedule asks (kernels/common/work.hpp). A tile is a block of rows a CTA, and a token's
-  // query heads of one KV head stand side by side in them.
+  // Parameters of the schedule (kernels/common/work.hpp): a work tile has one block of rows a CTA,
+  // and the query heads of one KV head are packed into the rows.
   static constexpr LoadKind load = LoadKind::kTma;
   static constexpr bool fuses_heads = true;
   static PAGODA_HOST_DEVICE constexpr int num_blocks() { return kPair; }
   static PAGODA_HOST_DEVICE constexpr int threads() { return kThreads; }
 
-  // Keys of one tensor core instruction (32 bytes of P), and its columns of Q and K.
+  // K extent of one tcgen05.mma: 32 bytes, of the head dim in Q K', of the keys in P V.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int mma_k() const { return 32 / element_bytes; }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int swizzle_elements() const {
     return static_cast<int>(swizzle_width_bytes(swizzle)) / element_bytes;
   }
-  // M of the products.
+  // M of the MMAs.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int pair_rows() const { return kPair * block_rows; }
   // Lanes of tensor memory that share a row.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int row_lanes() const {
     return arch::kTmemLanes / block_rows;
   }
-  // Scores of a thread.
+  // Columns of S of a lane.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int score_columns() const { return BN / row_lanes(); }
 
-  // A slot holds, of this CTA, BN / 2 rows and BK0 columns of K, or BK1 keys and BK0 columns of V.
+  // A slot holds this CTA's part of K, [BN / 2 keys, BK0 columns], or of V, [BK1 keys, BK0
+  // columns].
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int BK1() const { return BN / 2; }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int slot_bytes() const {
     return BN / 2 * BK0 * element_bytes;
   }
-  // O is computed in sections, as wide as the V of both CTAs.
+  // O is computed in sections of 2 BK0 columns: the V of a slot in both CTAs.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int section_columns() const { return kPair * BK0; }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int sections() const {
     return depth / section_columns();
   }
-  // .. of which a lane has so many.
+  // Columns of a section in one lane.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int lane_columns() const {
     return section_columns() / row_lanes();
   }
 
-  // Columns of a load from tensor memory: of scores, of O.
+  // Columns per tcgen05.ld, of S and of O.
   static PAGODA_HOST_DEVICE constexpr int score_batch() { return 16; }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int out_batch() const {
     return lane_columns() < 32 ? lane_columns() : 32;
   }
-  // Columns of a section that are computed: those that O has, in whole batches of every lane.
+  // Columns of a section that the MMAs compute: those below dim_vo, in whole batches of every lane.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int computed_columns(int section, int dim_vo) const {
     const int left =
         core::align_up(dim_vo - section * section_columns(), row_lanes() * out_batch());
@@ -99,20 +100,20 @@ struct TileConfig {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int p_bytes() const {
     return block_rows * BN * element_bytes;
   }
-  // nullptr, or why the numbers do not fit together.
+  // nullptr, or the constraint that the values violate.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr const char* fault() const {
-    if (block_rows != 64 && block_rows != 128) return "a pair multiplies 128 or 256 rows";
+    if (block_rows != 64 && block_rows != 128) return "M of a pair is 128 or 256";
     if (BK0 % swizzle_elements() != 0) return "BK0 must be a multiple of the swizzle's width";
     if (depth % section_columns() != 0 || sections() > kMaxSections) {
       return "depth must be one or two sections of 2 BK0 columns";
     }
-    if (section_columns() > 256) return "a product has at most 256 columns";
-    if (BN > 256 || BK1() % mma_k() != 0) return "a slot of V has whole steps of the product";
+    if (section_columns() > 256) return "an MMA has at most 256 columns";
+    if (BN > 256 || BK1() % mma_k() != 0) return "a slot of V must hold whole K steps of the MMA";
     if (score_columns() % score_batch() != 0 || score_columns() % swizzle_elements() != 0) {
-      return "a lane's scores are whole batches and panels of P";
+      return "a lane's scores must be whole batches and panels of P";
     }
     if (tmem().end > arch::kTmemColumns) return "two S and O do not fit in tensor memory";
-    if (slots < 2) return "a ring loads one slot while another is multiplied";
+    if (slots < 2) return "a ring needs two slots to overlap loads with MMAs";
     if (q_bytes() + p_bytes() + slots * slot_bytes() + kOtherBytes > kSharedBytes) {
       return "Q, P and the slots do not fit in shared memory";
     }
@@ -134,11 +135,11 @@ PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int element_bytes, int depth, Sc
     tile.block_rows = 64;
     tile.BN = 256;
   }
-  if (element_bytes == 1) {  // else ptxas spills at depth 512
+  if (element_bytes == 1) {  // with 240 softmax registers ptxas spills at depth 512
     tile.softmax_registers = 248;
     tile.correction_registers = 136;
   }
-  // A slot has two barriers of 8 bytes.
+  // A slot needs a full and an empty barrier of 8 bytes each.
   tile.slots =
       (kSharedBytes - kOtherBytes - tile.q_bytes() - tile.p_bytes()) / (tile.slot_bytes() + 16);
   return tile;

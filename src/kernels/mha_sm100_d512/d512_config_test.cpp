@@ -1,4 +1,4 @@
-// The configuration against the numbers that are documented for it.
+// The configuration agrees with the sizes that Modular documents for depth 256 and 512.
 #include <gtest/gtest.h>
 
 #include "kernels/mha_sm100_d512/config.hpp"
@@ -46,7 +46,7 @@ TEST(TileConfig, slots_of_8_bit_elements_are_half_as_large) {
   EXPECT_EQ(two.slots, 11);
 }
 
-TEST(TileConfig, columns_of_O_that_nobody_reads_are_not_computed) {
+TEST(TileConfig, columns_of_O_past_the_head_dim_are_not_computed) {
   const TileConfig one = tile_of(2, 256, ScoreClass::kPlain);
   EXPECT_EQ(one.computed_columns(0, 256), 256);
   EXPECT_EQ(one.computed_columns(0, 192), 192);
@@ -63,7 +63,7 @@ TEST(TileConfig, faults_are_named) {
   tile.slots = 9;
   EXPECT_STREQ(tile.fault(), "Q, P and the slots do not fit in shared memory");
   tile = {.block_rows = 96};
-  EXPECT_STREQ(tile.fault(), "a pair multiplies 128 or 256 rows");
+  EXPECT_STREQ(tile.fault(), "M of a pair is 128 or 256");
   tile = {.depth = 768};
   EXPECT_STREQ(tile.fault(), "depth must be one or two sections of 2 BK0 columns");
   tile = {.BN = 256};

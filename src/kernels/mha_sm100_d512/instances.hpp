@@ -1,4 +1,4 @@
-// The instances: which shapes are compiled. Nothing was measured, for no Blackwell chip has run them.
+// The shapes that are compiled. Nothing was measured, because no Blackwell chip has run them.
 #pragma once
 
 #include "kernels/mha_sm100_d512/config.hpp"
@@ -13,7 +13,8 @@ struct Shape {
   int depth;
 };
 
-// A row of the registry each, in its order. To add an instance, add a line; the build reads the names.
+// In registry order, after those of mha_sm100. A line is an instance; the build reads the names
+// (cmake/PagodaKernelFamilies.cmake).
 // clang-format off
 inline constexpr Shape kShapes[] = {
     {"sm100.d256.bf16", DType::kBF16, 256},

@@ -1,7 +1,7 @@
-// SM100MHAD512: attention on Blackwell with head dims of 129 to 512, a block of query rows on each CTA of a
-// pair. Who does what, in both CTAs:
+// SM100MHAD512: attention on Blackwell with head dims of 129 to 512. A pair of CTAs computes a work
+// tile, one block of query rows each. Roles, in both CTAs:
 //
-//   warps 0-3   softmax       warp 8    multiply, one lane, of the leader only
+//   warps 0-3   softmax       warp 8    MMA, one lane; only the leader's
 //   warps 4-7   correction    warp 9    load K and V
 //                             warp 11   schedule, load Q; one lane
 #pragma once
@@ -25,9 +25,9 @@ struct SM100MHAD512 {
   static constexpr int kThreads = mha_sm100_d512::kThreads;
   static constexpr int kClusterSize = kPair, kMinArch = 100, kMaxArch = 103;
   static constexpr int kCtasPerSm = 1;
-  static constexpr int kRegisters = 65536 / kThreads / 8 * 8;  // of a thread at launch
+  static constexpr int kRegisters = 65536 / kThreads / 8 * 8;  // per thread at launch
   static constexpr bool kHasTensorMemory = true;
-  // The launch before may still run at the start of this one.
+  // Programmatic dependent launch: the previous kernel may still run when this one starts.
   static constexpr bool kIsDependent = true;
   static_assert(sizeof(Storage) <= kSharedBytes);
 
@@ -35,14 +35,15 @@ struct SM100MHAD512 {
     auto& storage = arch::shared_storage<Storage>();
     const int warp = arch::warp_idx(), rank = arch::cluster_rank();
     init(params, storage, warp, rank);
-    // Nothing before this line reads what an earlier launch may still write.
+    // Waits until the previous kernel has completed: from here on its writes are visible. Nothing
+    // above touches global memory that it may write.
     arch::grid_dependency_wait();
-    arch::cluster_sync();  // each CTA arrives at barriers of the other
+    arch::cluster_sync();  // both CTAs' barriers are initialised before the peer arrives on them
     arch::grid_launch_dependents();
     run_role(params, storage, warp, rank);
-    // Nobody uses tensor memory any more, nor the memory of a CTA that has ended.
+    // Waits until every role of both CTAs has finished with tensor memory and the peer's barriers.
     arch::cluster_sync();
-    // Read and found anew: no role has a register to spare for them.
+    // Warp index and address are read again, which keeps them out of the roles' registers.
     if (arch::warp_idx() == kAllocatingWarp) {
       arch::tmem_free<kPair>(tmem_of(storage).base, arch::kTmemColumns);
     }
@@ -72,14 +73,15 @@ struct SM100MHAD512 {
     }
   }
 
-  // The others must not touch what this prepares before the next cluster barrier.
+  // Initialises barriers, tensor memory and descriptor prefetches; the cluster barrier in run()
+  // makes them visible to the other warps.
   static PAGODA_DEVICE void init(const Params& params, Storage& storage, int warp, int rank) {
     if (arch::thread_idx() == 0) init_barriers(storage, rank);
     if (warp == kAllocatingWarp) {
       arch::tmem_allocate<kPair>(storage.tmem.data(), arch::kTmemColumns);
       arch::tmem_relinquish<kPair>();
     }
-    if (arch::thread_idx() == 10 * 32) {  // the first copies need not wait for their maps
+    if (arch::thread_idx() == 10 * 32) {  // the first TMA copies find their maps cached
       arch::tma_prefetch_descriptor(params.q);
       arch::tma_prefetch_descriptor(params.k);
       arch::tma_prefetch_descriptor(params.v);
@@ -99,7 +101,7 @@ struct SM100MHAD512 {
     init(storage.q_empty, 1, "q empty");
     init(storage.s_full[0], 1, "s full", 0);
     init(storage.s_full[1], 1, "s full", 1);
-    init(storage.p_full, kPair * 8, "p and o ready");
+    init(storage.p_full, kPair * 8, "p full, o rescaled");
     init(storage.o_full, 1, "o full");
     FactorPipeline::init(storage.factor_ring, 4, 4, "factor");
     arch::fence_mbarrier_init();
@@ -108,8 +110,8 @@ struct SM100MHAD512 {
   static PAGODA_DEVICE void run_single_warp(const Params& params, Storage& storage,
                                             Tmem<Config> tmem, int warp, int rank) {
     if (warp == 8 && rank == kLeader) {
-      const arch::Role role("multiply");
-      multiply(params, storage, tmem);
+      const arch::Role role("mma");
+      run_mma(params, storage, tmem);
     } else if (warp == 9) {
       const arch::Role role("load");
       operand::dispatch_page_size<tile.BN>(params.sequences.keys.paged_size(), [&]<int size>() {
@@ -127,24 +129,25 @@ struct SM100MHAD512 {
     }
   }
 
-  static PAGODA_DEVICE void multiply(const Params& params, Storage& storage, Tmem<Config> tmem) {
-    const int32_t elect = arch::elect_one();  // one lane for all: commits are of what it issued
-    Multiply<Config> products(params, storage, tmem);
+  static PAGODA_DEVICE void run_mma(const Params& params, Storage& storage, Tmem<Config> tmem) {
+    // One lane issues every MMA and commit: a commit covers the MMAs of the thread that issues it.
+    const int32_t elect = arch::elect_one();
+    MmaIssuer<Config> mma(params, storage, tmem);
     WorkReader reader(storage.work);
     for (; reader.next(); reader.release()) {
       const Work work = reader.work();
-      if (elect != 0 && work.walk.num_tiles > 0) products.run(work);
+      if (elect != 0 && work.walk.num_tiles > 0) mma.run(work);
     }
   }
 
-  // Both CTAs compute the same work, from the number of their cluster: nothing is exchanged.
+  // Both CTAs compute the same work items from the index of their cluster, without communication.
   static PAGODA_DEVICE void schedule(const Params& params, Storage& storage, int rank) {
     kernels::WorkWriter writer(storage.work);
     LoadQ<Config> q(params, storage, rank);
     const auto write_all = [&writer, &q](auto items) {
       for (Work work; items.next(work);) {
         writer.write(work);
-        q.load(work);  // when the rows before have ended; K and V are being loaded meanwhile
+        q.load(work);  // waits for the previous epilogue, while the load warp loads K and V
       }
     };
     const int32_t pair = arch::block_idx().x / kPair, pairs = arch::grid_dim().x / kPair;
@@ -155,7 +158,7 @@ struct SM100MHAD512 {
       write_all(
           kernels::GridWork<Config, schedule::TransientScheduler>(params, {params.grid, pair}));
     }
-    writer.write(Work{});  // the end
+    writer.write(Work{});  // end of work
   }
 };
 

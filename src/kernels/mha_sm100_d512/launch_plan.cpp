@@ -1,4 +1,4 @@
-// What is refused, the grid, and filling in arguments.
+// Decides what is unsupported, sizes the grid, fills in kernel arguments.
 #include "kernels/mha_sm100_d512/launch_plan.hpp"
 
 #include <algorithm>
@@ -18,7 +18,8 @@ TileConfig tile_of(const Shape& shape, ScoreClass scores) {
   return mha_sm100_d512::tile_of(static_cast<int>(size_bytes(shape.dtype)), shape.depth, scores);
 }
 
-// Query heads of a tile: those of a KV head; of more than a block has rows, a whole fraction.
+// Query heads of a work tile: those of one KV head, or, where they exceed the rows of a block, the
+// largest divisor that fits.
 int32_t tile_heads(const Problem& p, const TileConfig& tile) {
   return kernels::PackedRows::of(p.group, tile.block_rows, kPair, TileConfig::fuses_heads).heads;
 }
@@ -39,7 +40,7 @@ std::string unsupported_pages_reason(const Problem& p, const TileConfig& tile) {
              std::to_string(kernels::sm100::kMinPieceRows) + " or more are moved";
     }
   }
-  // A CTA's boxes have half of a tile's keys.
+  // The TMA box of a CTA has half of a tile's keys.
   if (!kernels::is_kv_by_tma(p, tile.BN / kPair, tile.swizzle)) {
     return "TMA can't move K and V with these strides";
   }
@@ -87,7 +88,7 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Problem& p
   result.q = kernels::rows_map(p, p.q, p.head_dim_qk, heads, tokens, tile.swizzle);
   result.k = kernels::kv_map(p, p.k, p.head_dim_qk, tile.BN / kPair, tile.swizzle);
   result.v = kernels::kv_map(p, p.v, p.head_dim_vo, tile.BN / kPair, tile.swizzle);
-  // O is of 16 bits: lines of 128 bytes, whatever Q's.
+  // O has 16 bits: its lines are 128 bytes also with e4m3 queries.
   result.out = kernels::rows_map(p, p.out, p.head_dim_vo, heads, tokens, arch::Swizzle::k128B);
   a.is_out_by_tma = kernels::is_possible(result.out);
   if (!a.is_out_by_tma) result.out.rank = 0;

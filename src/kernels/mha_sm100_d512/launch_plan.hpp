@@ -1,5 +1,5 @@
-// From a call to a launch: with how many CTAs, and its arguments. Host code without a machine: the CUDA back
-// end and the emulator launch what it says. Reads no length.
+// Plans the launch of a call: its grid and arguments. Host code that the CUDA back end and the
+// emulator share. It reads no sequence length.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ struct LaunchPlan final : core::KernelPlan {
   int32_t ctas = 0;  // 0: nothing to write
 };
 
-// Why the shape can't serve the problem; empty = it can.
+// Why the shape does not support the problem; empty = it does.
 [[nodiscard]] std::string unsupported_reason(const Shape& shape, const core::Problem& problem);
 
 struct PlanOptions {

@@ -1,5 +1,5 @@
-// Which query row a lane of tensor memory holds: CTA `rank` of a pair has block `rank` of the tile's rows,
-// row r of a block is token r / num_heads of it and query head r % num_heads of the tile's.
+// The query row of a lane of tensor memory: CTA `rank` of a pair has block `rank` of the work
+// tile's rows; row r of a block is its token r / num_heads, query head first_head + r % num_heads.
 #pragma once
 
 #include "kernels/common/row.hpp"
@@ -7,16 +7,16 @@
 
 namespace pagoda::mha_sm100_d512 {
 
-// Tokens whose rows make a block; rows past the last whole token are nobody's.
+// Tokens of a block. Rows past the last whole token are padding rows.
 template <class Config>
 PAGODA_DEVICE int32_t tokens_of_block(const Work& work) {
   return Config::tile.block_rows / work.num_heads;
 }
 
-// TileConfig::computed_columns() of the call's O.
+// TileConfig::computed_columns() for the call's head_dim_vo.
 template <class Config>
 PAGODA_DEVICE int32_t computed_columns(const AttentionParams& params, int section) {
-  constexpr TileConfig tile = Config::tile;  // local: device code has no address of the member
+  constexpr TileConfig tile = Config::tile;  // device code can't take the member's address
   return tile.computed_columns(section, params.dim_vo);
 }
 

@@ -1,5 +1,5 @@
-// The shared memory of an instance: every buffer and every barrier, on one page. Both CTAs of a pair have
-// it at the same addresses. Who signals and who waits: README.md.
+// The shared memory of an instance: every buffer and every barrier, at the same addresses in both
+// CTAs of a pair. README.md has the byte ranges, and who arrives at and waits for each barrier.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,10 @@
 #include "arch/mbarrier.hpp"
 #include "arch/memory.hpp"
 #include "arch/tcgen05.hpp"
-#include "kernels/common/split_rows.hpp"
+#include "kernels/common/sm100/factor_channel.hpp"
 #include "kernels/common/work_ring.hpp"
 #include "kernels/mha_sm100_d512/config.hpp"
 #include "pipeline/kv_tiling.hpp"
-#include "pipeline/mbar_pipeline.hpp"
 #include "pipeline/staged_pipeline.hpp"
 
 namespace pagoda::mha_sm100_d512 {
@@ -21,20 +20,23 @@ namespace pagoda::mha_sm100_d512 {
 using kernels::AttentionParams;
 using kernels::Work;
 using kernels::WorkReader;
+using kernels::sm100::FactorPipeline;
 
-inline constexpr int kLeader = 0;  // rank of the CTA that multiplies for both
+inline constexpr int kLeader = 0;  // rank of the CTA that issues the MMAs of the pair
 inline constexpr uint16_t kBothCtas = 0b11;
 
-// By the lane that issued the products: what they read is free, what they wrote is there, in both CTAs.
+// Arrives on `barrier` in both CTAs when the MMAs issued so far have completed: their operands may
+// be overwritten, their results read. The lane that issued them calls.
 PAGODA_DEVICE void commit_to_both(arch::MBarrier& barrier,
                                   arch::Where where = arch::Where::current()) {
   arch::tcgen05_commit_multicast<kPair>(barrier, kBothCtas, where);
 }
+// How the MMA warp releases a slot of K or V, and how the load warps wait for that.
 struct CommitRelease {
   static PAGODA_DEVICE void release(arch::MBarrier& empty, int32_t predicate, arch::Where where) {
     if (predicate != 0) commit_to_both(empty, where);
   }
-  // The commit comes from the leader: an acquire of scope .cta would not see what came before it.
+  // The leader commits for both CTAs, so the wait acquires at cluster scope.
   static PAGODA_DEVICE void wait(arch::MBarrier& empty, uint32_t parity, arch::Where where) {
     empty.wait_cluster(parity, where);
   }
@@ -47,7 +49,7 @@ struct Operands {
   static_assert(tile.fault() == nullptr, "the tile does not fit together: see TileConfig::fault");
   static_assert(tile.element_bytes == sizeof(T));
 
-  // Of this CTA.
+  // The operands in this CTA's shared memory.
   static constexpr arch::OperandTile q_tile =
       pipeline::tile_layout_k_major(sizeof(T), tile.block_rows, tile.depth, tile.swizzle);
   static constexpr arch::OperandTile p_tile =
@@ -57,15 +59,12 @@ struct Operands {
   static constexpr arch::OperandTile v_tile =
       pipeline::tile_layout_mn_major(sizeof(T), tile.BK0, tile.BK1(), tile.swizzle);
   static constexpr int slot_elements = tile.slot_bytes() / static_cast<int>(sizeof(T));
-  static constexpr int chunk = tile.swizzle_elements();  // columns of a panel
+  static constexpr int panel_columns = tile.swizzle_elements();
   using Ring = pipeline::StagedPipeline<tile.slots, 1, CommitRelease>;
 
-  // Warps that read the work: four of softmax, four of correction, load; of the leader multiply, too.
+  // Warps that read work items: 4 softmax, 4 correction, 1 load; in the leader 1 MMA.
   static PAGODA_DEVICE uint32_t work_readers(int rank) { return rank == kLeader ? 10 : 9; }
 };
-
-// From softmax to correction, a value for each lane: factors of O, at the end of the rows their sums.
-using FactorPipeline = pipeline::MBarPipeline<1>;
 
 template <class Config>
 struct Storage {
@@ -73,24 +72,24 @@ struct Storage {
   using T = typename Ops::T;
   static constexpr TileConfig tile = Config::tile;
 
-  arch::SharedArray<T, tile.block_rows * tile.depth, 1024> q;  // when the rows are done: O
+  arch::SharedArray<T, tile.block_rows * tile.depth, 1024> q;  // Q; then O
   arch::SharedArray<T, tile.block_rows * tile.BN, 1024> p;
   arch::SharedArray<T, tile.slots * Ops::slot_elements, 1024> kv;
   arch::SharedArray<kernels::FloatPair, arch::kTmemLanes> factors;
-  arch::SharedArray<float, 2 * arch::kTmemLanes> maxima;  // of lanes that share a row, in turns
-  arch::MBarrier ring[Ops::Ring::num_mbars];              // full: the leader's counts for both
-  arch::MBarrier v_tail;  // V of a tile that ends inside: before its tail is zeroed
-  arch::MBarrier q_full;  // the leader's
+  arch::SharedArray<float, 2 * arch::kTmemLanes> maxima;  // double-buffered, of two lanes per row
+  arch::MBarrier ring[Ops::Ring::num_mbars];              // full: the leader's, for both CTAs
+  arch::MBarrier v_tail;  // TMA has loaded the last slot of V, whose tail the load warp zeroes
+  arch::MBarrier q_full;  // the leader's, for both CTAs
   arch::MBarrier q_empty;
   arch::MBarrier s_full[2];
-  arch::MBarrier p_full;  // the leader's: P, and O is scaled, in both CTAs
+  arch::MBarrier p_full;  // the leader's: P is stored and O rescaled in both CTAs
   arch::MBarrier o_full;
   arch::MBarrier factor_ring[FactorPipeline::num_mbars];
-  arch::SharedArray<uint32_t, 1> tmem;  // address of tensor memory
+  arch::SharedArray<uint32_t, 1> tmem;  // address of the tensor memory allocation
   kernels::WorkRing work;
 };
 
-// Tensor memory; TileConfig::tmem() is the whole map.
+// Tensor memory. Columns 0..255: O; 256..383: S0; 384..511: S1 (TileConfig::tmem).
 template <class Config>
 struct Tmem {
   arch::TmemPtr base;

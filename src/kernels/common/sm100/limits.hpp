@@ -1,4 +1,5 @@
-// What every Blackwell kernel is bound by: shared memory, swizzles of its operands, pages that TMA loads well.
+// Limits that every Blackwell kernel shares: shared memory, the swizzle of its operands, and the
+// smallest page that TMA loads.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +9,21 @@
 
 namespace pagoda::kernels::sm100 {
 
-// 228 KB of a multiprocessor less 1 KB that the system takes (CUDA C++ Programming Guide, compute
-// capability 10.0).
+// A multiprocessor has 228 KB; the system reserves 1 KB of it per CTA (CUDA C++ Programming Guide,
+// compute capability 10.0).
 inline constexpr int kSharedBytes = 227 * 1024;
-// Of these, what is neither an operand nor a ring of K and V: rescale factors, barriers, work items.
+// Bound for what is neither Q, P nor a slot of K and V: rescale factors, barriers, work items.
 inline constexpr int kOtherBytes = 2816;
 
-// Pages, or the parts of pages that one TMA copy loads, have at least so many keys; smaller ones are gathered.
-// (Twice as many page table entries a tile would be read at once, and kept in registers.)
+// One TMA copy loads at least this many keys, so pages (or the parts of pages that divide a key
+// tile) of fewer keys are gathered or unsupported. Smaller copies would keep twice as many page
+// table entries of a tile in registers.
 inline constexpr int kMinPieceRows = 16;
 
-// K and V that the tiles of one section of a causal grid share: half of a B200's 126 MB of L2. Not measured.
+// K and V of a TileGrid section: half of the 126 MB of L2 of a B200. Not measured.
 inline constexpr int64_t kL2Bytes = 64 << 20;
 
-// 8-bit operands have swizzled lines of 64 bytes: chunks of 64 elements, as 16-bit ones.
+// Lines of 8-bit operands are 64 bytes wide: a panel has 64 columns, as with 16-bit operands.
 PAGODA_HOST_DEVICE constexpr arch::Swizzle swizzle_of(int element_bytes) {
   return element_bytes == 1 ? arch::Swizzle::k64B : arch::Swizzle::k128B;
 }

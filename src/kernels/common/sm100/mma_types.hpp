@@ -1,4 +1,5 @@
-// MmaTypes: the kind and the element type that a tcgen05.mma instruction descriptor names, by operand type.
+// MmaTypes: the kind and the element type in the instruction descriptor of tcgen05.mma, by operand
+// type.
 #pragma once
 
 #include "arch/layout/instruction_descriptor.hpp"

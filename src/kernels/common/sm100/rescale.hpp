@@ -1,4 +1,4 @@
-// Multiplies columns of O in tensor memory where a maximum has moved.
+// Rescales O in tensor memory after the maximum of a row has grown.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,19 @@
 
 namespace pagoda::kernels::sm100 {
 
-// A warp's lanes of the first `columns` (at most `most`) columns from `o` on, in whole batches. Two batches,
-// one on its way while the other is multiplied.
-template <int most>
-PAGODA_DEVICE void rescale_columns(arch::TmemPtr o, int32_t columns, float factor) {
+// Multiplies the first `columns` columns from `o` on, in this warp's lanes, by `factor`. `columns`
+// is at most `max_columns` and is rounded up to whole batches. Two batches of registers alternate:
+// one is loaded while the other is multiplied.
+template <int max_columns>
+PAGODA_DEVICE void rescale_output(arch::TmemPtr o, int32_t columns, float factor) {
   constexpr int batch = 16;
   uint32_t values[2][batch];
   arch::tmem_load<arch::TmemShape::k32x32b, batch>(values[0], o);
   PAGODA_UNROLL
-  for (int j = 0; j < most / batch; ++j) {
+  for (int j = 0; j < max_columns / batch; ++j) {
     if (j * batch >= columns) break;
     arch::tmem_wait_load(values[j % 2]);
-    if ((j + 1) * batch < columns && j + 1 < most / batch) {
+    if ((j + 1) * batch < columns && j + 1 < max_columns / batch) {
       arch::tmem_load<arch::TmemShape::k32x32b, batch>(values[(j + 1) % 2],
                                                        o.columns((j + 1) * batch));
     }

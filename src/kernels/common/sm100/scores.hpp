@@ -1,11 +1,12 @@
-// What softmax does to a batch of a row's scores in registers; where they come from and where P goes is
-// each kernel's.
+// The softmax of one row and one key tile, in registers: score modifications and mask, the running
+// maximum, exp2, the row sum. Each kernel loads S and stores P itself.
 #pragma once
 
 #include <cstdint>
 
 #include "arch/debug.hpp"
 #include "arch/math.hpp"
+#include "arch/warp.hpp"
 #include "kernels/common/kinds.hpp"
 #include "kernels/common/row.hpp"
 #include "kernels/common/row_epilogue.hpp"
@@ -14,17 +15,28 @@
 
 namespace pagoda::kernels::sm100 {
 
-// A part of the exponentials is a polynomial, but on sm_103, which computes twice as many a cycle.
+// A polynomial computes a quarter of the exponentials, except on sm_103, whose special function
+// unit has twice the rate.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 1030
 inline constexpr bool kHasPolynomials = false;
 #else
 inline constexpr bool kHasPolynomials = true;
 #endif
 
-// General scores: products become scores in log2 units. Hidden keys become -infinity.
+// Maps S to log2 units where the softmax applies it as a factor. General scores are in log2 units
+// after apply_score_mods_and_mask().
+template <ScoreClass scores>
+PAGODA_DEVICE float score_scale(const AttentionParams& params, const WorkReader& reader) {
+  if constexpr (scores == ScoreClass::kGeneral) return 1;
+  return params.score_map.scale_log2 * params.kv_scales.k_scale(reader.work().kv_head);
+}
+
+// Rewrites S of keys `column` .. `column + batch - 1`. General scores get soft cap, scale and
+// biases, and are in log2 units afterwards. With `is_masked`, masked keys get -infinity.
 template <ScoreClass scores_class, bool is_masked, int batch, class Row>
-PAGODA_DEVICE void change_scores(const AttentionParams& params, const WorkReader& reader,
-                                 const Row& row, int32_t column, uint32_t (&s)[batch]) {
+PAGODA_DEVICE void apply_score_mods_and_mask(const AttentionParams& params,
+                                             const WorkReader& reader, const Row& row,
+                                             int32_t column, uint32_t (&s)[batch]) {
   uint32_t keep = row.keys.keep32(column);
   if constexpr (scores_class == ScoreClass::kGeneral) {
     const Work work = reader.work();
@@ -48,14 +60,15 @@ PAGODA_DEVICE void change_scores(const AttentionParams& params, const WorkReader
   if constexpr (is_masked) {
     keep = arch::mutable_value("one key dropped", keep, keep & keep >> 1U);
     keep = arch::mutable_value("one hidden key kept", keep, keep | keep << 1U);
-    constexpr uint32_t hidden = 0xff800000U;  // -infinity
+    constexpr uint32_t minus_infinity = 0xff800000U;
     PAGODA_UNROLL
     for (int i = 0; i < batch; ++i) {
-      if ((keep >> static_cast<uint32_t>(i) & 1U) == 0) s[i] = hidden;
+      if ((keep >> static_cast<uint32_t>(i) & 1U) == 0) s[i] = minus_infinity;
     }
   }
 }
 
+// max(largest, s[0], .., s[batch - 1]), in four chains of three-operand maxima.
 template <int batch>
 PAGODA_DEVICE float max_of(const uint32_t (&s)[batch], float largest) {
   float chains[4] = {largest, core::bits_to_float(s[0]), core::bits_to_float(s[1]),
@@ -69,12 +82,28 @@ PAGODA_DEVICE float max_of(const uint32_t (&s)[batch], float largest) {
   return arch::max3(chains[0], chains[2], chains[3]);
 }
 
-// P of a batch, packed, and its sums in four chains. Where `has_polynomials`, a quarter of the
-// exponentials are a polynomial: the special-function unit has 16 a cycle, the other pipes are idle.
+struct TileScale {
+  float factor;  // rescales O and the row sum: 1 where the pivot stays
+  float offset;  // P = 2^(score + offset)
+};
+// Starts a key tile of a row: moves the pivot to `tile_max` (log2 units) where a lane of the warp
+// needs it. Padding rows have scores of undefined Q and are excluded from the warp ballot.
+template <class Row>
+PAGODA_DEVICE TileScale begin_tile(Row& row, float tile_max) {
+  const bool rescales = arch::any(!row.keys.empty() && row.online.wants_rescale(tile_max));
+  const float offset_before = row.online.offset();
+  const float factor = row.online.begin_tile(tile_max, rescales);
+  return {factor,
+          arch::mutable_value("pivot of the tile before", row.online.offset(), offset_before)};
+}
+
+// P = 2^(s * scale + offset) of a batch, packed into elements of T, and added to the row sum in
+// four chains. With `has_polynomials` a polynomial computes every fourth pair: the special function
+// unit has a rate of 16 a cycle, and the FMA pipe is idle.
 template <class T, int batch>
-PAGODA_DEVICE void soften_scores(const uint32_t (&s)[batch], float scale, float offset,
-                                 bool has_polynomials, float (&sums)[4],
-                                 uint32_t (&p)[batch * sizeof(T) / 4]) {
+PAGODA_DEVICE void exp2_scores(const uint32_t (&s)[batch], float scale, float offset,
+                               bool has_polynomials, float (&sums)[4],
+                               uint32_t (&p)[batch * sizeof(T) / 4]) {
   PAGODA_UNROLL
   for (int i = 0; i < batch; i += 2) {
     float pair[2];
@@ -96,6 +125,13 @@ PAGODA_DEVICE void soften_scores(const uint32_t (&s)[batch], float scale, float 
       p[i / 2] = pack_pair<T>(pair[0], pair[1]);
     }
   }
+}
+
+// Ends a key tile of a row: adds the sums of its P. `factor`: begin_tile()'s.
+template <class Row>
+PAGODA_DEVICE void add_sums(Row& row, const float (&sums)[4], float factor) {
+  const float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  row.online.add(arch::mutable_value("row sum not rescaled", sum, sum + lost_sum(row, factor)));
 }
 
 }  // namespace pagoda::kernels::sm100

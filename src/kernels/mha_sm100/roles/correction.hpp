@@ -1,6 +1,7 @@
-// The correction role: a warpgroup that multiplies O in tensor memory where a maximum has moved, and
-// brings finished rows out: normalised, through the place of Q and TMA where a half is whole, else from
-// registers; or as pieces of split rows. A thread has the same row of both halves.
+// The correction role: one warpgroup rescales O in tensor memory when the maximum of a row has
+// grown, and runs the epilogue. The epilogue normalises O and stores it by TMA, staged in the
+// memory of Q, where all rows of a half exist, else from registers; or it stores the partial result
+// of a KV split. Thread r has row r of both halves.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +11,17 @@
 #include "arch/named_barrier.hpp"
 #include "arch/tcgen05.hpp"
 #include "arch/thread.hpp"
-#include "arch/tma.hpp"
 #include "arch/warp.hpp"
 #include "kernels/common/row_store.hpp"
+#include "kernels/common/sm100/output.hpp"
 #include "kernels/common/sm100/rescale.hpp"
 #include "kernels/common/split_rows.hpp"
 #include "kernels/mha_sm100/rows.hpp"
 
 namespace pagoda::mha_sm100 {
 
-inline constexpr int kCorrectionBarrier = 1;  // named; 0 is syncthreads
+inline constexpr int kCorrectionBarrier =
+    1;  // named barrier of the correction warps; 0: syncthreads
 
 template <class Config>
 class Correction {
@@ -29,14 +31,14 @@ class Correction {
   using Out = typename Config::Out;
   static constexpr TileConfig tile = Config::tile;
   using Split = kernels::SplitRows<Out, kRows, kHalves, tile.depth>;
-  using Row = kernels::Row<softmax::RescaleLazily>;  // of its own: the sums come from softmax
-  // O leaves through the place of Q, as wide in bytes: where Q is of 8 bits in two passes.
+  using Row = kernels::Row<softmax::RescaleLazily>;  // which row; the softmax warps send the sums
+  // O is staged in the memory of Q. O of e4m3 queries is twice as wide, and takes two passes.
   static constexpr int passes = sizeof(Out) / sizeof(T);
   static constexpr int pass_columns = tile.depth / passes;
   static constexpr arch::Swizzle out_swizzle = kernels::sm100::swizzle_of(sizeof(T));
-  static constexpr int out_chunk =  // columns of a panel of O
+  static constexpr int out_panel_columns =
       static_cast<int>(swizzle_width_bytes(out_swizzle) / sizeof(Out));
-  static_assert(pass_columns % out_chunk == 0);
+  static_assert(pass_columns % out_panel_columns == 0);
   static constexpr bool may_split = tile.ctas == 1;
 
   PAGODA_DEVICE Correction(const AttentionParams& params, Storage<Config>& storage,
@@ -51,79 +53,75 @@ class Correction {
 
   PAGODA_DEVICE void run() {
     PAGODA_UNROLL
-    for (int half = 0; half < kHalves; ++half) allow_product(half);  // O is nobody's
+    for (int half = 0; half < kHalves; ++half) arrive_o_ready(half);  // O is free at the start
     WorkReader reader(storage_.work);
     for (; reader.next(); reader.release()) {
       const int32_t num_tiles = reader.work().walk.num_tiles;
       const int halves = num_tiles == 0 ? 0 : num_halves<Config>(reader.work());
-      const bool has_streams = has_two_streams<Config>(reader.work());
-      const bool has_second = has_streams || halves == 2;
-      // The first tile of a half, or of a stream, corrects nothing.
+      const bool is_split = is_kv_split_in_cta<Config>(reader.work());
+      const bool uses_second = is_split || halves == 2;
+      // The first key tile that writes O0, and the first that writes O1, rescale nothing.
       PAGODA_NO_UNROLL
-      for (int32_t i = has_streams ? 2 : 1; i < num_tiles; ++i) {
-        if (!has_streams || i % 2 == 0) correct(0);
-        if (has_second && (!has_streams || i % 2 != 0)) correct(1);
+      for (int32_t i = is_split ? 2 : 1; i < num_tiles; ++i) {
+        if (!is_split || i % 2 == 0) rescale(0);
+        if (uses_second && (!is_split || i % 2 != 0)) rescale(1);
       }
-      finish(reader.work(), 0, halves > 0, has_streams);
-      finish(reader.work(), 1, halves > 1, false);
+      epilogue(reader.work(), 0, halves > 0, is_split);
+      epilogue(reader.work(), 1, halves > 1, false);
     }
   }
 
  private:
-  // --- between the products --------------------------------------------------------------------
+  // --- mainloop --------------------------------------------------------------------------------
 
-  PAGODA_DEVICE void correct(int half) {
-    const float factor = arch::mutable_value("O not rescaled", receive(half).low, 1.0F);
-    const bool is_moved = arch::any(factor != 1);
+  PAGODA_DEVICE void rescale(int half) {
+    const float factor = arch::mutable_value("O not rescaled", load_factors(half).low, 1.0F);
+    const bool is_rescaled = arch::any(factor != 1);
     wait_output(half);
-    if (is_moved) {
+    if (is_rescaled) {
       arch::trace_begin("rescale");
-      kernels::sm100::rescale_columns<tile.depth>(o_[half], params_.dim_vo, factor);
+      kernels::sm100::rescale_output<tile.depth>(o_[half], params_.dim_vo, factor);
       arch::trace_end();
     }
-    allow_product(half);
+    arrive_o_ready(half);
   }
 
-  PAGODA_DEVICE kernels::FloatPair receive(int half) {
-    factors_[half].consumer_wait();  // softmax has written it
-    const kernels::FloatPair pair = arch::load(storage_.factors.at(half * kRows + thread_));
-    arch::syncwarp();
-    factors_[half].consumer_mbar().arrive_if(arch::elect_one());
-    factors_[half].step();
-    return pair;
+  PAGODA_DEVICE kernels::FloatPair load_factors(int half) {
+    return kernels::sm100::load_factors(factors_[half],
+                                        storage_.factors.at(half * kRows + thread_));
   }
   PAGODA_DEVICE void wait_output(int half) {
-    storage_.o_full[half].wait(o_phase_ >> half & 1U);  // P V is complete
+    kernels::sm100::wait_output(storage_.o_full[half], o_phase_ >> half & 1U);
     o_phase_ ^= 1U << half;
-    arch::tcgen05_fence_after_thread_sync();
   }
-  // This warp's rows of O are scaled, or read.
-  PAGODA_DEVICE void allow_product(int half) {
-    arch::tcgen05_fence_before_thread_sync();
-    Ops::Group::tell_tensor(storage_.p_full[half][0], arch::elect_one());
+  // Signals the MMA warp that this warp has rescaled its rows of O, or has read them and the next P
+  // V may overwrite them.
+  PAGODA_DEVICE void arrive_o_ready(int half) {
+    arch::tcgen05_fence_before_thread_sync();  // orders accesses to O before the MMAs
+    Ops::Group::arrive_tmem(storage_.p_full[half][0], arch::elect_one());
   }
 
-  // --- the end of the rows ---------------------------------------------------------------------
+  // --- epilogue --------------------------------------------------------------------------------
 
-  // is_computed: the half had products; has_streams: and its odd key tiles were the other's.
-  PAGODA_DEVICE void finish(const Work& work, int half, bool is_computed, bool has_streams) {
+  // is_computed: MMAs have written O of this half. is_split: odd key tiles are in O1.
+  PAGODA_DEVICE void epilogue(const Work& work, int half, bool is_computed, bool is_split) {
     const int32_t block = Ops::block_of(half);
     const Row row = make_row<softmax::RescaleLazily>(params_, work, block, thread_);
     softmax::Sums sums;
     float max = softmax::kMinusInfinity;
-    if (is_computed) receive_sums(half, sums, max);
+    if (is_computed) load_sums(half, sums, max);
     arch::trace_begin("store");
-    if (has_streams) {
+    if (is_split) {
       softmax::Sums other;
       float other_max = softmax::kMinusInfinity;
-      receive_sums(1, other, other_max);
+      load_sums(1, other, other_max);
       max = other_max > max ? other_max : max;
       const softmax::Merged merged = softmax::merge(sums, other);
       sums = merged.sums;
-      merge_output(merged.a, merged.b);
+      merge_kv_split(merged.a, merged.b);
     }
     if (may_split && work.is_split()) {
-      if constexpr (may_split) leave_piece(work, half, row, sums, max, is_computed);
+      if constexpr (may_split) store_partial(work, half, row, sums, max, is_computed);
     } else {
       const kernels::RowResult result =
           kernels::finalize_row(params_, work.kv_head, row.q_head, row.is_valid, sums, max);
@@ -138,21 +136,22 @@ class Correction {
       }
     }
     arch::trace_end();
-    // Q's products are complete, as O's are, and nothing of O is left in its place.
+    // Signals the load-Q lane: O is complete, so the MMAs have read Q; and TMA has read the O
+    // staged there, because the lane that stored it arrives.
     if (is_computed && arch::warp_idx() % 4 == 0) {
       storage_.q_empty[half].arrive_if(arch::elect_one());
     }
   }
 
-  PAGODA_DEVICE void receive_sums(int half, softmax::Sums& sums, float& max) {
-    const kernels::FloatPair pair = receive(half);
+  PAGODA_DEVICE void load_sums(int half, softmax::Sums& sums, float& max) {
+    const kernels::FloatPair pair = load_factors(half);
     sums = {pair.low, pair.high};
-    if (params_.row_max != nullptr) max = receive(half).low;
+    if (params_.row_max != nullptr) max = load_factors(half).low;
     wait_output(half);
   }
 
-  // O0 = a O0 + b O1; gives O1 back. What has weight 0 may hold anything.
-  PAGODA_DEVICE void merge_output(float a, float b) {
+  // O0 = a O0 + b O1, then releases O1. An O with weight 0 may be uninitialised.
+  PAGODA_DEVICE void merge_kv_split(float a, float b) {
     constexpr int batch = 16;
     PAGODA_NO_UNROLL
     for (int column = 0; column < params_.dim_vo; column += batch) {
@@ -169,15 +168,15 @@ class Correction {
       arch::tmem_store<arch::TmemShape::k32x32b, batch>(o_[0].columns(column), o);
     }
     arch::tmem_wait_store();
-    allow_product(1);
+    arrive_o_ready(1);
   }
 
-  // Calls store(column, values) for batches of 32 columns of this thread's row of O, then gives O back.
-  // Every thread calls: loads are a warp's.
+  // Calls store(column, values) for batches of 32 columns of this thread's row of O, then releases
+  // O. All threads call, because tensor memory loads are warp-wide.
   template <class Store>
   PAGODA_DEVICE void read_output(int half, const Store& store) {
     read_columns<0, tile.depth>(half, store);
-    allow_product(half);
+    arrive_o_ready(half);
   }
   template <int begin, int end, class Store>
   PAGODA_DEVICE void read_columns(int half, const Store& store) {
@@ -192,7 +191,7 @@ class Correction {
     }
   }
 
-  // Panels of `out_chunk` columns in the place of Q.
+  // Stages the columns of a pass in the memory of Q, then stores them by TMA.
   template <int pass = 0>
   PAGODA_DEVICE void store_by_tma(const Work& work, int half, float factor) {
     constexpr int begin = pass * pass_columns, end = begin + pass_columns;
@@ -200,35 +199,20 @@ class Correction {
     read_columns<begin, end>(half, [&](int column, const uint32_t(&o)[32]) {
       kernels::stage_columns<out_swizzle>(staging, kRows, thread_, column - begin, o, factor);
     });
-    if constexpr (pass + 1 == passes) allow_product(half);
-    arch::fence_proxy_async_shared();  // the staged rows, before TMA reads them
-    sync();
-    const bool is_ragged = params_.sequences.cu_rows != nullptr;
-    const int32_t first = work.first_token + Ops::block_of(half) * tokens_of_half(work) +
-                          (is_ragged ? work.memory_row : 0);
-    // By the lane that frees the place, too: its own wait comes before its arrival.
-    const int32_t issues = arch::warp_idx() % 4 == 0 ? arch::elect_one() : 0;
-    PAGODA_UNROLL
-    for (int column = begin; column < end; column += out_chunk) {
-      if (column >= params_.dim_vo) break;
-      arch::tma_store<4>(issues, params_.out,
-                         {{column, work.first_head, first, is_ragged ? 0 : work.sequence}},
-                         staging + (column - begin) * kRows);
-    }
-    arch::bulk_commit_group();
-    arch::bulk_wait_group_read<0>();  // the place may be written again
+    if constexpr (pass + 1 == passes) arrive_o_ready(half);
+    arch::fence_proxy_async_shared();  // orders the staged rows before TMA's reads
+    sync();                            // waits until all correction warps have staged their rows
+    kernels::sm100::tma_store_panels<begin, end, out_panel_columns, kRows>(
+        params_, work, Ops::block_of(half) * tokens_of_half(work), staging);
     if constexpr (pass + 1 < passes) {
-      sync();  // all know that
+      sync();  // waits until the storing lane knows that TMA has read the staged pass
       store_by_tma<pass + 1>(work, half, factor);
     }
   }
 
   PAGODA_DEVICE void store_from_registers(const Work& work, int half, const Row& row, float factor,
                                           bool is_computed) {
-    const arch::GlobalPtr<Out> to = kernels::out_row<Out>(params_, work, row);
-    const auto store = [&](int column, const uint32_t(&o)[32]) {
-      if (row.is_written) kernels::store_columns(to, params_.dim_vo, column, o, factor);
-    };
+    const kernels::sm100::RowStore<Out, Row> store(params_, work, row, factor);
     if (is_computed) {
       read_output(half, store);
       return;
@@ -237,10 +221,11 @@ class Correction {
     for (int column = 0; column < params_.dim_vo; column += 32) store(column, zeros);
   }
 
-  // --- split rows ------------------------------------------------------------------------------
+  // --- KV splits over CTAs ---------------------------------------------------------------------
 
-  PAGODA_DEVICE void leave_piece(const Work& work, int half, const Row& row, softmax::Sums sums,
-                                 float max, bool is_computed) {
+  // Stores this split's O and sums in the workspace. The last CTA to arrive merges all splits.
+  PAGODA_DEVICE void store_partial(const Work& work, int half, const Row& row, softmax::Sums sums,
+                                   float max, bool is_computed) {
     Split rows(params_, half);
     const int32_t slot = work.slot(work.split);
     if (is_computed) {
@@ -273,7 +258,7 @@ class Correction {
   int thread_;
   arch::TmemPtr o_[kHalves];
   FactorPipeline factors_[kHalves];
-  uint32_t o_phase_ = 0;  // a bit a half
+  uint32_t o_phase_ = 0;  // one bit per half
 };
 
 }  // namespace pagoda::mha_sm100

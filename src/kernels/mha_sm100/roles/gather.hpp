@@ -1,7 +1,7 @@
-// The load role for what TMA can't move: two warps bring K and V row by row, from pages of any size and with
-// any strides, of the queries' type or of e4m3 (converted on the way). A lane looks up the pages of its
-// rows, shuffles share the addresses, pieces of 16 bytes go through registers. Rows past the sequence's
-// end and columns past the head dim become zeros.
+// The load role where TMA can't load K and V: two warps copy them row by row through registers.
+// Pages have any size, rows any stride; elements are of Q's type, or e4m3 that is converted to it.
+// Each lane looks up the pages of its own rows, shuffles share the addresses, and neighbouring
+// lanes load neighbouring vectors of 16 bytes. Out-of-range rows and columns become zeros.
 #pragma once
 
 #include <concepts>
@@ -18,7 +18,7 @@ namespace pagoda::mha_sm100 {
 
 inline constexpr int kGatherWarps = 2;
 
-// element_bytes: of the cache.
+// element_bytes: of the KV cache.
 template <class Config, int element_bytes>
 class Gather {
  public:
@@ -27,15 +27,15 @@ class Gather {
   using Words = arch::Words<4>;
   static constexpr TileConfig tile = Config::tile;
   static constexpr int warp_rows = tile.BN / kGatherWarps;
-  static constexpr int block = warp_rows < 32 ? warp_rows : 32;  // rows, a lane each
+  static constexpr int block = warp_rows < 32 ? warp_rows : 32;  // rows; each lane looks up one
   static constexpr int blocks = warp_rows / block;
-  static constexpr int elements = 16 / element_bytes;   // of a piece
-  static constexpr int across = tile.depth / elements;  // pieces of a row
-  static constexpr int steps = block * across / 32;     // of 32 neighbouring pieces
-  static constexpr int batch = steps % 4 == 0 ? 4 : 2;  // steps whose loads are under way together
+  static constexpr int elements = 16 / element_bytes;   // of a vector
+  static constexpr int across = tile.depth / elements;  // vectors of a row
+  static constexpr int steps = block * across / 32;     // of a warp: one vector per lane
+  static constexpr int batch = steps % 4 == 0 ? 4 : 2;  // steps whose loads are in flight together
   static_assert(warp_rows % block == 0 && steps % batch == 0);
 
-  // `warp`: 0 or 1. All lanes.
+  // `warp`: 0 or 1. All lanes call.
   PAGODA_DEVICE Gather(const AttentionParams& params, Storage<Config>& storage, int warp)
       : params_(params), storage_(storage), rings_(storage), warp_(warp) {}
 
@@ -46,24 +46,25 @@ class Gather {
       const operand::SequenceRows keys = params_.sequences.keys.sequence(work.sequence);
       for (int32_t i = work.walk.num_tiles; i-- > 0;) {
         const int32_t column = work.walk.column(i);
-        bring(rings_.k(), params_.k_data, params_.k_rows, params_.dim_qk, keys, work, column);
-        bring(rings_.v(), params_.v_data, params_.v_rows, params_.dim_vo, keys, work, column);
+        load_tile(rings_.k(), params_.k_data, params_.k_rows, params_.dim_qk, keys, work, column);
+        load_tile(rings_.v(), params_.v_data, params_.v_rows, params_.dim_vo, keys, work, column);
       }
     }
     rings_.drain();
   }
 
  private:
-  // The half of a tile that is this warp's.
+  // Loads this warp's half of the rows of a tile.
   template <class Ring>
-  PAGODA_DEVICE void bring(Ring& ring, arch::GlobalPtr<const void> data,
-                           const kernels::RowsView& view, int32_t dim,
-                           const operand::SequenceRows& keys, const Work& work, int32_t column) {
+  PAGODA_DEVICE void load_tile(Ring& ring, arch::GlobalPtr<const void> data,
+                               const kernels::RowsView& view, int32_t dim,
+                               const operand::SequenceRows& keys, const Work& work,
+                               int32_t column) {
     const arch::GlobalPtr<const char> head =
         data.as<const char>() + work.kv_head * view.head_stride * element_bytes;
     const int32_t first = warp_ * warp_rows;
     const int32_t rows_left = work.rows.seqlen_kv - column - first;
-    uint64_t rows[blocks];  // addresses; of rows that do not exist, any
+    uint64_t rows[blocks];  // addresses; those of out-of-range rows are never read
     PAGODA_UNROLL
     for (int r = 0; r < blocks; ++r) {
       const int32_t row = block * r + arch::lane_idx();
@@ -72,7 +73,8 @@ class Gather {
       const int64_t at = place.outer * view.sequence_stride + place.row * view.row_stride;
       rows[r] = (head + at * element_bytes).address();
     }
-    ring.acquire();  // the products that read it are complete
+    // Waits until the MMAs that read this stage have completed; the MMA warp's commit arrives.
+    ring.acquire();
     const auto to = ring.get_smem();
     PAGODA_UNROLL
     for (int r = 0; r < blocks; ++r) {
@@ -81,33 +83,36 @@ class Gather {
         Words words[batch];
         PAGODA_UNROLL
         for (int i = 0; i < batch; ++i) {
-          const Piece piece(n + i);
-          const uint64_t row = shuffle(rows[r], piece.row);
-          words[i] = load(row, piece.column, dim, block * r + piece.row < rows_left);
+          const Vector vector(n + i);
+          const uint64_t row = shuffle(rows[r], vector.row);
+          words[i] = load(row, vector.column, dim, block * r + vector.row < rows_left);
         }
         PAGODA_UNROLL
         for (int i = 0; i < batch; ++i) {
-          const Piece piece(n + i);
-          put(to, first + block * r + piece.row, piece.column, words[i]);
+          const Vector vector(n + i);
+          store(to, first + block * r + vector.row, vector.column, words[i]);
         }
       }
     }
-    arch::fence_proxy_async_shared();  // the rows, before products read them
+    // Orders this lane's stores before the MMAs' reads through the async proxy; syncwarp then
+    // orders all lanes' stores before the arrival of one lane.
+    arch::fence_proxy_async_shared();
     arch::syncwarp();
-    tell(ring);
+    arrive_full(ring);
     ring.commit_step();
   }
-  // Rings of K in parts: all parts are full at once.
+  // Arrives on the full barrier of every part of a K tile: gathered parts become full together.
   template <class Ring, int part = 0>
-  PAGODA_DEVICE void tell(Ring& ring) {
+  PAGODA_DEVICE void arrive_full(Ring& ring) {
     ring.pipeline.template producer_mbar<part>().arrive_if(arch::elect_one());
-    if constexpr (part + 1 < Ring::num_qk_stages_effective) tell<Ring, part + 1>(ring);
+    if constexpr (part + 1 < Ring::num_qk_stages_effective) arrive_full<Ring, part + 1>(ring);
   }
 
-  // Of step n of a block: neighbouring lanes bring neighbouring pieces of a row.
-  struct Piece {
+  // The vector that this lane loads in step n of a block: neighbouring lanes load neighbouring
+  // vectors of a row.
+  struct Vector {
     int row, column;
-    PAGODA_DEVICE explicit Piece(int n)
+    PAGODA_DEVICE explicit Vector(int n)
         : row((32 * n + arch::lane_idx()) / across),
           column((32 * n + arch::lane_idx()) % across * elements) {}
   };
@@ -118,9 +123,9 @@ class Gather {
     return uint64_t{high} << 32U | low;
   }
 
-  static PAGODA_DEVICE Words load(uint64_t row, int32_t column, int32_t dim, bool exists) {
+  static PAGODA_DEVICE Words load(uint64_t row, int32_t column, int32_t dim, bool is_in_range) {
     Words value{{0, 0, 0, 0}};
-    const int32_t count = exists ? dim - column : 0;  // elements that there are
+    const int32_t count = is_in_range ? dim - column : 0;  // elements in range
     const uint64_t from = row + static_cast<uint64_t>(column) * element_bytes;
     if (count >= elements && from % 16 == 0) {
       return arch::load_read_only(arch::GlobalPtr<const Words>::at_address(from));
@@ -137,8 +142,8 @@ class Gather {
     return value;
   }
 
-  // A piece to its place, converted where the products want another type.
-  static PAGODA_DEVICE void put(arch::SharedPtr<T> to, int row, int column, const Words& words) {
+  // Stores a vector in shared memory; converts e4m3 of the cache to the 16-bit type of Q.
+  static PAGODA_DEVICE void store(arch::SharedPtr<T> to, int row, int column, const Words& words) {
     if constexpr (sizeof(T) == element_bytes) {
       arch::store(at(to, row, column), words);
     } else {
@@ -153,10 +158,11 @@ class Gather {
     }
   }
   static PAGODA_DEVICE arch::SharedPtr<Words> at(arch::SharedPtr<T> to, int row, int column) {
+    constexpr int width = Ops::panel_columns;
     const auto dense = static_cast<uint32_t>(
-        ((column / Ops::chunk * tile.BN + row) * Ops::chunk + column % Ops::chunk) * sizeof(T));
-    const uint32_t place = swizzle_address(to.address() + dense, tile.swizzle) - to.address();
-    return (to + static_cast<int32_t>(place / sizeof(T))).template as<Words>();
+        ((column / width * tile.BN + row) * width + column % width) * sizeof(T));
+    const uint32_t offset = swizzle_address(to.address() + dense, tile.swizzle) - to.address();
+    return (to + static_cast<int32_t>(offset / sizeof(T))).template as<Words>();
   }
 
   const AttentionParams& params_;

@@ -1,5 +1,5 @@
-// The load roles: K and V by a warp, through PagedRowIndices and TMA, and Q by one lane. Key tiles are
-// walked from the last to the first, as by every role.
+// The load roles: one warp loads K and V by TMA through PagedRowIndices, one lane loads Q. Key
+// tiles go from the last to the first, as in every role.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,19 @@
 #include "arch/thread.hpp"
 #include "arch/tma.hpp"
 #include "arch/warp.hpp"
+#include "kernels/common/sm100/v_tail.hpp"
 #include "kernels/mha_sm100/rings.hpp"
 #include "operand/paged_row_indices.hpp"
 
 namespace pagoda::mha_sm100 {
 
-// All lanes of a warp. A V tile in which the sequence ends lands on a barrier of this warp's, and is
-// full when the rows after the end, as far as products read them, are zeros: a probability of zero
-// times what lies there may be NaN. The next K is requested before that.
+// Loads K and V; all lanes of a warp call. The V tile in which the sequence ends completes on the
+// barrier `v_tail` of this warp. The warp then zeroes the rows past the end that the MMAs read (P
+// is 0 there, but 0 * NaN is NaN) and arrives on the stage's full barrier. It requests the next K
+// first.
 //
-// In a pair each CTA loads its half of the keys of K and of the columns of V. The leader's barriers count
-// the bytes of both.
+// In a CTA pair each CTA loads its half of the keys of K and of the columns of V. The bytes of both
+// complete on the leader's barriers.
 template <class Config, int page_size, bool is_leader>
 class Load {
  public:
@@ -57,24 +59,26 @@ class Load {
         const auto head = static_cast<uint32_t>(work.kv_head);
         load_k<0>(rows, head, column, num_keys);
         rings_.k().commit_step();
-        finish_tail();
+        zero_tail();
         load_v(rows, head, column, num_keys);
         rings_.v().commit_step();
       }
-      finish_tail();
+      zero_tail();
     }
     rings_.drain();
   }
 
  private:
-  // Pages that do not exist become zeros; so does nothing else of K: masks hide the rest.
+  // Missing pages become zeros. Other out-of-range rows of K hold what is in their page: the mask
+  // removes their scores.
   template <int part>
   PAGODA_DEVICE void load_k(const Indices& rows, uint32_t head, uint32_t column,
                             uint32_t num_keys) {
     auto& k = rings_.k();
-    k.template acquire<part>();  // the products that read it are complete
+    // Waits until the MMAs that read this stage have completed; the MMA warp's commit arrives.
+    k.template acquire<part>();
     arch::syncwarp();
-    const auto to = expect<part>(k);
+    const auto to = get_full_tile<part>(k);
     rows.template tma_copy_k<true, k_rows, operand::MissingPages::kZero>(
         KTile{&params_.k}, to.smem, to.mbar, head, elect_,
         Indices::k_num_valid_pages(column, num_keys), part * k_columns);
@@ -84,10 +88,10 @@ class Load {
   PAGODA_DEVICE void load_v(const Indices& rows, uint32_t head, uint32_t column,
                             uint32_t num_keys) {
     auto& v = rings_.v();
-    v.acquire();  // the products that read it are complete
+    v.acquire();  // waits for the MMA warp's commit, as load_k() does
     arch::syncwarp();
     if (column + BN <= num_keys) {
-      const auto to = expect(v);
+      const auto to = get_full_tile(v);
       rows.template tma_copy_v<false>(VTile<is_pair>{&params_.v}, to.smem, to.mbar, head, elect_,
                                       Indices::template v_pages<1>, first_v_column_);
       return;
@@ -97,15 +101,17 @@ class Load {
     rows.template tma_copy_v<true, 1, 0, operand::MissingPages::kZero>(
         VTile<false>{&params_.v}, to.smem, storage_.v_tail, head, elect_,
         Indices::template v_num_valid_pages<1>(column, num_keys), first_v_column_);
-    tail_first_ = static_cast<int32_t>(num_keys - column);
+    tail_rows_ = static_cast<int32_t>(num_keys - column);
     tail_ = to.smem;
     tail_full_ = &to.mbar;
     tail_stage_ = v.pipeline.state.index;
   }
 
-  // The bytes of every CTA are announced once.
+  // The destination of a copy. The leader arrives on the full barrier and expects the bytes of
+  // every CTA; the peer's bytes may complete first, because the phase can't end before the arrival.
   template <int part = 0, class Ring>
-  PAGODA_DEVICE auto expect(const Ring& ring, arch::Where where = arch::Where::current()) const {
+  PAGODA_DEVICE auto get_full_tile(const Ring& ring,
+                                   arch::Where where = arch::Where::current()) const {
     if constexpr (is_leader) {
       return ring.template get_tile<part>(elect_, tile.ctas * Ring::tile_bytes, where);
     } else {
@@ -113,37 +119,28 @@ class Load {
     }
   }
 
-  PAGODA_DEVICE void finish_tail() {
+  // Zeroes the tail that load_v() requested, then arrives on the full barrier of its stage.
+  PAGODA_DEVICE void zero_tail() {
     if (tail_full_ == nullptr) return;
-    storage_.v_tail.wait(tail_phase_);  // this warp's copies of the tail have landed
-    zero_rows(tail_, tail_first_, core::align_up(tail_first_, tile.mma_k()));
-    arch::fence_proxy_async_shared();  // the zeros, before products read them
-    // The other CTA's zeros, too.
-    arch::MBarrier& of_other = storage_.v_tail_of_other[is_pair ? tail_stage_ : 0];
+    storage_.v_tail.wait(tail_phase_);  // waits until TMA has loaded the tail
+    constexpr int panels = v_columns / Ops::panel_columns;
+    kernels::sm100::zero_rows<panels, BN, Ops::panel_columns* static_cast<int>(sizeof(T))>(
+        tail_, tail_rows_, core::align_up(tail_rows_, tile.mma_k()));
+    arch::fence_proxy_async_shared();  // orders the zeros before the MMAs' reads of V
+    arch::MBarrier& of_peer = storage_.v_tail_of_peer[is_pair ? tail_stage_ : 0];
     if constexpr (is_pair && is_leader) {
-      of_other.wait_cluster(other_phases_ >> tail_stage_ & 1U);
-      other_phases_ ^= 1U << tail_stage_;
+      // Waits until the peer CTA has zeroed its columns; the peer's load warp arrives.
+      of_peer.wait_cluster(peer_phases_ >> tail_stage_ & 1U);
+      peer_phases_ ^= 1U << tail_stage_;
     }
     tail_phase_ ^= 1U;
     arch::syncwarp();
     if constexpr (is_leader) {
       tail_full_->arrive_if(elect_);
     } else {
-      of_other.arrive_remote_if(elect_, Ops::Group::kLeader);
+      of_peer.arrive_remote_if(elect_, Ops::Group::kLeader);
     }
     tail_full_ = nullptr;
-  }
-
-  // A swizzle moves words inside a row only.
-  static PAGODA_DEVICE void zero_rows(arch::SharedPtr<T> to, int first, int end) {
-    constexpr int words = Ops::chunk * static_cast<int>(sizeof(T)) / 16;  // of a row of a panel
-    for (int i = arch::lane_idx(); i < (end - first) * words; i += 32) {
-      PAGODA_UNROLL
-      for (int panel = 0; panel < v_columns / Ops::chunk; ++panel) {
-        const int at = (panel * BN + first) * words + i;
-        arch::store(to.template as<arch::Words<4>>() + at, arch::Words<4>{{0, 0, 0, 0}});
-      }
-    }
   }
 
   const AttentionParams& params_;
@@ -151,15 +148,15 @@ class Load {
   LoadRings<Config> rings_;
   int32_t elect_;
   uint32_t first_v_column_;              // of this CTA
-  arch::MBarrier* tail_full_ = nullptr;  // of a tail on its way
+  arch::MBarrier* tail_full_ = nullptr;  // full barrier of the tail's stage; nullptr: no tail
   arch::SharedPtr<T> tail_{};
-  int32_t tail_first_ = 0;
+  int32_t tail_rows_ = 0;  // in range; the rows behind them are zeroed
   uint32_t tail_phase_ = 0;
   uint32_t tail_stage_ = 0;
-  uint32_t other_phases_ = 0;  // a bit a stage
+  uint32_t peer_phases_ = 0;  // one bit per stage
 };
 
-// The load role of Q: one lane, the scheduler's, after it has written `work`.
+// Loads Q: one lane, which is also the scheduler's, calls after it has written `work` to the ring.
 template <class Config>
 class LoadQ {
  public:
@@ -169,21 +166,23 @@ class LoadQ {
   PAGODA_DEVICE LoadQ(const AttentionParams& params, Storage<Config>& storage)
       : params_(params), storage_(storage) {}
 
-  // Rows past the sequence's end are another's, or zeros: nobody looks at what becomes of them.
+  // Padding rows hold rows of another sequence, or zeros; their results are not stored.
   PAGODA_DEVICE void load(const Work& work) {
     if (work.walk.num_tiles == 0) return;
     const bool is_ragged = params_.sequences.cu_rows != nullptr;
     const int32_t tokens = tokens_of_half(work);
     for (int half = 0; half < num_halves<Config>(work); ++half) {
-      storage_.q_empty[half].wait(phases_ >> half & 1U);  // O has left its place
+      // Waits until the MMAs have read Q and TMA has read the O staged there; a correction lane
+      // arrives.
+      storage_.q_empty[half].wait(phases_ >> half & 1U);
       phases_ ^= 1U << half;
       arch::MBarrier& full = storage_.q_full[half];
-      Ops::Group::announce(
+      Ops::Group::arrive_expect_tx(
           full, static_cast<uint32_t>(tokens * work.num_heads * Config::tile.depth) * sizeof(T));
       const int32_t row =
           work.first_token + Ops::block_of(half) * tokens + (is_ragged ? work.memory_row : 0);
       PAGODA_UNROLL
-      for (int column = 0; column < Config::tile.depth; column += Ops::chunk) {
+      for (int column = 0; column < Config::tile.depth; column += Ops::panel_columns) {
         Ops::Group::template tma_load<4>(
             1, storage_.q.at(half * Ops::q_elements + column * kRows), params_.q,
             {{column, work.first_head, row, is_ragged ? 0 : work.sequence}}, full,
@@ -195,7 +194,7 @@ class LoadQ {
  private:
   const AttentionParams& params_;
   Storage<Config>& storage_;
-  uint32_t phases_ = 3;  // a bit a half
+  uint32_t phases_ = 3;  // one bit per half
 };
 
 }  // namespace pagoda::mha_sm100

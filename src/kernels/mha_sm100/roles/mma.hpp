@@ -1,12 +1,12 @@
-// The role that multiplies: one lane issues every product of the CTA, or of the pair. Order over the key tiles n of a
-// tile of rows (n counts from the last tile to the first), two halves of rows:
+// The MMA role: one lane issues every MMA of the CTA, or of the CTA pair. Order over the key tiles
+// of a work tile with two halves; n counts from the last key tile to the first:
 //
 //   S0 = Q0 K(0)'   S1 = Q1 K(0)'   O0 = P0 V(0)
 //   { S0 = Q0 K(n)'   O1 += P1 V(n-1)   S1 = Q1 K(n)'   O0 += P0 V(n) }      n = 1 ..
 //   O1 += P1 V(last)
 //
-// Two products lie between the scores of a half and their use. S takes the place of the P that the
-// product before it read: products of one thread execute in order.
+// Two other MMA groups run between S of a half and the P V that uses it, which hides its softmax. S
+// overwrites the P that the previous P V read without a wait: MMAs of one thread execute in order.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 namespace pagoda::mha_sm100 {
 
 template <class Config>
-class Multiply {
+class MmaIssuer {
  public:
   using Ops = Operands<Config>;
   using T = typename Config::T;
@@ -30,7 +30,8 @@ class Multiply {
   using Types = kernels::sm100::MmaTypes<T>;
   using Mma = arch::UMma<Types::kind, tile.ctas>;
 
-  PAGODA_DEVICE Multiply(const AttentionParams& params, Storage<Config>& storage, Tmem<Config> tmem)
+  PAGODA_DEVICE MmaIssuer(const AttentionParams& params, Storage<Config>& storage,
+                          Tmem<Config> tmem)
       : storage_(storage),
         tmem_(tmem),
         rings_(storage),
@@ -42,40 +43,41 @@ class Multiply {
     q_ = arch::encode(arch::describe(q), arch::DescriptorFormat::kSm100);
   }
 
-  // One lane; `work` has key tiles.
+  // One lane calls; `work` has key tiles.
   PAGODA_DEVICE void run(const Work& work) {
-    if (has_two_streams<Config>(work)) {
-      run_streams(work.walk);
+    if (is_kv_split_in_cta<Config>(work)) {
+      run_kv_split(work.walk);
     } else {
       run_halves(work);
     }
   }
 
  private:
-  // Rows of one half: S0 = Q K(0)'  { S1 = Q K(1)'  O0 += P0 V(0)  S0 = Q K(2)'  O1 += P1 V(1)  .. }
-  PAGODA_DEVICE void run_streams(const mask::TileWalk& walk) {
+  // KV split within the CTA: S0 = Q0 K(0)'
+  // { S1 = Q0 K(1)'   O0 += P0 V(0)   S0 = Q0 K(2)'   O1 += P1 V(1)   .. }
+  PAGODA_DEVICE void run_kv_split(const mask::TileWalk& walk) {
     const int32_t last = walk.num_tiles - 1;
     wait_q<0>();
-    make_scores<0, Key::kFirst>();
+    issue_qk<0, Key::kFirst>();
     rings_.release_k();
     arch::SmemDescriptor v = rings_.wait_v();
     for (int32_t n = 1; n <= last; ++n) {
       const int32_t keys = walk.valid_keys(last - (n - 1));
       if (n % 2 != 0) {
-        make_scores<1, Key::kNext>();
-        add_output<0>(v, keys, n == 1);
+        issue_qk<1, Key::kNext>();
+        issue_pv<0>(v, keys, n == 1);
       } else {
-        make_scores<0, Key::kNext>();
-        add_output<1>(v, keys, n == 2);
+        issue_qk<0, Key::kNext>();
+        issue_pv<1>(v, keys, n == 2);
       }
       rings_.release_v();
       rings_.release_k();
       v = rings_.wait_v();
     }
     if (last % 2 == 0) {
-      add_output<0>(v, walk.valid_keys(0), false);
+      issue_pv<0>(v, walk.valid_keys(0), false);
     } else {
-      add_output<1>(v, walk.valid_keys(0), last == 1);
+      issue_pv<1>(v, walk.valid_keys(0), last == 1);
     }
     rings_.release_last_v();
   }
@@ -85,25 +87,25 @@ class Multiply {
     const bool has_second = num_halves<Config>(work) == 2;
     int32_t n = walk.num_tiles - 1;
     wait_q<0>();
-    make_scores<0, Key::kFirst>();
+    issue_qk<0, Key::kFirst>();
     if (has_second) {
       wait_q<1>();
-      make_scores<1, Key::kSame, 1>();
+      issue_qk<1, Key::kSame, 1>();
     }
     rings_.release_k();
     arch::SmemDescriptor v = rings_.wait_v();
-    add_output<0>(v, walk.valid_keys(n), true);
+    issue_pv<0>(v, walk.valid_keys(n), true);
     while (n-- > 0) {
       const int32_t last_keys = walk.valid_keys(n + 1);
-      make_scores<0, Key::kNext>();
-      if (has_second) add_output<1>(v, last_keys, n == walk.num_tiles - 2);
+      issue_qk<0, Key::kNext>();
+      if (has_second) issue_pv<1>(v, last_keys, n == walk.num_tiles - 2);
       rings_.release_v();
-      if (has_second) make_scores<1, Key::kSame, 1>();
+      if (has_second) issue_qk<1, Key::kSame, 1>();
       rings_.release_k();
       v = rings_.wait_v();
-      add_output<0>(v, walk.valid_keys(n), false);
+      issue_pv<0>(v, walk.valid_keys(n), false);
     }
-    if (has_second) add_output<1>(v, walk.valid_keys(0), walk.num_tiles == 1);
+    if (has_second) issue_pv<1>(v, walk.valid_keys(0), walk.num_tiles == 1);
     rings_.release_last_v();
   }
 
@@ -118,16 +120,18 @@ class Multiply {
 
   template <int half>
   PAGODA_DEVICE void wait_q() {
-    Group::wait(storage_.q_full[half], q_phase_ >> half & 1U);  // the load roles' Q has landed
+    // Waits until Q has landed; TMA completes the bytes that the load-Q lane of each CTA expects.
+    Group::wait(storage_.q_full[half], q_phase_ >> half & 1U);
     q_phase_ ^= 1U << half;
   }
 
-  // Of the tile's K: the first of these rows, the next, or the one that the other half has read.
+  // Which K tile issue_qk() reads: the first of the work tile, the next one, or the same as the
+  // call before (for the other half).
   enum class Key : uint8_t { kFirst, kNext, kSame };
 
-  // S = Q K', part by part as K becomes full; of the rows of half `q_half`.
+  // S = Q K', for the rows of half `q_half`, part by part as K becomes full.
   template <int half, Key key, int q_half = 0, int part = 0>
-  PAGODA_DEVICE void make_scores() {
+  PAGODA_DEVICE void issue_qk() {
     constexpr int steps = tile.k_tiling().BK0 / k_step;
     if constexpr (part == 0) arch::trace_begin(half == 0 ? "S0" : "S1");
     if constexpr (key == Key::kFirst) k_[part] = rings_.template wait_first_k<part>();
@@ -137,12 +141,12 @@ class Multiply {
     PAGODA_UNROLL
     for (int i = 0; i < steps; ++i) {
       const int step = part * steps + i;
-      if (step >= qk_steps_) break;  // columns past the head dim
+      if (step >= qk_steps_) break;  // the rest is past the head dim
       Mma::ss(tmem_.s(half), arch::advance(q_, q_start + tile_offset(q_tile, 0, k_step * step)),
               arch::advance(k_[part], tile_offset(k_tile, 0, k_step * i)), scores_, step > 0);
     }
     if constexpr (part + 1 < tile.num_qk_stages()) {
-      make_scores<half, key, q_half, part + 1>();
+      issue_qk<half, key, q_half, part + 1>();
     } else {
       Group::commit(storage_.s_full[half]);
       arch::trace_end();
@@ -151,24 +155,25 @@ class Multiply {
 
   // O += P V over the first `keys` keys of the tile, or O = P V.
   template <int half>
-  PAGODA_DEVICE void add_output(arch::SmemDescriptor v, int32_t keys, bool is_first) {
+  PAGODA_DEVICE void issue_pv(arch::SmemDescriptor v, int32_t keys, bool is_first) {
     constexpr int steps = BN / k_step, first_steps = tile.first_part() / k_step;
     arch::trace_begin(half == 0 ? "O0" : "O1");
     const int32_t needed = (keys + k_step - 1) / k_step;
-    // P's first part is there, O is scaled
-    Group::wait_tensor(storage_.p_full[half][0], p_phase_ >> half & 1U);
+    // Waits until the softmax warps have stored the first part of P, and the correction warps have
+    // rescaled O (or read the finished O before it).
+    Group::wait_tmem(storage_.p_full[half][0], p_phase_ >> half & 1U);
     arch::tcgen05_fence_after_thread_sync();
-    add_steps<half, 0, first_steps>(v, needed, is_first);
-    // P's second part, and S is read
-    Group::wait_tensor(storage_.p_full[half][1], p_phase_ >> half & 1U);
+    issue_pv_steps<half, 0, first_steps>(v, needed, is_first);
+    // Waits until the softmax warps have stored the rest of P; all of S has been read then.
+    Group::wait_tmem(storage_.p_full[half][1], p_phase_ >> half & 1U);
     p_phase_ ^= 1U << half;
     arch::tcgen05_fence_after_thread_sync();
-    add_steps<half, first_steps, steps>(v, needed, false);
+    issue_pv_steps<half, first_steps, steps>(v, needed, false);
     Group::commit(storage_.o_full[half]);
     arch::trace_end();
   }
   template <int half, int begin, int end>
-  PAGODA_DEVICE void add_steps(arch::SmemDescriptor v, int32_t needed, bool is_first) {
+  PAGODA_DEVICE void issue_pv_steps(arch::SmemDescriptor v, int32_t needed, bool is_first) {
     constexpr arch::OperandTile v_tile = Ops::VProducer::tile_layout;
     PAGODA_UNROLL
     for (int step = begin; step < end; ++step) {
@@ -187,7 +192,7 @@ class Multiply {
   int32_t qk_steps_;
   arch::InstructionDescriptor scores_, output_;
   arch::SmemDescriptor q_{}, k_[tile.num_qk_stages()]{};
-  uint32_t q_phase_ = 0, p_phase_ = 0;  // a bit a half
+  uint32_t q_phase_ = 0, p_phase_ = 0;  // one bit per half
 };
 
 }  // namespace pagoda::mha_sm100

@@ -1,8 +1,8 @@
-// The softmax role: a warpgroup a half of the rows, a thread a row, so that maxima and sums need no
-// shuffles. S is read from tensor memory in batches of columns and P takes its place.
+// The softmax role: one warpgroup per half, one row per thread, so that the maximum and the sum of
+// a row need no shuffles. It loads S from tensor memory in batches of columns and stores P over it.
 //
-// Plain scores of up to 128 keys stay in registers between the maximum and the exponentials. Others
-// are read twice, and written back in between where a mask or a bias has changed them.
+// Plain scores of up to 128 keys stay in registers between the maximum and exp2. Other scores are
+// loaded twice; those that a mask or a score modification changes are stored back in between.
 #pragma once
 
 #include <cmath>
@@ -44,23 +44,24 @@ class Softmax {
     WorkReader reader(storage_.work);
     for (; reader.next(); reader.release()) {
       const Work work = reader.work();
-      const bool is_stream = has_two_streams<Config>(work);
-      if (work.walk.num_tiles == 0 || (half_ >= num_halves<Config>(work) && !is_stream)) continue;
-      Row row = make_row<Rule>(params_, work, Ops::block_of(is_stream ? 0 : half_),
+      const bool is_split = is_kv_split_in_cta<Config>(work);
+      if (work.walk.num_tiles == 0 || (half_ >= num_halves<Config>(work) && !is_split)) continue;
+      Row row = make_row<Rule>(params_, work, Ops::block_of(is_split ? 0 : half_),
                                arch::thread_idx() % kWarpgroup);
-      attend(reader, work.walk, is_stream, row);
-      send(row.online.sums().pivot, row.online.sums().sum);
-      if (params_.row_max != nullptr) send(row.online.max(), 0);
+      run_key_tiles(reader, work.walk, is_split, row);
+      store_factors(row.online.sums().pivot, row.online.sums().sum);
+      if (params_.row_max != nullptr) store_factors(row.online.max(), 0);
     }
   }
 
  private:
-  // All key tiles, or every other one.
-  PAGODA_DEVICE void attend(const WorkReader& reader, const mask::TileWalk& walk, bool is_stream,
-                            Row& row) {
-    const float scale = arch::mutable_factor("softmax scale x 1.02", score_scale(reader));
-    const int32_t step = is_stream ? 2 : 1;
-    int32_t i = walk.num_tiles - 1 - (is_stream ? half_ : 0);
+  // The mainloop: all key tiles, or every other one where the CTA splits them.
+  PAGODA_DEVICE void run_key_tiles(const WorkReader& reader, const mask::TileWalk& walk,
+                                   bool is_split, Row& row) {
+    const float scale = arch::mutable_factor(
+        "softmax scale x 1.02", kernels::sm100::score_scale<tile.scores>(params_, reader));
+    const int32_t step = is_split ? 2 : 1;
+    int32_t i = walk.num_tiles - 1 - (is_split ? half_ : 0);
     is_first_ = true;
     for (; i >= walk.unmasked_end; i -= step) {
       make_probabilities<true>(reader, walk.column(i), scale, row);
@@ -71,25 +72,21 @@ class Softmax {
     for (; i >= 0; i -= step) make_probabilities<true>(reader, walk.column(i), scale, row);
   }
 
-  // From a score of this role to log2 units.
-  PAGODA_DEVICE float score_scale(const WorkReader& reader) const {
-    if constexpr (is_general) return 1;
-    return params_.score_map.scale_log2 * params_.kv_scales.k_scale(reader.work().kv_head);
-  }
-
+  // One key tile, S to P.
   template <bool is_masked>
   PAGODA_DEVICE void make_probabilities(const WorkReader& reader, int32_t column, float scale,
                                         Row& row) {
     constexpr bool is_changed = is_masked || is_general;
     constexpr int buffers = holds_scores ? batches : 2;
     uint32_t s[buffers][batch];
-    storage_.s_full[half_].wait(s_phase_);  // Q K' is complete
+    // Waits until the MMAs of Q K' have written S; the MMA warp's commit arrives.
+    storage_.s_full[half_].wait(s_phase_);
     s_phase_ ^= 1U;
     arch::tcgen05_fence_after_thread_sync();
     arch::trace_begin("softmax");
 
-    // A batch is on its way while the one before is worked on; not so where it is written back: that
-    // would take four blocks of registers.
+    // The load of a batch overlaps the maximum of the previous one, except where batches are stored
+    // back: that would need four blocks of consecutive registers.
     constexpr bool is_written_back = is_changed && !holds_scores;
     float largest = softmax::kMinusInfinity;
     load(s[0], 0);
@@ -100,8 +97,8 @@ class Softmax {
       arch::tmem_wait_load(now);
       if (!is_written_back && j + 1 < batches) load(next, j + 1);
       if constexpr (is_changed) {
-        kernels::sm100::change_scores<tile.scores, is_masked>(params_, reader, row,
-                                                              column + j * batch, now);
+        kernels::sm100::apply_score_mods_and_mask<tile.scores, is_masked>(params_, reader, row,
+                                                                          column + j * batch, now);
       }
       largest = kernels::sm100::max_of(now, largest);
       if constexpr (is_written_back) {
@@ -111,17 +108,11 @@ class Softmax {
     }
     if constexpr (is_written_back) arch::tmem_wait_store();
 
-    const float tile_max = largest * scale;
-    // Rows that hold no query have scores of whatever was in Q's place: they have no vote.
-    const bool rescales = arch::any(!row.keys.empty() && row.online.wants_rescale(tile_max));
-    const float offset_before = row.online.offset();
-    const float factor = row.online.begin_tile(tile_max, rescales);
-    if (!is_first_) send(factor, 0);
+    const auto [factor, offset] = kernels::sm100::begin_tile(row, largest * scale);
+    if (!is_first_) store_factors(factor, 0);
     is_first_ = false;
 
-    const float offset =
-        arch::mutable_value("pivot of the tile before", row.online.offset(), offset_before);
-    float sums[4] = {0, 0, 0, 0};  // chains
+    float sums[4] = {0, 0, 0, 0};
     if constexpr (!holds_scores) load(s[0], 0);
     PAGODA_UNROLL
     for (int j = 0; j < batches; ++j) {
@@ -129,45 +120,39 @@ class Softmax {
         arch::tmem_wait_load(s[j % buffers]);
         if (j + 1 < batches) load(s[(j + 1) % buffers], j + 1);
       }
-      soften(s[j % buffers], scale, offset, j, sums);
-      if ((j + 1) * batch == tile.first_part()) tell_p(0);
+      store_p(s[j % buffers], scale, offset, j, sums);
+      if ((j + 1) * batch == tile.first_part()) arrive_p_full(0);
     }
-    tell_p(1);
+    arrive_p_full(1);
     arch::trace_end();
-    const float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    row.online.add(
-        arch::mutable_value("row sum not rescaled", sum, sum + kernels::lost_sum(row, factor)));
+    kernels::sm100::add_sums(row, sums, factor);
   }
 
   PAGODA_DEVICE void load(uint32_t (&s)[batch], int j) const {
     arch::tmem_load<arch::TmemShape::k32x32b, batch>(s, s_.columns(j * batch));
   }
 
-  // Batch j of scores becomes P where S was; the first is the special-function unit's alone.
-  PAGODA_DEVICE void soften(const uint32_t (&s)[batch], float scale, float offset, int j,
-                            float (&sums)[4]) const {
+  // Stores P of batch j over S. The special function unit alone computes the first batch.
+  PAGODA_DEVICE void store_p(const uint32_t (&s)[batch], float scale, float offset, int j,
+                             float (&sums)[4]) const {
     constexpr int words = batch * static_cast<int>(sizeof(T)) / 4;
     uint32_t p[words];
-    kernels::sm100::soften_scores<T>(s, scale, offset, j > 0, sums, p);
+    kernels::sm100::exp2_scores<T>(s, scale, offset, j > 0, sums, p);
     arch::tmem_store<arch::TmemShape::k32x32b, words>(p_.columns(j * words), p);
   }
 
-  // A part of P stands in tensor memory; with the last part S has been read. Loads, stores and waits
-  // are the warp's: one lane tells of all.
-  PAGODA_DEVICE void tell_p(int part) {
+  // Signals the MMA warp that this warp has stored part `part` of P; after part 1 it has also read
+  // all of S. Tensor memory loads, stores and waits are warp-wide, so one lane arrives.
+  PAGODA_DEVICE void arrive_p_full(int part) {
     arch::tmem_wait_store();
-    arch::tcgen05_fence_before_thread_sync();
-    Ops::Group::tell_tensor(storage_.p_full[half_][part], arch::elect_one());
+    arch::tcgen05_fence_before_thread_sync();  // orders the stores of P before the MMAs' reads
+    Ops::Group::arrive_tmem(storage_.p_full[half_][part], arch::elect_one());
   }
 
-  // A word or two of this row to the correction.
-  PAGODA_DEVICE void send(float low, float high) {
-    factors_.producer_acquire();  // the correction has read the one before
-    arch::store(storage_.factors.at(half_ * kRows + arch::thread_idx() % kWarpgroup),
-                kernels::FloatPair{low, high});
-    arch::syncwarp();
-    factors_.producer_mbar().arrive_if(arch::elect_one());
-    factors_.step();
+  PAGODA_DEVICE void store_factors(float low, float high) {
+    kernels::sm100::store_factors(
+        factors_, storage_.factors.at(half_ * kRows + arch::thread_idx() % kWarpgroup),
+        {low, high});
   }
 
   const AttentionParams& params_;

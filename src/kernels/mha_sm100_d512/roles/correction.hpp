@@ -1,6 +1,6 @@
-// The correction role: a warpgroup of each CTA that multiplies O in tensor memory where a maximum has moved,
-// and brings finished rows out: normalised, through the place of Q and TMA where the CTA's block is whole, else
-// from registers.
+// The correction role: one warpgroup of each CTA rescales O in tensor memory when the maximum of a
+// row has grown, and runs the epilogue. The epilogue normalises O and stores it by TMA, staged in
+// the memory of Q, where all rows of the CTA's block exist, else from registers.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 #include "arch/named_barrier.hpp"
 #include "arch/tcgen05.hpp"
 #include "arch/thread.hpp"
-#include "arch/tma.hpp"
 #include "arch/warp.hpp"
 #include "kernels/common/row_store.hpp"
+#include "kernels/common/sm100/output.hpp"
 #include "kernels/common/sm100/rescale.hpp"
 #include "kernels/mha_sm100_d512/roles/softmax.hpp"
 
@@ -27,10 +27,10 @@ class Correction {
   static constexpr TileConfig tile = Config::tile;
   static constexpr int batch = tile.out_batch();
   static constexpr bool shares_rows = tile.row_lanes() == 2;
-  using Row = kernels::Row<softmax::RescaleLazily>;  // of its own: the sums come from softmax
-  // O fits in the place of Q; where Q is of 8 bits it does not.
+  using Row = kernels::Row<softmax::RescaleLazily>;  // which row; the softmax warps send the sums
+  // O is staged in the memory of Q. O of e4m3 queries is twice as wide and does not fit.
   static constexpr bool has_staging = sizeof(T) == sizeof(Out);
-  static constexpr int out_chunk = 128 / static_cast<int>(sizeof(Out));  // columns of a panel of O
+  static constexpr int out_panel_columns = 128 / static_cast<int>(sizeof(Out));
 
   PAGODA_DEVICE Correction(const AttentionParams& params, Storage<Config>& storage,
                            Tmem<Config> tmem, int rank)
@@ -42,86 +42,79 @@ class Correction {
         factors_(FactorPipeline::consumer(storage.factor_ring)) {}
 
   PAGODA_DEVICE void run() {
-    allow_product();  // O is nobody's
+    arrive_o_ready();  // O is free at the start
     WorkReader reader(storage_.work);
     for (; reader.next(); reader.release()) {
-      // The first tile corrects nothing.
+      // The first key tile rescales nothing.
       PAGODA_NO_UNROLL
-      for (int32_t i = reader.work().walk.num_tiles; i > 1; --i) correct();
-      finish(reader.work());
+      for (int32_t i = reader.work().walk.num_tiles; i > 1; --i) rescale();
+      epilogue(reader.work());
     }
   }
 
  private:
-  // --- between the products --------------------------------------------------------------------
+  // --- mainloop --------------------------------------------------------------------------------
 
-  PAGODA_DEVICE void correct() {
-    const float factor = arch::mutable_value("O not rescaled", receive().low, 1.0F);
-    const bool is_moved = arch::any(factor != 1);
+  PAGODA_DEVICE void rescale() {
+    const float factor = arch::mutable_value("O not rescaled", load_factors().low, 1.0F);
+    const bool is_rescaled = arch::any(factor != 1);
     wait_output();
-    if (is_moved) {
+    if (is_rescaled) {
       arch::trace_begin("rescale");
       PAGODA_UNROLL
       for (int section = 0; section < tile.sections(); ++section) {
         const int32_t columns = lane_columns(section);
         if (columns == 0) break;
-        kernels::sm100::rescale_columns<tile.lane_columns()>(tmem_.o(section), columns, factor);
+        kernels::sm100::rescale_output<tile.lane_columns()>(tmem_.o(section), columns, factor);
       }
       arch::trace_end();
     }
-    allow_product();
+    arrive_o_ready();
   }
 
-  // Columns of a section that each lane has.
+  // Computed columns of a section in each lane.
   [[nodiscard]] PAGODA_DEVICE int32_t lane_columns(int section) const {
     if (section * tile.section_columns() >= params_.dim_vo) return 0;
     return computed_columns<Config>(params_, section) / tile.row_lanes();
   }
 
-  PAGODA_DEVICE kernels::FloatPair receive() {
-    factors_.consumer_wait();  // softmax has written it
-    const kernels::FloatPair pair = arch::load(storage_.factors.at(lane_));
-    give_back_factors();
-    return pair;
+  PAGODA_DEVICE kernels::FloatPair load_factors() {
+    return kernels::sm100::load_factors(factors_, storage_.factors.at(lane_));
   }
-  PAGODA_DEVICE void give_back_factors() {
-    arch::syncwarp();
-    factors_.consumer_mbar().arrive_if(arch::elect_one());
-    factors_.step();
-  }
-  // Of the whole row: the pivot is the same in both lanes of one.
-  PAGODA_DEVICE softmax::Sums receive_sums() {
-    factors_.consumer_wait();  // softmax has written it, in all lanes
+  // The pivot and sum of a row. Two lanes that share a row have the same pivot; their sums are
+  // added.
+  PAGODA_DEVICE softmax::Sums load_sums() {
+    factors_.consumer_wait();  // waits until the softmax warps have stored the pairs of all lanes
     const kernels::FloatPair pair = arch::load(storage_.factors.at(lane_));
     softmax::Sums sums{pair.low, pair.high};
     if constexpr (shares_rows) {
       sums.sum += arch::load(storage_.factors.at(lane_ ^ tile.block_rows)).high;
     }
-    give_back_factors();
+    kernels::sm100::release_factors(factors_);
     return sums;
   }
   PAGODA_DEVICE void wait_output() {
-    storage_.o_full.wait(o_phase_);  // P V is complete
+    kernels::sm100::wait_output(storage_.o_full, o_phase_);
     o_phase_ ^= 1U;
-    arch::tcgen05_fence_after_thread_sync();
   }
-  // This warp's rows of O are scaled, or read.
-  PAGODA_DEVICE void allow_product() {
-    arch::tcgen05_fence_before_thread_sync();
+  // Signals the MMA warp that this warp has rescaled its rows of O, or has read them and the next P
+  // V may overwrite them.
+  PAGODA_DEVICE void arrive_o_ready() {
+    arch::tcgen05_fence_before_thread_sync();  // orders accesses to O before the MMAs
     if (arch::elect_one() != 0) storage_.p_full.arrive_remote(kLeader);
   }
 
-  // --- the end of the rows ---------------------------------------------------------------------
+  // --- epilogue --------------------------------------------------------------------------------
 
-  PAGODA_DEVICE void finish(const Work& work) {
+  PAGODA_DEVICE void epilogue(const Work& work) {
     const Row row =
         make_row<Config, softmax::RescaleLazily>(params_, work, rank_, lane_ % tile.block_rows);
     const bool is_computed = work.walk.num_tiles > 0;
     softmax::Sums sums;
     float max = softmax::kMinusInfinity;
     if (is_computed) {
-      sums = receive_sums();
-      if (params_.row_max != nullptr) max = receive().low;
+      sums = load_sums();
+      if (params_.row_max != nullptr) max = load_factors().low;
       wait_output();
     }
     arch::trace_begin("store");
@@ -138,12 +131,12 @@ class Correction {
       store_from_registers(work, row, result.end.o_factor, is_computed);
     }
     arch::trace_end();
-    // Q's products are complete, as O's are, and nothing of O is left in its place.
+    // Signals the load-Q lane: O is complete, so the MMAs have read Q; and TMA has read the O
+    // staged there, because the lane that stored it arrives.
     if (is_computed && arch::warp_idx() % 4 == 0) storage_.q_empty.arrive_if(arch::elect_one());
   }
 
-  // Calls store(column, values) for batches of columns of this lane's share of its row of O. Every thread
-  // calls: loads are a warp's.
+  // Calls store(address, column) for batches of this lane's columns of O.
   template <class Store>
   PAGODA_DEVICE void for_each_batch(const Store& store) {
     PAGODA_UNROLL
@@ -156,7 +149,8 @@ class Correction {
       }
     }
   }
-  // The same with what O holds, which is given back.
+  // Calls store(column, values) for batches of this lane's columns of O, then releases O. All
+  // threads call, because tensor memory loads are warp-wide.
   template <class Store>
   PAGODA_DEVICE void read_output(const Store& store) {
     for_each_batch([&store](arch::TmemPtr from, int32_t column) {
@@ -165,39 +159,25 @@ class Correction {
       arch::tmem_wait_load(o);
       store(column, o);
     });
-    allow_product();
+    arrive_o_ready();
   }
 
-  // Panels of `out_chunk` columns in the place of Q.
+  // Stages O in the memory of Q, then stores it by TMA.
   PAGODA_DEVICE void store_by_tma(const Work& work, float factor) {
     const auto staging = storage_.q.data().template as<Out>();
     read_output([&](int32_t column, const uint32_t(&o)[batch]) {
       kernels::stage_columns(staging, tile.block_rows, lane_ % tile.block_rows, column, o, factor);
     });
-    arch::fence_proxy_async_shared();  // the staged rows, before TMA reads them
+    arch::fence_proxy_async_shared();  // orders the staged rows before TMA's reads
+    // Waits until all correction warps have staged their rows.
     arch::named_barrier_sync(kCorrectionBarrier, kWarpgroup);
-    const bool is_ragged = params_.sequences.cu_rows != nullptr;
-    const int32_t first = work.first_token + rank_ * tokens_of_block<Config>(work) +
-                          (is_ragged ? work.memory_row : 0);
-    // By the lane that frees the place, too: its own wait comes before its arrival.
-    const int32_t issues = arch::warp_idx() % 4 == 0 ? arch::elect_one() : 0;
-    PAGODA_UNROLL
-    for (int column = 0; column < tile.depth; column += out_chunk) {
-      if (column >= params_.dim_vo) break;
-      arch::tma_store<4>(issues, params_.out,
-                         {{column, work.first_head, first, is_ragged ? 0 : work.sequence}},
-                         staging + column * tile.block_rows);
-    }
-    arch::bulk_commit_group();
-    arch::bulk_wait_group_read<0>();  // the place may be written again
+    kernels::sm100::tma_store_panels<0, tile.depth, out_panel_columns, tile.block_rows>(
+        params_, work, rank_ * tokens_of_block<Config>(work), staging);
   }
 
   PAGODA_DEVICE void store_from_registers(const Work& work, const Row& row, float factor,
                                           bool is_computed) {
-    const arch::GlobalPtr<Out> to = kernels::out_row<Out>(params_, work, row);
-    const auto store = [&](int32_t column, const uint32_t(&o)[batch]) {
-      if (row.is_written) kernels::store_columns(to, params_.dim_vo, column, o, factor);
-    };
+    const kernels::sm100::RowStore<Out, Row> store(params_, work, row, factor);
     if (is_computed) {
       read_output(store);
       return;

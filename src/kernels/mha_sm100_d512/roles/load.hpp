@@ -1,6 +1,7 @@
-// The load roles: K and V by a warp of each CTA, through PagedRowIndices and TMA, and Q by one lane. A CTA
-// brings its half of a tile's K rows and of V's columns; bytes are counted on the leader's barriers, where each
-// CTA announces its own. Key tiles are walked from the last to the first, as by every role.
+// The load roles of each CTA: one warp loads K and V by TMA through PagedRowIndices, one lane loads
+// Q. A CTA loads half of a tile's keys of K and half of its columns of V. Bytes complete on the
+// leader's barriers, where each CTA expects its own. Key tiles go from the last to the first, as in
+// every role.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +12,13 @@
 #include "arch/thread.hpp"
 #include "arch/tma.hpp"
 #include "arch/warp.hpp"
+#include "kernels/common/sm100/v_tail.hpp"
 #include "kernels/mha_sm100_d512/rows.hpp"
 #include "operand/paged_row_indices.hpp"
 
 namespace pagoda::mha_sm100_d512 {
 
-// The box of K and V, whose bytes go to the leader's barrier.
+// A TMA tile of K or V whose bytes complete on the leader's barrier.
 template <class Tile>
 struct PairTile : Tile {
   template <int smem_rows>
@@ -33,11 +35,12 @@ struct PairTile : Tile {
   }
 };
 
-// All lanes of a warp. The ring holds K(0) K(1) V(0) K(2) V(1) .. V(last), each in the slots of its parts:
-// the order of the products.
+// Loads K and V; all lanes of a warp call. The ring gets K(0) K(1) V(0) K(2) V(1) .. V(last), the
+// order in which the MMAs read them; each tile takes several slots.
 //
-// A slot of V in which the sequence ends lands on a barrier of this warp's, and is full when the rows after
-// the end, as far as products read them, are zeros: a probability of zero times what lies there may be NaN.
+// The slot of V in which the sequence ends completes on the barrier `v_tail` of this warp. The warp
+// then zeroes the rows past the end that the MMAs read (P is 0 there, but 0 * NaN is NaN) and
+// arrives on the slot's full barrier.
 template <class Config, int page_size, bool is_leader>
 class Load {
  public:
@@ -62,7 +65,9 @@ class Load {
       const Work work = reader.work();
       if (work.walk.num_tiles > 0) load(work);
     }
-    ring_.producer_drain();  // commits may not arrive at a CTA that has ended
+    // Waits until the leader's commits have released every slot: a commit must not arrive in the
+    // shared memory of a CTA that has exited.
+    ring_.producer_drain();
   }
 
  private:
@@ -88,7 +93,8 @@ class Load {
         work.sequence, static_cast<uint32_t>(work.walk.column(i)));
   }
 
-  // Rows that do not exist become zeros, or are whatever a page holds: masks hide them.
+  // Missing pages become zeros. Other out-of-range rows of K hold what is in their page: the mask
+  // removes their scores.
   PAGODA_DEVICE void load_k(const Indices& rows, int32_t column) {
     const uint32_t valid = Indices::k_num_valid_pages(static_cast<uint32_t>(column), num_keys_);
     PAGODA_NO_UNROLL
@@ -102,7 +108,7 @@ class Load {
     }
   }
 
-  // Keys from `keys` on are not multiplied: parts of the tile without any stay away.
+  // The MMAs read the first `keys` keys of the tile: a part past them is not loaded.
   PAGODA_DEVICE void load_v(const Indices& rows, int32_t column, int32_t keys) {
     PAGODA_NO_UNROLL
     for (int section = 0; section * tile.section_columns() < params_.dim_vo; ++section) {
@@ -130,23 +136,25 @@ class Load {
           Indices::template v_num_valid_pages<v_parts>(static_cast<uint32_t>(column), num_keys_,
                                                        part),
           depth);
-      storage_.v_tail.wait(tail_phase_);  // this CTA's columns have landed
+      storage_.v_tail.wait(tail_phase_);  // waits until TMA has loaded this CTA's columns
       tail_phase_ ^= 1U;
       const auto keys_left = static_cast<int32_t>(num_keys_ - first_key);
-      zero_rows(keys_left, core::align_up(keys_left, tile.mma_k()));
-      arch::fence_proxy_async_shared();  // the zeros, before products read them
+      constexpr int panels = tile.BK0 / Ops::panel_columns;
+      kernels::sm100::zero_rows<panels, BK1, Ops::panel_columns* static_cast<int>(sizeof(T))>(
+          slot(), keys_left, core::align_up(keys_left, tile.mma_k()));
+      arch::fence_proxy_async_shared();  // orders the zeros before the MMAs' reads of V
       arch::syncwarp();
       if (elect_ != 0) full().arrive_remote(kLeader);
     }
     ring_.step();
   }
 
-  // The products of both CTAs have read what the slot held.
+  // Waits until the MMAs that read this slot have completed; the leader's commit arrives.
   PAGODA_DEVICE void acquire() const {
     ring_.producer_acquire();
     arch::syncwarp();
   }
-  // Of this CTA; the barrier counts two arrivals.
+  // Expects this CTA's bytes on the leader's barrier, which counts one arrival of each CTA.
   PAGODA_DEVICE void expect_bytes() const {
     if (elect_ != 0) full().arrive_expect_tx_remote(kLeader, tile.slot_bytes());
   }
@@ -154,18 +162,6 @@ class Load {
   [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<T> slot() const {
     const uint32_t stage = arch::mutable_stage("K and V stages share memory", ring_.state.index);
     return storage_.kv.at(static_cast<int32_t>(stage) * Ops::slot_elements);
-  }
-
-  // Of the slot. A swizzle moves words inside a row only.
-  PAGODA_DEVICE void zero_rows(int first, int end) const {
-    constexpr int words = Ops::chunk * static_cast<int>(sizeof(T)) / 16;  // of a row of a panel
-    const auto to = slot().template as<arch::Words<4>>();
-    for (int i = arch::lane_idx(); i < (end - first) * words; i += 32) {
-      PAGODA_UNROLL
-      for (int panel = 0; panel < tile.BK0 / Ops::chunk; ++panel) {
-        arch::store(to + ((panel * BK1 + first) * words + i), arch::Words<4>{{0, 0, 0, 0}});
-      }
-    }
   }
 
   const AttentionParams& params_;
@@ -176,7 +172,7 @@ class Load {
   uint32_t tail_phase_ = 0;
 };
 
-// The load role of Q: one lane, the scheduler's, after it has written `work`.
+// Loads Q: one lane, which is also the scheduler's, calls after it has written `work` to the ring.
 template <class Config>
 class LoadQ {
  public:
@@ -187,19 +183,22 @@ class LoadQ {
   PAGODA_DEVICE LoadQ(const AttentionParams& params, Storage<Config>& storage, int rank)
       : params_(params), storage_(storage), rank_(rank) {}
 
-  // The block of this CTA. Rows past the sequence's end are another's, or zeros: nobody looks at what becomes
-  // of them.
+  // Loads this CTA's block. Padding rows hold rows of another sequence, or zeros; their results are
+  // not stored.
   PAGODA_DEVICE void load(const Work& work) {
     if (work.walk.num_tiles == 0) return;
-    storage_.q_empty.wait(phase_);  // O has left its place
+    // Waits until the MMAs have read Q and TMA has read the O staged there; a correction lane
+    // arrives.
+    storage_.q_empty.wait(phase_);
     phase_ ^= 1U;
     const bool is_ragged = params_.sequences.cu_rows != nullptr;
     const int32_t tokens = tokens_of_block<Config>(work);
     const int32_t row = work.first_token + rank_ * tokens + (is_ragged ? work.memory_row : 0);
-    const int32_t columns = core::align_up(params_.dim_qk, Ops::chunk);  // past the head dim: zeros
+    // TMA fills columns past the head dim with zeros.
+    const int32_t columns = core::align_up(params_.dim_qk, Ops::panel_columns);
     storage_.q_full.arrive_expect_tx_remote(
         kLeader, static_cast<uint32_t>(tokens * work.num_heads * columns) * sizeof(T));
-    for (int column = 0; column < columns; column += Ops::chunk) {
+    for (int column = 0; column < columns; column += Ops::panel_columns) {
       arch::tma_load_pair<4>(1, storage_.q.at(column * tile.block_rows), params_.q,
                              {{column, work.first_head, row, is_ragged ? 0 : work.sequence}},
                              storage_.q_full, arch::Eviction::kFirst);

@@ -1,10 +1,11 @@
-// The role that multiplies: one lane of the leader issues every product, for both CTAs. Order over the key
-// tiles n of a tile of rows (n counts from the last tile to the first):
+// The MMA role: one lane of the leader issues every MMA of the pair. Order over the key tiles of a
+// work tile; n counts from the last key tile to the first:
 //
 //   S(0) = Q K(0)'   { S(n+1) = Q K(n+1)'   O += P(n) V(n) }      n = 0 ..
 //
-// K runs ahead: softmax makes P(n) under the product of K(n+1), and of V(n-1) before it. The two S take turns;
-// S(n+1) takes the place of S(n-1), which softmax had read when P(n-1) was ready.
+// Q K' runs one tile ahead, so the softmax of tile n overlaps the MMAs of P(n-1) V(n-1) and of
+// S(n+1). S is double-buffered. S(n+1) overwrites S(n-1) without a wait of its own: the softmax
+// warps had read it when they arrived for P(n-1), which P(n-1) V(n-1) waited for.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@
 namespace pagoda::mha_sm100_d512 {
 
 template <class Config>
-class Multiply {
+class MmaIssuer {
  public:
   using Ops = Operands<Config>;
   using T = typename Config::T;
@@ -28,7 +29,8 @@ class Multiply {
   static constexpr int BK0 = tile.BK0, BK1 = tile.BK1();
   using Mma = arch::UMma<Types::kind, kPair>;
 
-  PAGODA_DEVICE Multiply(const AttentionParams& params, Storage<Config>& storage, Tmem<Config> tmem)
+  PAGODA_DEVICE MmaIssuer(const AttentionParams& params, Storage<Config>& storage,
+                          Tmem<Config> tmem)
       : storage_(storage),
         tmem_(tmem),
         ring_(Ops::Ring::consumer(storage.ring)),
@@ -45,16 +47,18 @@ class Multiply {
     }
   }
 
-  // One lane; `work` has key tiles.
+  // One lane calls; `work` has key tiles.
   PAGODA_DEVICE void run(const Work& work) {
-    storage_.q_full.wait_cluster(q_phase_);  // the Q of both CTAs has landed
+    // Waits until Q has landed in both CTAs; TMA completes the bytes that their load-Q lanes
+    // expect.
+    storage_.q_full.wait_cluster(q_phase_);
     q_phase_ ^= 1U;
     const int32_t last = work.walk.num_tiles - 1;
-    make_scores();
+    issue_qk();
     PAGODA_NO_UNROLL
     for (int32_t i = last; i >= 0; --i) {
-      if (i > 0) make_scores();
-      add_output(work.walk.valid_keys(i), i == last);
+      if (i > 0) issue_qk();
+      issue_pv(work.walk.valid_keys(i), i == last);
     }
   }
 
@@ -73,7 +77,8 @@ class Multiply {
     return arch::encode(arch::describe(operand), arch::DescriptorFormat::kSm100);
   }
 
-  // The slot at which the ring stands, when the parts of both CTAs have landed.
+  // Waits until the current slot is full in both CTAs (TMA completes its bytes, or a load warp
+  // arrives after it has zeroed a tail of V). Returns its offset in bytes.
   PAGODA_DEVICE uint32_t wait_slot() const {
     ring_.full(ring_.state.index, 0).wait_cluster(ring_.state.phase);
     return arch::mutable_stage("K and V stages share memory", ring_.state.index) *
@@ -81,7 +86,7 @@ class Multiply {
   }
 
   // S = Q K', slot by slot along the head dim.
-  PAGODA_DEVICE void make_scores() {
+  PAGODA_DEVICE void issue_qk() {
     constexpr arch::OperandTile q_tile = Ops::q_tile, k_tile = Ops::k_tile;
     constexpr uint32_t q_part = tile.block_rows * BK0 * sizeof(T);
     arch::trace_begin("S");
@@ -91,7 +96,7 @@ class Multiply {
       const arch::SmemDescriptor k = arch::advance(k_, wait_slot());
       PAGODA_UNROLL
       for (int step = 0; step < BK0 / k_step; ++step) {
-        if (depth + k_step * step >= dim_qk_) break;  // columns past the head dim
+        if (depth + k_step * step >= dim_qk_) break;  // the rest is past the head dim
         Mma::ss(tmem_.s(buffer_), arch::advance(q, tile_offset(q_tile, 0, k_step * step)),
                 arch::advance(k, tile_offset(k_tile, 0, k_step * step)), scores_,
                 depth > 0 || step > 0);
@@ -105,22 +110,24 @@ class Multiply {
   }
 
   // O += P V over the first `keys` keys of the tile, or O = P V.
-  PAGODA_DEVICE void add_output(int32_t keys, bool is_first) {
+  PAGODA_DEVICE void issue_pv(int32_t keys, bool is_first) {
     arch::trace_begin("O");
-    storage_.p_full.wait_cluster(p_phase_);  // P is there, S is read and O scaled, in both CTAs
+    // Waits until the softmax warps of both CTAs have read S and stored P, and their correction
+    // warps have rescaled O (or read the finished O before it).
+    storage_.p_full.wait_cluster(p_phase_);
     p_phase_ ^= 1U;
     arch::tcgen05_fence_after_thread_sync();
     PAGODA_UNROLL
     for (int section = 0; section < tile.sections(); ++section) {
       if (section * tile.section_columns() >= dim_vo_) break;
       const bool is_last = (section + 1) * tile.section_columns() >= dim_vo_;
-      add_part<0>(section, keys, is_first, is_last && keys <= BK1);
-      if (keys > BK1) add_part<1>(section, keys, is_first, is_last);
+      issue_pv_part<0>(section, keys, is_first, is_last && keys <= BK1);
+      if (keys > BK1) issue_pv_part<1>(section, keys, is_first, is_last);
     }
     arch::trace_end();
   }
   template <int part>
-  PAGODA_DEVICE void add_part(int section, int32_t keys, bool is_first, bool is_last) {
+  PAGODA_DEVICE void issue_pv_part(int section, int32_t keys, bool is_first, bool is_last) {
     constexpr arch::OperandTile p_tile = Ops::p_tile, v_tile = Ops::v_tile;
     const arch::SmemDescriptor v = arch::advance(v_, wait_slot());
     PAGODA_UNROLL
@@ -142,7 +149,7 @@ class Multiply {
   int32_t dim_qk_, dim_vo_;
   arch::InstructionDescriptor scores_, output_[tile.sections()]{};
   arch::SmemDescriptor q_, p_, k_, v_;
-  uint32_t buffer_ = 0;  // of S
+  uint32_t buffer_ = 0;  // the S that the next issue_qk() writes
   uint32_t q_phase_ = 0, p_phase_ = 0;
 };
 

@@ -1,6 +1,7 @@
-// The softmax role: a warpgroup of each CTA. S is read from tensor memory once, stays in registers, and P goes
-// to shared memory, for tensor memory is full of O. With 128 rows a thread has a row; with 64 two lanes have
-// half of a row's columns each, and exchange their maxima.
+// The softmax role: one warpgroup of each CTA. It loads S from tensor memory once, keeps it in
+// registers, and stores P to shared memory, because O and both S fill tensor memory. With blocks of
+// 128 rows a thread has one row. With 64, two lanes have half of a row's columns each, and exchange
+// their maxima.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,9 @@
 
 namespace pagoda::mha_sm100_d512 {
 
-// Named; 0 is syncthreads. Of the two warps that share rows: two of them.
-inline constexpr int kCorrectionBarrier = 1, kMaximaBarrier = 2;
+// Named barriers; 0 is syncthreads.
+inline constexpr int kCorrectionBarrier = 1;  // the correction warps
+inline constexpr int kMaximaBarrier = 2;      // and 3: softmax warps 0 and 2, 1 and 3 (shared rows)
 
 template <class Config>
 class Softmax {
@@ -49,15 +51,17 @@ class Softmax {
       const Work work = reader.work();
       if (work.walk.num_tiles == 0) continue;
       Row row = make_row<Config, Rule>(params_, work, rank_, lane_ % tile.block_rows);
-      attend(reader, work.walk, row);
-      send(row.online.sums().pivot, row.online.sums().sum);
-      if (params_.row_max != nullptr) send(row.online.max(), 0);
+      run_key_tiles(reader, work.walk, row);
+      store_factors(row.online.sums().pivot, row.online.sums().sum);
+      if (params_.row_max != nullptr) store_factors(row.online.max(), 0);
     }
   }
 
  private:
-  PAGODA_DEVICE void attend(const WorkReader& reader, const mask::TileWalk& walk, Row& row) {
-    const float scale = arch::mutable_factor("softmax scale x 1.02", score_scale(reader));
+  // The mainloop.
+  PAGODA_DEVICE void run_key_tiles(const WorkReader& reader, const mask::TileWalk& walk, Row& row) {
+    const float scale = arch::mutable_factor(
+        "softmax scale x 1.02", kernels::sm100::score_scale<tile.scores>(params_, reader));
     const int32_t first_column = lane_ / tile.block_rows * tile.score_columns();
     is_first_ = true;
     PAGODA_NO_UNROLL
@@ -67,24 +71,20 @@ class Softmax {
     }
   }
 
-  // From a score of this role to log2 units.
-  PAGODA_DEVICE float score_scale(const WorkReader& reader) const {
-    if constexpr (is_general) return 1;
-    return params_.score_map.scale_log2 * params_.kv_scales.k_scale(reader.work().kv_head);
-  }
-
-  // `column`: of this lane's first score. One body for tiles with and without a mask: two made ptxas spill.
+  // One key tile, S to P. `column`: the key of this lane's first score. Masked and unmasked tiles
+  // share this body: with two, ptxas spilled.
   PAGODA_DEVICE void make_probabilities(const WorkReader& reader, int32_t column, bool is_masked,
                                         float scale, Row& row) {
     uint32_t s[batches][batch];
-    const uint32_t turn = buffer_.index;  // parity of the tiles so far
-    const arch::TmemPtr from = tmem_.s(turn);
-    storage_.s_full[turn].wait(buffer_.phase);  // Q K' is complete
+    const uint32_t buffer = buffer_.index;
+    const arch::TmemPtr from = tmem_.s(buffer);
+    // Waits until the MMAs of Q K' have written S; the leader's commit arrives.
+    storage_.s_full[buffer].wait(buffer_.phase);
     buffer_.step();
     arch::tcgen05_fence_after_thread_sync();
     arch::trace_begin("softmax");
 
-    // A batch is on its way while the one before is worked on.
+    // The load of a batch overlaps the maximum of the previous one.
     float largest = softmax::kMinusInfinity;
     load(s[0], from, 0);
     PAGODA_UNROLL
@@ -92,87 +92,79 @@ class Softmax {
       arch::tmem_wait_load(s[j]);
       if (j + 1 < batches) load(s[j + 1], from, j + 1);
       if (is_masked) {
-        kernels::sm100::change_scores<tile.scores, true>(params_, reader, row, column + j * batch,
-                                                         s[j]);
+        kernels::sm100::apply_score_mods_and_mask<tile.scores, true>(params_, reader, row,
+                                                                     column + j * batch, s[j]);
       } else if constexpr (is_general) {
-        kernels::sm100::change_scores<tile.scores, false>(params_, reader, row, column + j * batch,
-                                                          s[j]);
+        kernels::sm100::apply_score_mods_and_mask<tile.scores, false>(params_, reader, row,
+                                                                      column + j * batch, s[j]);
       }
       largest = kernels::sm100::max_of(s[j], largest);
     }
-    arch::tcgen05_fence_before_thread_sync();  // S is read
+    arch::tcgen05_fence_before_thread_sync();  // orders the loads of S before the MMAs' next S
 
-    const float tile_max = max_of_row(largest, turn) * scale;
-    // Rows that hold no query have scores of whatever was in Q's place: they have no vote.
-    const bool rescales = arch::any(!row.keys.empty() && row.online.wants_rescale(tile_max));
-    const float offset_before = row.online.offset();
-    const float factor = row.online.begin_tile(tile_max, rescales);
-    if (!is_first_) send(factor, 0);
+    const auto [factor, offset] =
+        kernels::sm100::begin_tile(row, max_of_row(largest, buffer) * scale);
+    if (!is_first_) store_factors(factor, 0);
     is_first_ = false;
 
-    // P waits in registers for its place, which the product before reads.
-    const float offset =
-        arch::mutable_value("pivot of the tile before", row.online.offset(), offset_before);
-    float sums[4] = {0, 0, 0, 0};  // chains
+    // P stays in registers until the previous P V has read the one P buffer in shared memory.
+    float sums[4] = {0, 0, 0, 0};
     uint32_t p[batches][words];
     PAGODA_UNROLL
     for (int j = 0; j < batches; ++j) {
-      kernels::sm100::soften_scores<T>(s[j], scale, offset, j > 0, sums, p[j]);
+      kernels::sm100::exp2_scores<T>(s[j], scale, offset, j > 0, sums, p[j]);
     }
-    storage_.o_full.wait(turn ^ 1U);  // P V of the tile before is complete
+    // Waits until the MMAs of P V of the previous tile have completed; the leader's commit arrives.
+    storage_.o_full.wait(buffer ^ 1U);
     PAGODA_UNROLL
-    for (int j = 0; j < batches; ++j) store(p[j], j);
-    arch::fence_proxy_async_shared();  // P, before products read it
+    for (int j = 0; j < batches; ++j) store_p(p[j], j);
+    // Orders this lane's P before the MMAs' reads through the async proxy; syncwarp then orders all
+    // lanes' before the arrival of one lane.
+    arch::fence_proxy_async_shared();
     arch::syncwarp();
     if (arch::elect_one() != 0) storage_.p_full.arrive_remote(kLeader);
     arch::trace_end();
-    const float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    row.online.add(
-        arch::mutable_value("row sum not rescaled", sum, sum + kernels::lost_sum(row, factor)));
+    kernels::sm100::add_sums(row, sums, factor);
   }
 
   PAGODA_DEVICE void load(uint32_t (&s)[batch], arch::TmemPtr from, int j) const {
     arch::tmem_load<arch::TmemShape::k32x32b, batch>(s, from.columns(j * batch));
   }
 
-  // The larger of the maxima of both lanes of a row. Two places take turns: who writes the third has met the
-  // other lane after it read the first.
-  PAGODA_DEVICE float max_of_row(float largest, uint32_t turn) const {
+  // The maximum over both lanes of a row. Double-buffered: a lane that overwrites a buffer has
+  // passed the barrier of the tile between, which the other lane reached after its read.
+  PAGODA_DEVICE float max_of_row(float largest, uint32_t buffer) const {
     if constexpr (!shares_rows) return largest;
-    const auto maxima = storage_.maxima.at(static_cast<int32_t>(turn) * arch::kTmemLanes);
+    const auto maxima = storage_.maxima.at(static_cast<int32_t>(buffer) * arch::kTmemLanes);
     arch::store(maxima + lane_, largest);
+    // Waits until the warp with the other lanes of these rows has stored its maxima.
     arch::named_barrier_sync(kMaximaBarrier + arch::warp_idx() % 2, 64);
     const float other = arch::load(maxima + (lane_ ^ tile.block_rows));
     return other > largest ? other : largest;
   }
 
-  // Batch j of P to its place: panels of rows, as products read them.
-  PAGODA_DEVICE void store(const uint32_t (&p)[words], int j) const {
+  // Stores batch j of P to shared memory, in the panels that the MMAs read.
+  PAGODA_DEVICE void store_p(const uint32_t (&p)[words], int j) const {
     constexpr int per_word = 16 / static_cast<int>(sizeof(T));  // elements of a store
     const int row = lane_ % tile.block_rows;
-    const int panel = lane_ / tile.block_rows * (tile.score_columns() / Ops::chunk);
-    // Of this lane's first panel: the place is aligned to the swizzle's repeat, so that an offset is swizzled as
-    // an address would be.
-    const auto base = storage_.p.data() + panel * tile.block_rows * Ops::chunk;
+    constexpr int width = Ops::panel_columns;
+    const int panel = lane_ / tile.block_rows * (tile.score_columns() / width);
+    // The start of this lane's first panel. It is aligned to the period of the swizzle, so
+    // swizzling the offset gives the same as swizzling the address.
+    const auto base = storage_.p.data() + panel * tile.block_rows * width;
     PAGODA_UNROLL
     for (int i = 0; i < words; i += 4) {
       const int column = j * batch + i / 4 * per_word;
       const auto dense = static_cast<uint32_t>(
-          ((column / Ops::chunk * tile.block_rows + row) * Ops::chunk + column % Ops::chunk) *
-          sizeof(T));
-      const uint32_t place = swizzle_address(dense, tile.swizzle);
-      arch::store((base + static_cast<int32_t>(place / sizeof(T))).template as<arch::Words<4>>(),
+          ((column / width * tile.block_rows + row) * width + column % width) * sizeof(T));
+      const uint32_t offset = swizzle_address(dense, tile.swizzle);
+      arch::store((base + static_cast<int32_t>(offset / sizeof(T))).template as<arch::Words<4>>(),
                   arch::Words<4>{{p[i], p[i + 1], p[i + 2], p[i + 3]}});
     }
   }
 
-  // A word or two of this lane to the correction.
-  PAGODA_DEVICE void send(float low, float high) {
-    factors_.producer_acquire();  // the correction has read the one before
-    arch::store(storage_.factors.at(lane_), kernels::FloatPair{low, high});
-    arch::syncwarp();
-    factors_.producer_mbar().arrive_if(arch::elect_one());
-    factors_.step();
+  PAGODA_DEVICE void store_factors(float low, float high) {
+    kernels::sm100::store_factors(factors_, storage_.factors.at(lane_), {low, high});
   }
 
   const AttentionParams& params_;
@@ -180,7 +172,7 @@ class Softmax {
   Tmem<Config> tmem_;  // this warp's lanes
   int rank_, lane_;
   FactorPipeline factors_;
-  pipeline::PipelineState<2> buffer_;  // of S
+  pipeline::PipelineState<2> buffer_;  // which S is next
   bool is_first_ = true;
 };
 
