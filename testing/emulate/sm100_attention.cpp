@@ -1,4 +1,4 @@
-// Launches of small instances of the Blackwell attention kernel. No Blackwell chip has run it.
+// Launches of small instances of the Blackwell attention kernel on the emulator.
 #include "kernels/mha_sm100/kernel.hpp"
 #include "testing/emulate/attention.hpp"
 #include "testing/emulate/attention_case.hpp"
@@ -18,7 +18,7 @@ struct SmallConfig {
       .depth = AttentionCase::kDepth, .BN = 32, .slots = slots, .scores = scores};
 };
 
-// Keys of a tile in two parts of whole products, which take 32 of them; O takes twice the place of Q.
+// An MMA reads 32 keys of e4m3, so BN = 64 gives P two parts. O is twice as wide as Q.
 template <int slots>
 struct SmallConfigFp8 {
   using T = arch::Float8E4M3;
@@ -30,7 +30,7 @@ struct SmallConfigFp8 {
                                               .swizzle = arch::Swizzle::k64B};
 };
 
-// A CTA of a pair has half of V's columns: panels of 32.
+// A CTA of a pair loads half of V's columns, hence panels of 32.
 template <int slots>
 struct SmallPairConfig {
   using T = arch::BFloat16;
@@ -51,8 +51,8 @@ struct Traits {
   static constexpr bool fuses_heads = true;
 };
 
-// A fixed share of the tiles a CTA, or one tile: whoever has the entries that are no tile ends at once. Of
-// e4m3.
+// e4m3. Persistent: a CTA computes tiles i, i + 2, .. of the grid. Transient: one tile a CTA; a CTA
+// whose grid entry is no tile exits at once.
 Outcome run_mha_2q_scheduled(const Options& options, Schedule schedule) {
   const bool is_persistent = schedule == Schedule::kPersistent;
   const AttentionShape shape{
@@ -68,8 +68,9 @@ Outcome run_mha_2q_scheduled(const Options& options, Schedule schedule) {
 
 }  // namespace
 
-// K and V in one ring of three slots, tiles from a queue. Tiles of two halves, whole and not, of one
-// half, and rows without keys; one key tile, and seven, which go around the ring four times.
+// K and V in one ring of three slots, work tiles from a queue. Work tiles with two halves, whole or
+// with padding rows, with one half, and without keys; one key tile, and seven, which wrap the ring
+// four times.
 Outcome run_mha_2q(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q",
                              .sequences = {{150, 160}, {70, 0}, {33, 33}, {140, 200}},
@@ -79,8 +80,8 @@ Outcome run_mha_2q(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<SmallConfig<3>>>(options);
 }
 
-// K and V in rings of two slots each, keys in two parts that the last CTA merges; scores of the general
-// class, which go back to tensor memory between maximum and exponentials.
+// K and V in rings of two slots each, two KV splits that the last CTA merges. General scores, which
+// are stored back to tensor memory between maximum and exp2.
 Outcome run_mha_2q_split(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q_split",
                              .sequences = {{140, 300}, {5, 0}, {66, 130}},
@@ -103,7 +104,8 @@ Outcome run_mha_2q_gathered(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<SmallConfig<4>>>(options);
 }
 
-// Decode: equal shares of all keys; three heads a token, which do not divide the rows of a half.
+// Decode: a stream-K partition of all key tiles; three heads a token, which do not divide the rows
+// of a half.
 Outcome run_mha_2q_decode(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q_decode",
                              .sequences = {{2, 150}, {1, 37}, {2, 0}, {50, 130}},
@@ -114,9 +116,9 @@ Outcome run_mha_2q_decode(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<SmallConfig<5>>>(options);
 }
 
-// Two pairs of CTAs, K and V in one ring of three slots. Rows of one product and of two, that fill a CTA,
-// end in the first or in the second, and see no key. Short sequences, of which each ends in its first key
-// tile: one CTA's load may be a tail ahead of the other's.
+// Two CTA pairs, K and V in one ring of three slots. Work tiles whose valid rows are in one half or
+// in two, end in the first CTA or in the second, or see no key. The short sequences end in their
+// first key tile: one CTA's load warp may be one V tail ahead of its peer's.
 Outcome run_mha_2q_pair(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q_pair",
                              .sequences = {{300, 310},
@@ -136,7 +138,7 @@ Outcome run_mha_2q_pair(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<SmallPairConfig<3>>>(options);
 }
 
-// Rings of two slots each, K in two parts; a pair of CTAs a tile.
+// Rings of two slots each, K in two parts; one work tile a CTA pair.
 Outcome run_mha_2q_pair_transient(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q_pair_transient",
                              .sequences = {{300, 310}, {70, 0}, {33, 90}},

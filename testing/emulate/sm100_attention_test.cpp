@@ -1,4 +1,4 @@
-// The Blackwell kernel on the emulator where no other test runs it: a CTA a tile.
+// The Blackwell kernel on the emulator with the schedule that no other test runs: one tile a CTA.
 #include <gtest/gtest.h>
 
 #include "testing/emulate/attention.hpp"
@@ -17,10 +17,8 @@ void expect_right_in_every_mode(Outcome (*run)(const emulator::Options&)) {
   }
 }
 
-TEST(SM100MHA2Q, one_tile_a_cta_gives_what_a_queue_gives) {
-  expect_right_in_every_mode(run_mha_2q_transient);
-}
-TEST(SM100MHA2Q, one_tile_a_pair_with_k_in_parts_gives_it_too) {
+TEST(SM100MHA2Q, one_tile_per_cta_is_right) { expect_right_in_every_mode(run_mha_2q_transient); }
+TEST(SM100MHA2Q, one_tile_per_pair_with_k_in_parts_is_right) {
   expect_right_in_every_mode(run_mha_2q_pair_transient);
 }
 

@@ -1,4 +1,4 @@
-// Launches of small instances of the Blackwell kernel for large heads. No Blackwell chip has run it.
+// Launches of small instances of the Blackwell kernel for head dims above 128 on the emulator.
 #include "kernels/mha_sm100_d512/kernel.hpp"
 #include "testing/emulate/attention.hpp"
 #include "testing/emulate/attention_case.hpp"
@@ -10,7 +10,7 @@ using kernels::Schedule;
 
 namespace {
 
-// A lane a row, one section of O, two parts of K.
+// One lane per row, one section of O, K in two slots.
 struct RowConfig {
   using T = arch::BFloat16;
   using Out = arch::BFloat16;
@@ -22,7 +22,7 @@ struct RowConfig {
                                                    .swizzle = arch::Swizzle::k64B};
 };
 
-// Two lanes a row, two sections of O, four parts of K.
+// Two lanes per row, two sections of O, K in four slots.
 struct SectionConfig {
   using T = arch::BFloat16;
   using Out = arch::BFloat16;
@@ -45,8 +45,8 @@ struct Traits {
 
 }  // namespace
 
-// One pair for all tiles: of both CTAs, whole and not, of one, and rows without keys; one key tile, and seven,
-// which go around the ring nine times.
+// One CTA pair computes all work tiles: with rows in both CTAs, whole or with padding rows, with
+// rows in one CTA, and without keys; one key tile, and seven, which wrap the ring nine times.
 Outcome run_mha_d512(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_d512",
                              .sequences = {{150, 160}, {70, 0}, {140, 200}, {33, 33}},
@@ -57,7 +57,7 @@ Outcome run_mha_d512(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<RowConfig>>(options);
 }
 
-// Three heads a token, which do not divide the rows of a CTA.
+// Three heads per token, which do not divide the rows of a CTA.
 Outcome run_mha_d512_sections(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_d512_sections",
                              .sequences = {{50, 70}, {30, 0}, {2, 150}, {13, 13}},
@@ -74,7 +74,7 @@ Outcome run_mha_d512_transient(const Options& options) {
       .sequences = {{150, 160}, {70, 0}, {33, 90}},
       .num_kv_heads = 1,
       .group = 2,
-      .ctas = 10,  // entries of the grid, some of which are no tile, times two
+      .ctas = 10,  // twice the grid's entries, some of which are no work tile
       .schedule = Schedule::kTransient};
   return AttentionCase(shape, options.seed).run<Traits<RowConfig>>(options);
 }

@@ -1,4 +1,5 @@
-// The Blackwell kernel for large heads on the emulator where no other test runs it: a pair a tile.
+// The Blackwell kernel for head dims above 128 on the emulator with the schedule that no other test
+// runs: one tile a CTA pair.
 #include <gtest/gtest.h>
 
 #include "testing/emulate/attention.hpp"
@@ -6,7 +7,7 @@
 namespace pagoda::emulate {
 namespace {
 
-TEST(SM100MHAD512, one_tile_a_pair_gives_what_shares_give) {
+TEST(SM100MHAD512, one_tile_per_pair_is_right) {
   using emulator::Mode;
   for (const Mode mode : {Mode::kRoundRobin, Mode::kRandom, Mode::kEager, Mode::kLazy}) {
     for (uint64_t seed = 1; seed <= 2; ++seed) {

@@ -1,5 +1,6 @@
-"""What ptxas reports of the Blackwell instances: no spill, registers that the launch can give, no shared memory beside
-the kernel's Storage (whose size a static_assert bounds). Reports: OBJECT.ptxas, by cmake/keep_ptxas_report.py.
+"""What ptxas reports of each Blackwell instance: no spill, no more registers than a launch has, no
+shared memory beside the kernel's Storage (whose size a static_assert bounds). The reports are
+OBJECT.ptxas, written by cmake/keep_ptxas_report.py.
 
     ptxas_report_test.py --architectures ARCHITECTURE... --objects OBJECT...
 """
@@ -10,7 +11,7 @@ import re
 import sys
 
 REGISTER_FILE = 65536
-# Kernels, and threads of a CTA, of which a multiprocessor has one.
+# Threads of a CTA by kernel; one CTA runs on a multiprocessor.
 THREADS = {"SM100MHA2Q": 512, "SM100MHAD512": 384}
 
 ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\S+)'")
@@ -53,7 +54,11 @@ def complaints_about_object(path, architectures):
     kernels = kernels_of(report.read_text())
     if not kernels:
         return [f"{report}: no kernel in it"], []
-    wrong = [f"{path}: {name} for {arch}: {what}" for name, arch, text in kernels for what in complaints_about(name, text)]
+    wrong = [
+        f"{path}: {name} for {arch}: {what}"
+        for name, arch, text in kernels
+        for what in complaints_about(name, text)
+    ]
     if {arch for _, arch, _ in kernels} != architectures:
         wrong.append(f"{path}: not for each of {', '.join(sorted(architectures))}")
     return wrong, kernels
@@ -72,7 +77,8 @@ def main(arguments):
     texts = [text for _, kernels in results for _, _, text in kernels]
     size = sum(pathlib.Path(path).stat().st_size for path in objects)
     seconds = sum(float(time) for text in texts for time in TIME.findall(text)) / 1000
-    print(f"{len(objects)} objects of {size / 1e6:.1f} MB, {len(texts)} kernels, {seconds:.0f} s of ptxas: as meant")
+    print(f"{len(objects)} objects of {size / 1e6:.1f} MB, {len(texts)} kernels, ", end="")
+    print(f"{seconds:.0f} s of ptxas: as expected")
     return 0 if objects else 1
 
 

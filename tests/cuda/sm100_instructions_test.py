@@ -1,5 +1,5 @@
-"""The Blackwell instances as compiled: each has exactly the tensor core, tensor memory and TMA instructions that
-follow from its tile. Reads objects with cuobjdump (what ptxas made), or PTX where there is no cuobjdump.
+"""Each compiled Blackwell instance has exactly the tensor core, tensor memory and TMA instructions
+that follow from its tile. Reads objects with cuobjdump (SASS), or PTX where there is no cuobjdump.
 
     sm100_instructions_test.py [--cuobjdump PROGRAM] FILE...     objects, or *.ptx
 """
@@ -11,15 +11,17 @@ import re
 import subprocess
 import sys
 
-# Mangled: kernel, element type, padded head dim, class of scores (0 plain, 1 general), CTAs of a product.
+# A mangled name: kernel, element type, padded head dim, score class (0 plain, 1 general), CTAs of
+# an MMA.
 INSTANCE = re.compile(
-    r"\d(SM100MHA[A-Z0-9a-z]*?)I\w*?8Instance\w*?\d(BFloat16|Half|Float8E4M3)E\w*?Li(\d+)E\w*?ScoreClassE([01])E(?:Li(\d)E)?"
+    r"\d(SM100MHA[A-Z0-9a-z]*?)I\w*?8Instance\w*?\d(BFloat16|Half|Float8E4M3)E"
+    r"\w*?Li(\d+)E\w*?ScoreClassE([01])E(?:Li(\d)E)?"
 )
 ELEMENT_BYTES = {"BFloat16": 2, "Half": 2, "Float8E4M3": 1}
 
-# By what the PTX says; PTX and SASS as regular expressions on an instruction.
+# What is counted: regular expressions on an instruction, for PTX and for SASS.
 INSTRUCTIONS = {
-    "products": (r"tcgen05\.mma", r"UTC[HQ]MMA"),
+    "MMAs": (r"tcgen05\.mma", r"UTC[HQ]MMA"),
     "commits": (r"tcgen05\.commit", r"UTCBAR"),
     "tensor memory loads": (r"tcgen05\.ld", r"LDTM"),
     "tensor memory stores": (r"tcgen05\.st", r"STTM"),
@@ -36,8 +38,9 @@ COLUMNS = 512  # of tensor memory
 
 
 def expected_of_mha_2q(element_bytes, depth, is_general):
-    """Counts and register budgets. An instruction is in the code once for each place of the source: loops over key
-    tiles are loops, the rest is unrolled. The numbers of a tile are those of src/kernels/mha_sm100/config.hpp."""
+    """Counts and register budgets. Loops over key tiles are loops in the code, the rest is
+    unrolled: the code has an instruction once for each call site. The sizes of a tile are those of
+    src/kernels/mha_sm100/config.hpp."""
     mma_k = 32 // element_bytes
     keys = min(256, (256 - depth) // mma_k * mma_k)
     panels = depth // 64
@@ -46,24 +49,27 @@ def expected_of_mha_2q(element_bytes, depth, is_general):
     holds_scores = not is_general and keys <= 128
     reads = 1 if holds_scores else 2  # of S
     batches = keys // (32 if holds_scores else 16)
-    # Softmax: masked, unmasked and masked key tiles; the masked ones write S back if it is read again.
+    # Softmax: masked, unmasked and masked key tiles. Masked ones store S back if it is loaded
+    # twice.
     written_back = 0 if holds_scores else 3 if is_general else 2
-    # Copies of a tile that is one page, or of pages of 16 keys and more.
+    # Copies of a tile that lies in one page, and of tiles of smaller pages down to 16 keys.
     copies = 1 + sum(keys // page for page in (16, 32, 64, 128) if page < keys and keys % page == 0)
     counts = {
-        # S of a half: first, second of two; next, second; of a stream: first, odd, even. O: first, next and last of two
-        # halves; odd, even, and the last of either stream.
-        "products": 7 * depth // mma_k + 8 * keys // mma_k,
-        # Each of these, and in two places each the last readers of K and V.
+        # S of two halves: first, same; next, same. S of a KV split in the CTA: first, odd, even. O
+        # of two halves: first, next, last; O of a KV split: odd, even, and the last of each.
+        "MMAs": 7 * depth // mma_k + 8 * keys // mma_k,
+        # After each S and O, and after the last readers of K and of V, at two call sites each.
         "commits": 7 + 8 + 4 * parts + 4,
-        # S; O where it is rescaled, merged (two) and read: to be staged, stored, left as a piece. For two halves.
+        # S. O of two halves where it is rescaled, and where it is read: staged, stored from
+        # registers, stored as a partial result. Both O where they are merged.
         "tensor memory loads": 3 * reads * batches + 2 * depth // 16 + 2 + 2 * 3 * depth // 32,
-        # P; O rescaled and merged.
+        # P, and S stored back; O rescaled and merged.
         "tensor memory stores": (3 + written_back) * batches + 2 * depth // 16 + 1,
-        # K, V of a whole tile, V of a tail.
+        # K, V of a whole tile, V of a tile with a tail.
         "TMA loads of K and V": 3 * panels * copies,
-        "TMA loads of Q": 4 * panels,  # for four schedules
-        # Of two halves; of 8-bit queries in panels of 32 columns, for O is of 16 bits and Q's place half as wide.
+        "TMA loads of Q": 4 * panels,  # one for each of four schedules
+        # Of two halves. With 8-bit queries in panels of 32 columns: O has 16 bits and is staged in
+        # Q.
         "TMA stores of O": 2 * panels if element_bytes == 2 else 4 * panels,
         "register budgets raised": 1,
         "register budgets lowered": 2,
@@ -76,47 +82,50 @@ def expected_of_mha_2q(element_bytes, depth, is_general):
 
 
 def expected_of_pair(element_bytes, depth, is_general):
-    """What differs: no rows of one half that keep both warpgroups busy, no split keys, no gathering."""
+    """A CTA pair has no KV splits, neither in the CTA nor over CTAs, and no gathering."""
     counts, _ = expected_of_mha_2q(element_bytes, depth, is_general)
     mma_k = 32 // element_bytes
     keys = 256 - depth
     panels = depth // 64
-    slots = (227 * 1024 - 2816 - 256 * depth * element_bytes) // (keys * depth * element_bytes // 2 + 16)
+    slot_bytes = keys * depth * element_bytes // 2
+    slots = (227 * 1024 - 2816 - 256 * depth * element_bytes) // (slot_bytes + 16)
     parts = 1 if slots % 2 else panels  # of K
     batches = keys // (16 if is_general else 32)
     reads, written_back = (2, 3) if is_general else (1, 0)
     k_copies = 1 + sum(keys // 2 // page for page in (16, 32, 64))  # of half of the keys
     v_copies = 1 + sum(keys // page for page in (16, 32, 64))
     counts |= {
-        # S and O of a half: first and next.
-        "products": 4 * depth // mma_k + 4 * keys // mma_k,
+        # S and O of each half: first and next.
+        "MMAs": 4 * depth // mma_k + 4 * keys // mma_k,
         "commits": 4 + 4 + 2 * parts + 2,
         "tensor memory loads": 3 * reads * batches + 2 * depth // 16 + 2 * 2 * depth // 32,
         "tensor memory stores": (3 + written_back) * batches + 2 * depth // 16,
-        # K and V of half of the columns, whole and its tail; written once for either CTA.
+        # K, and V of half of the columns, whole and with a tail; once for the leader, once for its
+        # peer.
         "TMA loads of K and V": 2 * (panels * k_copies + 2 * panels // 2 * v_copies),
-        "TMA loads of Q": 2 * panels,  # for two schedules
+        "TMA loads of Q": 2 * panels,  # one for each of two schedules
     }
     return counts, [152, 112, 96] if is_general else [168, 104, 72]
 
 
 def expected_of_d512(element_bytes, depth, _is_general):
-    """The numbers of a tile are those of src/kernels/mha_sm100_d512/config.hpp."""
+    """The sizes of a tile are those of src/kernels/mha_sm100_d512/config.hpp."""
     mma_k = 32 // element_bytes
     sections, keys = (1, 128) if depth == 256 else (2, 256)
-    copies = 1 + sum(keys // 2 // page for page in (16, 32, 64, 128) if page <= keys // 2)  # of a slot's keys
+    copies = 1 + sum(keys // 2 // page for page in (16, 32, 64, 128) if page <= keys // 2)
     counts = {
-        # S, first and next, a loop over parts of 128 columns; O.
-        "products": 2 * 128 // mma_k + sections * keys // mma_k,
-        # The same, and the slots: of K, and of V in two parts.
+        # S, first and next, each a loop over slots of 128 columns; O.
+        "MMAs": 2 * 128 // mma_k + sections * keys // mma_k,
+        # After S and O, and after each slot of K, and of V in two parts.
         "commits": 2 + 2 + 2 * 2 * sections,
-        # S of a row or half of one; O to be rescaled, in two sections of half as many columns a lane, and read: to be
-        # staged, and stored from registers, which is the only way of 8-bit queries.
+        # S of a row or of half a row. O where it is rescaled, 256 columns of a lane; and where it
+        # is read: staged (not with 8-bit queries), and stored from registers.
         "tensor memory loads": 128 // 16 + 256 // 16 + sections * (2 if element_bytes == 2 else 1),
         "tensor memory stores": 256 // 16,
-        # K, first and next, and two parts of V, whole or a tail; two panels, written once for either CTA.
+        # K, first and next, and two parts of V, whole or with a tail; two panels; once for the
+        # leader, once for its peer.
         "TMA loads of K and V": 2 * 2 * (2 + 2 * 2) * copies,
-        "TMA loads of Q": 2,  # for two schedules
+        "TMA loads of Q": 2,  # one for each of two schedules
         "TMA stores of O": depth // 64 if element_bytes == 2 else 0,
         "register budgets raised": 1,
         "register budgets lowered": 2,
@@ -173,8 +182,13 @@ def complaints_about(name, found, budgets, columns):
     if match is None or (match[1], int(match[5] or 1)) not in EXPECTED:
         return [f"{name}: not an instance that this test knows"]
     kernel, element, depth, scores, ctas = match.groups()
-    want, want_budgets = EXPECTED[kernel, int(ctas or 1)](ELEMENT_BYTES[element], int(depth), scores == "1")
-    wrong = [f"{found[what]} {what}, not {number}" for what, number in want.items() if found[what] != number]
+    expected = EXPECTED[kernel, int(ctas or 1)]
+    want, want_budgets = expected(ELEMENT_BYTES[element], int(depth), scores == "1")
+    wrong = [
+        f"{found[what]} {what}, not {number}"
+        for what, number in want.items()
+        if found[what] != number
+    ]
     if budgets is not None and budgets != want_budgets:
         wrong.append(f"register budgets {budgets}, not {want_budgets}")
     if columns is not None and columns > COLUMNS:
@@ -194,14 +208,17 @@ def main():
             archs = 1
         else:
             command = [arguments.cuobjdump, "-sass", path]
-            found = in_sass(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+            sass = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            found = in_sass(sass)
             archs = 2
         if len(found) != 2 * archs:
-            wrong.append(f"{path}: {len(found)} kernels, not plain and general scores for each architecture")
+            wrong.append(
+                f"{path}: {len(found)} kernels, not plain and general for each architecture"
+            )
         kernels += len(found)
         for (arch, name), what in found.items():
             wrong += [f"{path} {arch} {complaint}" for complaint in complaints_about(name, *what)]
-    print("\n".join(wrong) or f"{len(arguments.files)} files, {kernels} kernels: as meant")
+    print("\n".join(wrong) or f"{len(arguments.files)} files, {kernels} kernels: as expected")
     return 1 if wrong else 0
 
 
