@@ -68,8 +68,7 @@ def expected_of_mha_2q(element_bytes, depth, is_general):
         # K, V of a whole tile, V of a tile with a tail.
         "TMA loads of K and V": 3 * panels * copies,
         "TMA loads of Q": 4 * panels,  # one for each of four schedules
-        # Of two halves. With 8-bit queries in panels of 32 columns: O has 16 bits and is staged in
-        # Q.
+        # O of two halves. With 8-bit queries its panels have 32 columns: 16-bit O is staged in Q.
         "TMA stores of O": 2 * panels if element_bytes == 2 else 4 * panels,
         "register budgets raised": 1,
         "register budgets lowered": 2,

@@ -55,8 +55,8 @@ struct SM100MHA2Q {
       arch::register_budget_decrease<tile.other_registers>();
       run_single_warp(params, storage, tmem, warp);
     }
-    Group::
-        sync();  // waits until every role has finished with tensor memory and the peer's barriers
+    // Waits until every role has finished with tensor memory and the peer's barriers.
+    Group::sync();
     if (warp == kAllocatingWarp) arch::tmem_free<tile.ctas>(tmem.base, kTmemColumns);
   }
 
@@ -119,6 +119,7 @@ struct SM100MHA2Q {
     for (int stage = 0; tile.ctas == 2 && stage < Storage::kTailStages; ++stage) {
       init(storage.v_tail_of_peer[stage], 1, "v tail of the peer", stage);
     }
+    // Orders the initialisation before arrivals of TMA, tcgen05.commit and the peer CTA.
     arch::fence_mbarrier_init();
   }
 

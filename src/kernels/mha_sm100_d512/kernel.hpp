@@ -104,6 +104,7 @@ struct SM100MHAD512 {
     init(storage.p_full, kPair * 8, "p full, o rescaled");
     init(storage.o_full, 1, "o full");
     FactorPipeline::init(storage.factor_ring, 4, 4, "factor");
+    // Orders the initialisation before arrivals of TMA, tcgen05.commit and the peer CTA.
     arch::fence_mbarrier_init();
   }
 

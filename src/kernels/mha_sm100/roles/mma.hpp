@@ -5,8 +5,9 @@
 //   { S0 = Q0 K(n)'   O1 += P1 V(n-1)   S1 = Q1 K(n)'   O0 += P0 V(n) }      n = 1 ..
 //   O1 += P1 V(last)
 //
-// Two other MMA groups run between S of a half and the P V that uses it, which hides its softmax. S
-// overwrites the P that the previous P V read without a wait: MMAs of one thread execute in order.
+// Two other groups of MMAs run between S of a half and the P V that uses it: they overlap its
+// softmax. S overwrites the P that the previous P V read, without a wait: MMAs of one thread
+// execute in order.
 #pragma once
 
 #include <cstdint>
@@ -162,12 +163,12 @@ class MmaIssuer {
     // Waits until the softmax warps have stored the first part of P, and the correction warps have
     // rescaled O (or read the finished O before it).
     Group::wait_tmem(storage_.p_full[half][0], p_phase_ >> half & 1U);
-    arch::tcgen05_fence_after_thread_sync();
+    arch::tcgen05_fence_after_thread_sync();  // orders the wait before the MMAs that read P
     issue_pv_steps<half, 0, first_steps>(v, needed, is_first);
     // Waits until the softmax warps have stored the rest of P; all of S has been read then.
     Group::wait_tmem(storage_.p_full[half][1], p_phase_ >> half & 1U);
     p_phase_ ^= 1U << half;
-    arch::tcgen05_fence_after_thread_sync();
+    arch::tcgen05_fence_after_thread_sync();  // as above
     issue_pv_steps<half, first_steps, steps>(v, needed, false);
     Group::commit(storage_.o_full[half]);
     arch::trace_end();

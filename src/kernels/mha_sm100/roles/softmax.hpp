@@ -82,7 +82,7 @@ class Softmax {
     // Waits until the MMAs of Q K' have written S; the MMA warp's commit arrives.
     storage_.s_full[half_].wait(s_phase_);
     s_phase_ ^= 1U;
-    arch::tcgen05_fence_after_thread_sync();
+    arch::tcgen05_fence_after_thread_sync();  // orders the wait before the loads of S
     arch::trace_begin("softmax");
 
     // The load of a batch overlaps the maximum of the previous one, except where batches are stored

@@ -113,8 +113,8 @@ class Load {
     PAGODA_NO_UNROLL
     for (int section = 0; section * tile.section_columns() < params_.dim_vo; ++section) {
       const int first = section * tile.section_columns();
-      const int share = computed_columns<Config>(params_, section) / kPair;
-      const int depth = first + (is_leader ? 0 : share);
+      const int cta_columns = computed_columns<Config>(params_, section) / kPair;
+      const int depth = first + (is_leader ? 0 : cta_columns);
       load_v_part<0>(rows, column, static_cast<uint32_t>(depth));
       if (keys > BK1) load_v_part<1>(rows, column, static_cast<uint32_t>(depth));
     }

@@ -116,7 +116,7 @@ class MmaIssuer {
     // warps have rescaled O (or read the finished O before it).
     storage_.p_full.wait_cluster(p_phase_);
     p_phase_ ^= 1U;
-    arch::tcgen05_fence_after_thread_sync();
+    arch::tcgen05_fence_after_thread_sync();  // orders the wait before the MMAs that write O
     PAGODA_UNROLL
     for (int section = 0; section < tile.sections(); ++section) {
       if (section * tile.section_columns() >= dim_vo_) break;

@@ -81,7 +81,7 @@ class Softmax {
     // Waits until the MMAs of Q K' have written S; the leader's commit arrives.
     storage_.s_full[buffer].wait(buffer_.phase);
     buffer_.step();
-    arch::tcgen05_fence_after_thread_sync();
+    arch::tcgen05_fence_after_thread_sync();  // orders the wait before the loads of S
     arch::trace_begin("softmax");
 
     // The load of a batch overlaps the maximum of the previous one.
