@@ -20,8 +20,8 @@
 
 namespace pagoda::mha_sm100 {
 
-inline constexpr int kCorrectionBarrier =
-    1;  // named barrier of the correction warps; 0: syncthreads
+// The named barrier of the correction warps; 0 is syncthreads.
+inline constexpr int kCorrectionBarrier = 1;
 
 template <class Config>
 class Correction {
