@@ -1,10 +1,14 @@
-// Copies of contiguous bytes by the copy engine (cp.async.bulk, sm_90): aligned to 16 bytes, a multiple
-// of 16 long. The lane with predicate != 0 issues.
+// Bulk copies of contiguous bytes by the copy engine (cp.async.bulk, sm_90). Addresses and sizes
+// are multiples of 16 bytes. The lane whose `predicate` is not 0 issues; there is no branch.
 //
-//   bulk_load(predicate, SharedPtr to, GlobalPtr<const void> from, uint32_t bytes, mbarrier, Eviction = kNormal)
-//   bulk_store(predicate, GlobalPtr<void> to, SharedPtr from, uint32_t bytes)        groups: tma.hpp
-//   bulk_copy_to_cta(predicate, RemotePtr to, SharedPtr from, uint32_t bytes, MBarrier& mine, int rank)
-//                                 completes on the barrier at the place of `mine` in CTA `rank`
+//   bulk_load(predicate, SharedPtr to, GlobalPtr<const void> from, uint32_t bytes, mbarrier,
+//         Eviction = kNormal)      completes `bytes` on the mbarrier
+//   bulk_store(predicate, GlobalPtr<void> to, SharedPtr from, uint32_t bytes)
+//                                  joins the thread's bulk group: bulk_commit_group in tma.hpp
+//   bulk_copy_to_cta(predicate, RemotePtr to, SharedPtr from, uint32_t bytes, MBarrier& mine,
+//                    int rank)     completes on the barrier at the offset of `mine` in CTA `rank`
+//
+// No attention kernel uses them: the demonstrations (testing/demo) and the emulator's tests do.
 #pragma once
 
 #include "core/target.hpp"

@@ -1,12 +1,11 @@
-// Fences between the ordinary accesses of a thread and the asynchronous engines: TMA, bulk copies,
-// wgmma, tcgen05 (fence.proxy.async).
+// Proxy fences (fence.proxy.async): order a thread's ordinary accesses before accesses by the async
+// proxy, which TMA, bulk copies, wgmma and tcgen05 use.
 //
 //   fence_proxy_async_shared()    shared memory
-//   fence_proxy_async_global()    global memory
-//   fence_proxy_async()           both
+//   fence_proxy_async()           shared and global memory
 //
-// Elsewhere: fence_mbarrier_init (mbarrier.hpp), thread_fence (memory.hpp), wgmma_fence (wgmma.hpp),
-// tcgen05_fence_* (tcgen05.hpp).
+// Other fences: fence_mbarrier_init (mbarrier.hpp), thread_fence (memory.hpp), wgmma_fence
+// (wgmma.hpp), tcgen05_fence_* (tcgen05.hpp).
 #pragma once
 
 #include "core/target.hpp"

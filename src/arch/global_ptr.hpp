@@ -1,6 +1,7 @@
-// GlobalPtr<T>: an address in the GPU's global memory, as the parameters of a kernel carry it. It has no *, -> and []:
-// device code accesses memory through load(), store(), atomics and copies of src/arch alone, so that the emulator sees
-// every access (bounds, races, reads before grid_dependency_wait). Host code fills in parameters from plain pointers.
+// GlobalPtr<T>: an address in the GPU's global memory, as kernel parameters carry it. It has no *,
+// -> or []: device code accesses memory only through load(), store(), atomics and copies of
+// src/arch, so that the emulator checks every access (bounds, races, reads before
+// grid_dependency_wait). Host code makes it from plain pointers.
 #pragma once
 
 #include <cstddef>
@@ -59,7 +60,7 @@ class GlobalPtr {
   T* pointer_ = nullptr;
 };
 
-// The plain pointer, for src/arch and host code. tests/layering finds any other use.
+// The plain pointer, for src/arch and host code. tests/layering rejects any other use.
 struct RawGlobal {
   template <class T>
   [[nodiscard]] static PAGODA_HOST_DEVICE constexpr T* of(GlobalPtr<T> pointer) {

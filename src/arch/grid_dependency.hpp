@@ -1,7 +1,8 @@
-// Order between dependent launches (griddepcontrol, sm_90).
+// Programmatic dependent launch (griddepcontrol, sm_90).
 //
-//   grid_dependency_wait()        the launches before have completed, their writes are visible
-//   grid_launch_dependents()      those that depend on this one may start
+//   grid_dependency_wait()        waits until the grids that this one depends on have completed and
+//                                 their writes are visible
+//   grid_launch_dependents()      lets the grids that depend on this one start
 #pragma once
 
 #include "core/target.hpp"

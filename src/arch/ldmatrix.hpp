@@ -1,11 +1,13 @@
-// 8 x 8 matrices of 16-bit elements between shared memory and registers (ldmatrix sm_75, stmatrix sm_90).
-// Lane i gives the 16-byte aligned address of row i % 8 of matrix i / 8. Maps: fragment_layout.hpp.
-// Count is 1, 2 or 4.
+// 8 x 8 matrices of 16-bit elements between shared memory and registers (ldmatrix sm_75, stmatrix
+// sm_90). Lane i gives the 16-byte aligned address of row i % 8 of matrix i / 8. Register maps:
+// fragment_layout.hpp. Count is 1, 2 or 4.
 //
 //   ldmatrix<Count>(uint32_t (&out)[Count], SharedPtr<const void> row)
 //   ldmatrix_transposed<Count>(uint32_t (&out)[Count], SharedPtr<const void> row)
 //   stmatrix<Count>(SharedPtr<void> row, const uint32_t (&in)[Count])
 //   stmatrix_transposed<Count>(SharedPtr<void> row, const uint32_t (&in)[Count])
+//
+// No kernel uses the transposed forms yet: they are for V of an sm_80 family.
 #pragma once
 
 #include "core/target.hpp"

@@ -1,27 +1,28 @@
-// Shared and global memory as kernels see it: typed pointers, loads and stores, atomics, scopes.
+// Shared and global memory as kernels access it: typed pointers, loads and stores, atomics, scopes.
 //
-//   SharedPtr<T>                  address in the shared memory of the executing CTA; T may be const or void
-//     p + i                       element i. No operator[] or *: every access is load() or store()
-//     p.template as<U>()          the same address, another type
-//     p.address()                 32-bit address in the shared window, for descriptors
-//   RemotePtr<T>                  address in the shared memory of any CTA of the cluster: cluster.hpp
-//   SharedArray<T, N, Align>      storage inside a Storage struct: data(), at(i), size(), bytes()
-//   shared_storage<Storage>()     the launch's dynamic shared memory; trivial, 1024-byte aligned
+//   SharedPtr<T>               address in the executing CTA's shared memory; T: const, void too
+//     p + i                    element i. No operator[] or *: every access is load() or store()
+//     p.template as<U>()       the same address, another type
+//     p.address()              32-bit address in the shared window, for descriptors
+//   RemotePtr<T>               address in the shared memory of any CTA of the cluster: cluster.hpp
+//   SharedArray<T, N, Align>   storage inside a Storage struct: data(), at(i), size(), bytes()
+//   shared_storage<Storage>()  the launch's dynamic shared memory; trivial, 1024-byte aligned
+//   GlobalPtr<T>               address in global memory: global_ptr.hpp
 //
-//   GlobalPtr<T>                  address in global memory: global_ptr.hpp
+//   load(p), store(p, value)   p: SharedPtr, RemotePtr or GlobalPtr; 1, 2, 4, 8, 16 aligned bytes
+//   load_read_only(GlobalPtr)  memory that nothing writes during the launch (ld.global.nc)
+//   load_acquire<Scope>(p), store_release<Scope>(p, value)
+//                              SharedPtr or GlobalPtr; 4 or 8 bytes
+//   atomic_add<Order, Scope>(p, value), atomic_exchange, atomic_cas(p, expected, desired)
+//                              SharedPtr or GlobalPtr; int32_t, uint32_t, for add also float;
+//                              returns the old value
+//   thread_fence<Scope>()      fence.acq_rel: orders relaxed atomics before and after it
 //
-//   load(p), store(p, value)      p: SharedPtr, RemotePtr or GlobalPtr; 1, 2, 4, 8 or 16 aligned bytes
-//   load_read_only(GlobalPtr)     global memory that the launch does not write (ld.global.nc)
-//   load_acquire<Scope>(p), store_release<Scope>(p, value)     SharedPtr or GlobalPtr; 4 or 8 bytes
-//   atomic_add<Order, Scope>(p, value), atomic_max, atomic_exchange, atomic_cas(p, expected, desired)
-//                                 SharedPtr or GlobalPtr; int32_t, uint32_t, for add also float; the old value
-//   thread_fence<Scope>()         fence.acq_rel: orders relaxed atomics around it
-//   prefetch_l2(GlobalPtr<const void>)
+//   Words<N>: N = 1, 2, 4 words of 32 bits moved as one access.
+//   Scope: kCta, kCluster, kGpu, kSystem. Order: kRelaxed, kAcquire, kRelease, kAcqRel.
 //
-//   Words<N>: N = 1, 2, 4 words of 32 bits moved as one access. Scope: kCta, kCluster, kGpu, kSystem.
-//   Order: kRelaxed, kAcquire, kRelease, kAcqRel.
-//
-// PTX ISA: ld, st, atom, fence; memory consistency model.
+// Kernels use atomic_add and thread_fence. The other ordered accesses are the vocabulary of the
+// emulator's memory-model tests (src/emulator/findings_test.cpp).
 #pragma once
 
 #include "core/target.hpp"

@@ -1,9 +1,9 @@
-// Barriers of a CTA (bar.sync, bar.arrive). `threads` is a multiple of 32 and the same in every
-// call for one phase; id 0 is syncthreads, 1..15 are free.
+// Barriers of a CTA (barrier.cta). `threads` is a multiple of 32 and the same in every call of one
+// phase; id 0 is syncthreads, 1 .. 15 are free.
 //
 //   void syncthreads()
-//   void named_barrier_sync(int id, int threads)       arrive and wait
-//   void named_barrier_arrive(int id, int threads)     arrive only; orders what came before
+//   void named_barrier_sync(int id, int threads)       arrives and waits
+//   void named_barrier_arrive(int id, int threads)     arrives only; orders the accesses before it
 #pragma once
 
 #include "core/target.hpp"

@@ -1,11 +1,10 @@
-// Who executes: indices of thread, CTA and grid.
+// Indices of thread, warp, CTA and grid.
 //
 //   int  thread_idx()      in the CTA, x only (kernels here use one dimension)
 //   int  lane_idx()        thread_idx() % 32
-//   int  warp_idx()        thread_idx() / 32, uniform in the warp: a shuffle tells the compiler, so every
-//                          lane of the warp must call it
+//   int  warp_idx()        thread_idx() / 32 by a warp shuffle, so that the compiler knows it is
+//                          uniform: every lane of the warp must call it
 //   int  warpgroup_idx()   thread_idx() / 128, likewise
-//   int  block_dim()
 //   Dim3 block_idx(), grid_dim()     Dim3 {x, y, z}
 #pragma once
 

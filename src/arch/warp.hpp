@@ -1,11 +1,11 @@
-// Operations of one warp. `mask` names the lanes that call; all of them call the same one.
+// Warp-wide operations. `mask` names the lanes that call; all of them call the same operation. Only
+// syncwarp orders memory.
 //
-//   syncwarp(mask = all)          orders memory among the lanes (bar.warp.sync); nothing else here does
-//   int32_t elect_one()           1 in one lane of the converged warp, 0 in the others (elect.sync)
-//   T shuffle(T, int lane), shuffle_xor(T, int mask), shuffle_up(T, int), shuffle_down(T, int)
-//                                 T of 4 bytes
+//   syncwarp(mask = all)         bar.warp.sync: orders memory among the lanes
+//   int32_t elect_one()          1 in one lane of the converged warp, 0 in the others (elect.sync)
+//   T shuffle(T, int lane), shuffle_xor(T, int mask), shuffle_up(T, int)      T of 4 bytes
 //   bool any(bool), all(bool);  uint32_t ballot(bool)
-//   uint32_t reduce_add(uint32_t), reduce_max(uint32_t), reduce_min(uint32_t)     redux.sync, sm_80
+//   uint32_t reduce_add(uint32_t)                                             redux.sync, sm_80
 #pragma once
 
 #include "core/target.hpp"

@@ -12,8 +12,8 @@ namespace pagoda::primitives {
 
 using namespace arch;
 
-// Warps 0 and 1 exchange values over barrier 1, warps 2 and 3 over barrier 2; then warp 0 feeds
-// warp 1 and warp 2 feeds warp 3 for some rounds: full = 3 + pair, empty = 5 + pair.
+// Warps 0 and 1 exchange values through barrier 1, warps 2 and 3 through barrier 2; then warp 0
+// produces for warp 1 and warp 2 for warp 3: full barrier 3 + pair, empty barrier 5 + pair.
 struct NamedBarriers {
   static constexpr int kRounds = 8;
   struct Params {
@@ -49,7 +49,7 @@ struct NamedBarriers {
   }
 };
 
-// The results of test_wait, step by step, in one thread.
+// The results of test_wait and try_wait to one thread, step by step.
 struct MBarrierAnswers {
   static constexpr int kAnswers = 14;
   struct Params {
@@ -64,32 +64,32 @@ struct MBarrierAnswers {
     auto& s = shared_storage<Storage>();
     if (thread_idx() != 0) return;
     int answers = 0;
-    const auto put = [&](bool answer) { store(p.out + answers++, answer ? 1U : 0U); };
+    const auto record = [&](bool answer) { store(p.out + answers++, answer ? 1U : 0U); };
     s.barrier.init(3);
-    put(s.barrier.test_wait(1));  // a fresh barrier: the phase before has ended
-    put(s.barrier.test_wait(0));
+    record(s.barrier.test_wait(1));  // a fresh barrier: the phase before the first is complete
+    record(s.barrier.test_wait(0));
     s.barrier.arrive();
-    put(s.barrier.test_wait(0));
+    record(s.barrier.test_wait(0));
     s.barrier.arrive(2);
-    put(s.barrier.test_wait(0));
-    put(s.barrier.try_wait(0));
-    put(s.barrier.test_wait(1));
+    record(s.barrier.test_wait(0));
+    record(s.barrier.try_wait(0));
+    record(s.barrier.test_wait(1));
     s.barrier.arrive_if(0);
     s.barrier.arrive(2);
-    put(s.barrier.test_wait(1));
+    record(s.barrier.test_wait(1));
     s.barrier.arrive_if(5);
-    put(s.barrier.test_wait(1));
-    put(s.barrier.test_wait(0));
+    record(s.barrier.test_wait(1));
+    record(s.barrier.test_wait(0));
     s.barrier.wait(1);
     s.barrier.invalidate();
     s.barrier.init(1);
-    put(s.barrier.test_wait(0));
+    record(s.barrier.test_wait(0));
     s.barrier.arrive();
-    put(s.barrier.test_wait(0));
+    record(s.barrier.test_wait(0));
     s.barrier.arrive();
-    put(s.barrier.test_wait(1));
-    put(s.barrier.test_wait(0));
-    put(s.barrier.data().address() % 8 == 0);
+    record(s.barrier.test_wait(1));
+    record(s.barrier.test_wait(0));
+    record(s.barrier.data().address() % 8 == 0);
   }
 };
 

@@ -1,4 +1,4 @@
-// One row of the table of primitive tests: a kernel, its inputs, its expected output bytes. The
+// One row of the table of primitive tests: a kernel, its inputs, the expected output bytes. The
 // same rows run on the emulator and, compiled by nvcc, on a GPU. Includes the standard library
 // only.
 #pragma once

@@ -16,7 +16,8 @@ namespace pagoda::primitives {
 
 using namespace arch;
 
-// Global to shared by the engine, reversed by the threads, back to global by the engine.
+// Global to shared memory by the copy engine, reversed by the threads, back to global by the
+// engine.
 struct BulkRoundTrip {
   static constexpr int kWords = 1024;
   struct Params {
@@ -39,10 +40,8 @@ struct BulkRoundTrip {
     syncthreads();
     const int32_t elected = warp_idx() == 0 ? elect_one() : 0;
     const auto bytes = static_cast<uint32_t>(p.words * 4);
-    // expect-tx precedes every arrival, so that the phase cannot complete early.
-    if (elected != 0) s.full.expect_tx(bytes);
+    s.full.arrive_expect_tx_if(elected, bytes);
     bulk_load(elected, s.arrived.data(), p.in, bytes, s.full, p.eviction);
-    s.full.arrive_if(elected);
     s.full.wait(0);
     for (int i = thread_idx(); i < p.words; i += kThreads) {
       store(s.reversed.at(p.words - 1 - i), load(s.arrived.at(i)));
@@ -55,9 +54,8 @@ struct BulkRoundTrip {
   }
 };
 
-// Threads write global memory, the engine reads it: the proxy fence between them. The second form
-// of the fence covers shared memory too, which the engine then overwrites.
-template <bool covers_both>
+// Threads write global and shared memory, then the copy engine reads the one and overwrites the
+// other: the proxy fence orders both.
 struct GenericThenAsync {
   struct Params {
     arch::GlobalPtr<const uint32_t> in;  // [128]
@@ -76,12 +74,8 @@ struct GenericThenAsync {
       fence_mbarrier_init();
     }
     store(p.out + i, load(p.in + i) * 3);
-    if constexpr (covers_both) {
-      store(s.values.at(i), 77);  // must not win over the copy
-      fence_proxy_async();
-    } else {
-      fence_proxy_async_global();
-    }
+    store(s.values.at(i), 77);  // the copy must overwrite it
+    fence_proxy_async();
     syncthreads();
     const int32_t elected = warp_idx() == 0 ? elect_one() : 0;
     s.full.arrive_expect_tx_if(elected, kThreads * 4);
@@ -91,7 +85,7 @@ struct GenericThenAsync {
   }
 };
 
-// Four CTAs. Each reads its right neighbour's shared memory and writes into its left neighbour's.
+// Four CTAs. Each reads the shared memory of the next rank and writes that of the previous rank.
 struct DistributedShared {
   static constexpr int kRow = 64;
   struct Params {
@@ -108,20 +102,20 @@ struct DistributedShared {
     store(s.mine.at(i), load(p.in + cta * kRow + i));
     cluster_arrive();
     cluster_wait();
-    const uint32_t right = load(map_shared(s.mine.at(kRow - 1 - i), (rank + 1) % size));
-    store(map_shared(s.given.at(i), (rank + size - 1) % size), right + 5);
+    const uint32_t next = load(map_shared(s.mine.at(kRow - 1 - i), (rank + 1) % size));
+    store(map_shared(s.given.at(i), (rank + size - 1) % size), next + 5);
     cluster_sync();
     const arch::GlobalPtr<uint32_t> out = p.out + (cta * kRow + i) * 4;
-    store(out, right);
+    store(out, next);
     store(out + 1, load(s.given.at(i)));
     store(out + 2, static_cast<uint32_t>(rank * 16 + size));
     store(out + 3, static_cast<uint32_t>(cta));
-    cluster_arrive_relaxed();  // nothing to order: no CTA reads shared memory after this
+    cluster_arrive_relaxed();  // orders nothing: no CTA reads shared memory any more
     cluster_wait();
   }
 };
 
-// A pair of CTAs feeds each other with st.async for some rounds; empties are remote arrivals.
+// The CTAs of a pair send each other rows by st.async; a remote arrival releases the inbox.
 template <class T>
 struct StoreAsync {
   static constexpr int kRounds = 6;
@@ -148,7 +142,7 @@ struct StoreAsync {
       const auto parity = static_cast<uint32_t>(round % 2);
       const int at = (rank * kRounds + round) * 32 + lane;
       s.full.arrive_expect_tx_if(lane == 0 ? 1 : 0, 32 * sizeof(T));
-      s.empty.wait_cluster(parity ^ 1);  // the peer has read the previous round
+      s.empty.wait_cluster(parity ^ 1);  // the peer has read the row of the previous round
       store_async(theirs, load(p.in + at), s.full, peer);
       s.full.wait_cluster(parity);
       store(p.out + at, load(s.inbox.at(31 - lane)));
@@ -161,7 +155,8 @@ struct StoreAsync {
   }
 };
 
-// CTA 0 arms the barrier of CTA 1 and sends it a tile of its own shared memory.
+// CTA 0 adds the expected bytes on the barrier of CTA 1, then copies a tile of its shared memory
+// there.
 struct BulkCopyToCta {
   struct Params {
     arch::GlobalPtr<const uint32_t> in;  // [256]
@@ -219,12 +214,9 @@ inline void add_bulk_cases(Cases& cases) {
     expected[i] = input[i] * 3;
     expected[128 + i] = input[i] * 3 + 1;
   }
-  cases.push_back(make_case<GenericThenAsync<false>>(
-      "fence_proxy_async_global/bulk_load after stores", {}, to_bytes(input), poison(1024),
-      to_bytes(expected), in_and_out<GenericThenAsync<false>>()));
-  cases.push_back(make_case<GenericThenAsync<true>>(
-      "fence_proxy_async/bulk_load after stores", {}, to_bytes(input), poison(1024),
-      to_bytes(expected), in_and_out<GenericThenAsync<true>>()));
+  cases.push_back(make_case<GenericThenAsync>("fence_proxy_async/bulk_load after stores", {},
+                                              to_bytes(input), poison(1024), to_bytes(expected),
+                                              in_and_out<GenericThenAsync>()));
   {
     const auto sent = from_bytes<uint32_t>(random_bytes(1024, 93));
     std::vector<uint32_t> received(256);

@@ -61,7 +61,7 @@ struct CpAsyncGroups {
     copy(1);
     for (int tile = 0; tile < kTiles; ++tile) {
       cp_async_wait<1>();  // this tile's group; the next tile's may be in flight
-      syncthreads();  // all copies of this tile are complete; the stage refilled below was read
+      syncthreads();  // all threads' copies are visible, and all have read the stage refilled below
       copy(tile + 2);
       store(p.out + tile * kThreads + i,
             load(s.ring.at(tile % kStages * kThreads + kThreads - 1 - i)));

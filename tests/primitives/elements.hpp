@@ -1,4 +1,4 @@
-// Matrix elements for the inputs: small integers, whose products and sums are exact.
+// Matrix elements of the inputs: small integers, whose products and sums are exact.
 #pragma once
 
 #include <concepts>

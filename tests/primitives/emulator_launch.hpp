@@ -10,7 +10,7 @@
 
 namespace pagoda::primitives {
 
-// The emulator's options for the running case, and its reports.
+// The options of the case that runs now, and the emulator's reports.
 struct EmulatorRun {
   emulator::Options options;
   std::vector<emulator::Report> reports;

@@ -1,5 +1,5 @@
 // The table of primitive tests on the emulator: the same kernels and the same expected bytes as on
-// a GPU, in every mode, without reports.
+// a GPU, in every mode, without a report.
 #include <gtest/gtest.h>
 #include <string>
 
@@ -11,7 +11,7 @@
 namespace pagoda::primitives {
 namespace {
 
-// Runs one case; an empty string if all is well.
+// Runs one case; returns what failed, or an empty string.
 std::string fault(const Case& test, emulator::Mode mode, uint64_t seed) {
   EmulatorRun& run = emulator_run();
   run.options = {.mode = mode, .seed = seed};

@@ -12,7 +12,7 @@ namespace pagoda::primitives {
 
 using namespace arch;
 
-// One warpgroup releases registers, two acquire and need them: 200 live values each.
+// One warpgroup releases registers, two acquire them and need them: 200 live values a thread.
 struct RegisterBudgets {
   static constexpr int kValues = 200;
   struct Params {
@@ -44,7 +44,7 @@ struct RegisterBudgets {
       store(p.out + i, sum);
     }
   }
-  // Not syncthreads: the two branches are different barriers in the code.
+  // Not syncthreads: the two branches would be two different barrier instructions.
   PAGODA_DEVICE static void sync_all() { named_barrier_sync(2, kThreads); }
   PAGODA_DEVICE static void syncthreads_of_consumers() { named_barrier_sync(1, 256); }
 };
@@ -94,7 +94,7 @@ inline void add_launch_control_cases(Cases& cases) {
       }
       expected[i] = sum;
     }
-    cases.push_back(make_case<RegisterBudgets>("register_budget/1 gives, 2 take", {},
+    cases.push_back(make_case<RegisterBudgets>("register_budget/1 releases, 2 acquire", {},
                                                to_bytes(input), poison(expected.size() * 4),
                                                to_bytes(expected), in_and_out<RegisterBudgets>()));
   }

@@ -10,7 +10,7 @@ namespace pagoda::primitives {
 
 using namespace arch;
 
-// Global to shared to global, reversed on the way.
+// Global to shared to global memory, in reverse order.
 template <class T>
 struct CopyThroughShared {
   struct Params {
@@ -39,7 +39,6 @@ struct LoadReadOnly {
   static constexpr int kThreads = 64, kClusterSize = 1, kMinArch = 80;
   struct Storage {};
   PAGODA_DEVICE static void run(const Params& p) {
-    prefetch_l2(p.in);
     store(p.out + thread_idx(), load_read_only(p.in + (thread_idx() ^ 5)));
   }
 };
@@ -129,31 +128,9 @@ struct AtomicAdd {
   }
 };
 
-template <class T>
-struct AtomicMax {
-  struct Params {
-    arch::GlobalPtr<const T> in;
-    arch::GlobalPtr<T> out;
-  };
-  static constexpr int kThreads = 128, kClusterSize = 1, kMinArch = 80;
-  struct Storage {
-    SharedArray<T, 1> largest;
-  };
-  PAGODA_DEVICE static void run(const Params& p) {
-    auto& s = shared_storage<Storage>();
-    const int i = thread_idx();
-    if (i == 0) store(s.largest.at(0), load(p.in));
-    syncthreads();
-    atomic_max<Order::kRelaxed, Scope::kCta>(s.largest.at(0), load(p.in + i));
-    atomic_max<Order::kRelaxed, Scope::kGpu>(p.out, load(p.in + i));
-    syncthreads();
-    if (i == 0 && block_idx().x == 0) store(p.out + 1, load(s.largest.at(0)));
-  }
-};
-
-// All threads of the grid exchange with one word: the values read and the remaining one sum to the
-// values written. The last thread, by a ticket that acquires the others' sums, reads the remaining
-// one.
+// All threads of the grid exchange their value with one word: the values returned and the value
+// left have the sum of all inputs. The last thread, known by a ticket that acquires the other
+// threads' sums, adds the value left.
 struct AtomicExchange {
   struct Params {
     arch::GlobalPtr<const uint32_t> in;
@@ -179,7 +156,7 @@ struct AtomicExchange {
   }
 };
 
-// Increments by compare-and-swap; in shared memory a swap that must fail.
+// Adds by compare-and-swap; also a swap that must fail, in shared memory.
 struct AtomicCas {
   struct Params {
     arch::GlobalPtr<const int32_t> in;
@@ -248,16 +225,6 @@ void add_atomic_add_case(Cases& cases, const std::string& name) {
                                     to_bytes(std::vector<T>(2, total)), in_and_out<Kernel>()));
 }
 
-template <class T>
-void add_atomic_max_case(Cases& cases, const std::string& type) {
-  auto input = from_bytes<T>(random_bytes(128 * 4, 14));
-  T largest = input[0];
-  for (const T value : input) largest = value > largest ? value : largest;
-  cases.push_back(make_case<AtomicMax<T>>(
-      "memory/atomic_max/" + type, {.x = 3}, to_bytes(input), to_bytes(std::vector<T>{input[0], 0}),
-      to_bytes(std::vector<T>{largest, largest}), in_and_out<AtomicMax<T>>()));
-}
-
 inline void add_memory_cases(Cases& cases) {
   add_copy_cases<uint8_t>(cases, "1 byte");
   add_copy_cases<uint16_t>(cases, "2 bytes");
@@ -286,8 +253,6 @@ inline void add_memory_cases(Cases& cases) {
   add_atomic_add_case<float, Order::kAcqRel, Scope::kGpu>(cases, "float acq_rel gpu");
   add_atomic_add_case<uint32_t, Order::kAcqRel, Scope::kCluster, 90>(cases,
                                                                      "uint32 acq_rel cluster");
-  add_atomic_max_case<uint32_t>(cases, "uint32");
-  add_atomic_max_case<int32_t>(cases, "int32");
   {
     auto input = from_bytes<uint32_t>(random_bytes(4 * 64 * 4, 15));
     uint32_t sum = 0;

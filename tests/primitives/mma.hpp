@@ -11,7 +11,7 @@ namespace pagoda::primitives {
 
 using namespace arch;
 
-// D[16][8] += A[16][kK] B[kK][8]; A and B^T lie row by row, and the fragments follow the tables of
+// D[16][8] += A[16][kK] B[kK][8]; A and B^T are row-major, and the fragments follow the tables of
 // the PTX ISA ("Matrix fragments for mma.m16n8k...").
 template <class T, int kK>
 struct WarpMma {

@@ -1,5 +1,5 @@
-// Small floating-point formats for the expected bytes, by search over their values: slow, and
-// independent of the conversions that are tested.
+// Small floating-point formats for the expected bytes, by search over their values: slow, but
+// independent of the conversions under test.
 #pragma once
 
 #include <cmath>

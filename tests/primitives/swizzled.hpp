@@ -1,4 +1,4 @@
-// Swizzles for the expected bytes, written out once more: not the functions that the kernels use.
+// Swizzles for the expected bytes, independent of the functions that the kernels use.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@ namespace pagoda::primitives {
 
 using arch::Swizzle;
 
-// A dense box in shared memory: where its byte `at` lies after the swizzle. PTX ISA, "Swizzling
-// modes": 16-byte chunks change places inside 128, 64 or 32 bytes.
+// The offset of byte `at` of a dense box after the swizzle. PTX ISA, "Swizzling Modes": 16-byte
+// chunks are permuted inside 128, 64 or 32 bytes.
 inline size_t swizzled(size_t at, Swizzle swizzle) {
   const size_t line = at / 128;
   switch (swizzle) {

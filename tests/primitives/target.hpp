@@ -1,5 +1,5 @@
-// What a row of the table needs from the machine that runs it: launch<Kernel>, and make_case, which
-// combines both. nvcc: the GPU; any other compiler: the emulator.
+// Launches of cases: launch<Kernel>, from the GPU's header under nvcc, else from the emulator's,
+// and make_case, which makes a case of a kernel.
 #pragma once
 
 #include <concepts>

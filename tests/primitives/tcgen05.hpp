@@ -1,5 +1,5 @@
-// tcgen05: tensor memory, its loads, stores and copies, and products for one and two CTAs. No
-// Blackwell chip has run these yet: nvcc compiles them, the emulator runs them.
+// tcgen05: loads and stores of tensor memory, and products for one and two CTAs. No Blackwell chip
+// has run these yet: nvcc compiles them, the emulator runs them.
 #pragma once
 
 #include "arch/cluster.hpp"
@@ -18,7 +18,7 @@ namespace pagoda::primitives {
 
 using namespace arch;
 
-// Four warps: registers -> TMEM in one shape -> registers in another.
+// Four warps: registers -> tensor memory in one shape -> registers in another.
 template <TmemShape kStoreShape, int kStoreCount, TmemShape kLoadShape, int kLoadCount>
 struct TmemRoundTrip {
   static constexpr int kIn = tmem_registers(kStoreShape, kStoreCount);
@@ -71,8 +71,8 @@ struct UMmaParams {
 
 enum class UMmaSource : uint8_t { kShared, kTensorMemory };
 
-// D[128 lanes][kN] per CTA, over four instructions. With two CTAs each holds half of A and of B,
-// and CTA 0 issues.
+// D[128 lanes][kN] per CTA, over four instructions. With two CTAs each loads half of A and of B,
+// and CTA 0 issues the products.
 template <MmaKind kKind, UMmaSource kSource, int kN, int kGroup>
 struct UMmaProduct {
   using Params = UMmaParams;
@@ -107,7 +107,7 @@ struct UMmaProduct {
     sync_group();
     tcgen05_fence_after_thread_sync();
     const TmemPtr base{load(s.tmem.at(0))};
-    if constexpr (kSource == UMmaSource::kTensorMemory) put_a(p, base, cta);
+    if constexpr (kSource == UMmaSource::kTensorMemory) store_a(p, base, cta);
     if (warp_idx() == 0 && cta == 0) issue(p, s, base);
     s.done.wait(0);
     tcgen05_fence_after_thread_sync();
@@ -134,8 +134,8 @@ struct UMmaProduct {
       syncthreads();
     }
   }
-  // A row by row into TMEM: lane = row, two 16-bit (four 8-bit) values of K per column.
-  PAGODA_DEVICE static void put_a(const Params& p, TmemPtr base, int cta) {
+  // A row by row into tensor memory: lane = row, two 16-bit (four 8-bit) values of K per column.
+  PAGODA_DEVICE static void store_a(const Params& p, TmemPtr base, int cta) {
     const auto rows =
         (p.in + kGroup * (kABytes + kBBytes) + cta * kABytes).template as<const uint32_t>();
     uint32_t words[32];
@@ -163,72 +163,6 @@ struct UMmaProduct {
       tcgen05_commit_multicast<2>(s.done, 0b11);
     } else {
       tcgen05_commit<1>(s.done);
-    }
-  }
-};
-
-// Shared memory to TMEM by tcgen05.cp, back by loads of whole rows.
-template <TmemCopyShape kShape>
-struct TmemCopy {
-  struct Params {
-    arch::GlobalPtr<const uint8_t>
-        in;  // core matrices of 8 rows x 16 bytes, the rows of a column after each other
-    arch::GlobalPtr<uint32_t> out;  // [128 lanes, columns]
-    SmemDescriptor from;
-  };
-  static constexpr int kThreads = 128, kClusterSize = 1, kMinArch = 100, kMaxArch = 100;
-  static constexpr bool kHasTensorMemory = true;
-  static constexpr int kTmemColumns = 32, kWords = tmem_copy_columns(kShape);
-  static constexpr int kBytes =
-      tmem_copy_rows(kShape) < 8 ? 8 * kWords * 4 : tmem_copy_rows(kShape) * kWords * 4;
-  struct Storage {
-    SharedArray<Words<4>, kBytes / 16, 1024> source;
-    MBarrier done;
-    SharedArray<uint32_t, 1> tmem;
-  };
-  PAGODA_DEVICE static void run(const Params& p) {
-    auto& s = shared_storage<Storage>();
-    const int i = thread_idx();
-    for (int j = i; j < kBytes / 16; j += kThreads) {
-      store(s.source.at(j), load(p.in.template as<const Words<4>>() + j));
-    }
-    fence_proxy_async_shared();
-    if (i == 0) {
-      s.done.init(1);
-      fence_mbarrier_init();
-    }
-    if (warp_idx() == 0) {
-      tmem_allocate<1>(s.tmem.data(), kTmemColumns);
-      tmem_relinquish<1>();
-    }
-    tcgen05_fence_before_thread_sync();
-    syncthreads();
-    tcgen05_fence_after_thread_sync();
-    const TmemPtr base{load(s.tmem.at(0))};
-    const TmemPtr mine = base.lanes(32 * warp_idx());
-    uint32_t words[kWords];
-    PAGODA_UNROLL
-    for (int j = 0; j < kWords; ++j) words[j] = 0xEEEEEEEE;  // lanes that the copy does not write
-    tmem_store<TmemShape::k32x32b, kWords>(mine, words);
-    tmem_wait_store();
-    tcgen05_fence_before_thread_sync();
-    syncthreads();
-    tcgen05_fence_after_thread_sync();
-    if (warp_idx() == 0 && elect_one() != 0) {
-      tmem_copy<kShape, 1>(base, advance(p.from, s.source.data().address()));
-      tcgen05_commit<1>(s.done);
-    }
-    s.done.wait(0);
-    tcgen05_fence_after_thread_sync();
-    tmem_load<TmemShape::k32x32b, kWords>(words, mine);
-    tmem_wait_load();
-    PAGODA_UNROLL
-    for (int j = 0; j < kWords; ++j) store(p.out + i * kWords + j, words[j]);
-    tcgen05_fence_before_thread_sync();
-    syncthreads();
-    if (warp_idx() == 0) {
-      tcgen05_fence_after_thread_sync();
-      tmem_free<1>(base, kTmemColumns);
     }
   }
 };
@@ -272,7 +206,7 @@ void add_tmem_round_trip_case(Cases& cases, const std::string& name) {
                                     in_and_out<Kernel>()));
 }
 
-// K-major, 128-byte swizzle: 128 bytes of K per row, as one TMA box writes them.
+// K-major, 128-byte swizzle: 128 bytes of K per row, as one TMA box stores them.
 inline Bytes k_major_image(const Bytes& rows) {
   Bytes image(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) image[swizzled(i, Swizzle::k128B)] = rows[i];
@@ -326,44 +260,6 @@ void add_umma_case(Cases& cases, const std::string& name) {
                                     }));
 }
 
-// The row of the source that lane `lane` receives, or -1. PTX ISA, "tcgen05.cp".
-inline int copied_row(TmemCopyShape shape, int lane) {
-  const int warp = lane / 32, row = lane % 32;
-  switch (shape) {
-    case TmemCopyShape::k4x256b: return row == 0 ? warp : -1;
-    case TmemCopyShape::k64x128bWarps02And13: return warp % 2 * 32 + row;
-    case TmemCopyShape::k64x128bWarps01And23: return warp / 2 * 32 + row;
-    case TmemCopyShape::k32x128bWarpx4: return row;
-    default: return lane;
-  }
-}
-
-template <TmemCopyShape kShape>
-void add_tmem_copy_case(Cases& cases, const std::string& name) {
-  using Kernel = TmemCopy<kShape>;
-  const Bytes input = random_bytes(Kernel::kBytes, 124);
-  constexpr int kRows = Kernel::kBytes / Kernel::kWords / 4;
-  std::vector<uint32_t> expected(128 * Kernel::kWords, 0xEEEEEEEE);
-  for (int lane = 0; lane < 128; ++lane) {
-    const int row = copied_row(kShape, lane);
-    if (row < 0) continue;
-    for (int word = 0; word < Kernel::kWords; ++word) {  // column word / 4 of core matrices
-      const int at = word / 4 * kRows * 16 + row * 16 + word % 4 * 4;
-      std::memcpy(&expected[static_cast<size_t>(lane * Kernel::kWords + word)],
-                  &input[static_cast<size_t>(at)], 4);
-    }
-  }
-  const SmemDescriptor from =
-      encode({.start_bytes = 0, .leading_bytes = kRows * 16, .stride_bytes = 128},
-             DescriptorFormat::kSm100);
-  cases.push_back(make_case<Kernel>("tmem_copy/" + name, {}, input, poison(expected.size() * 4),
-                                    to_bytes(expected), [from](const Buffers& b) {
-                                      return typename Kernel::Params{
-                                          reinterpret_cast<const uint8_t*>(b.in),
-                                          reinterpret_cast<uint32_t*>(b.out), from};
-                                    }));
-}
-
 inline void add_tcgen05_instances(Cases& cases) {
   using S = TmemShape;
   add_tmem_round_trip_case<S::k32x32b, 1, S::k32x32b, 1>(cases, "32x32b.x1 to 32x32b.x1");
@@ -383,14 +279,6 @@ inline void add_tcgen05_instances(Cases& cases) {
   add_umma_case<Float8E4M3, MmaKind::kF8F6F4, kTmem, 64, 1>(cases, "ts/e4m3, N 64, one CTA");
   add_umma_case<BFloat16, MmaKind::kF16, kShared, 128, 2>(cases, "ss/bf16, N 128, two CTAs");
   add_umma_case<BFloat16, MmaKind::kF16, kTmem, 64, 2>(cases, "ts/bf16, N 64, two CTAs");
-
-  using C = TmemCopyShape;
-  add_tmem_copy_case<C::k128x256b>(cases, "128x256b");
-  add_tmem_copy_case<C::k128x128b>(cases, "128x128b");
-  add_tmem_copy_case<C::k4x256b>(cases, "4x256b");
-  add_tmem_copy_case<C::k64x128bWarps02And13>(cases, "64x128b.warpx2::02_13");
-  add_tmem_copy_case<C::k64x128bWarps01And23>(cases, "64x128b.warpx2::01_23");
-  add_tmem_copy_case<C::k32x128bWarpx4>(cases, "32x128b.warpx4");
 }
 
 }  // namespace pagoda::primitives

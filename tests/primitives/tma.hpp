@@ -1,9 +1,8 @@
-// Tensor copies: loads of every rank, swizzle and edge, multicast, stores, reductions, groups.
+// Tensor copies: loads and stores of every rank, swizzle and edge, and groups of stores.
 #pragma once
 
 #include <algorithm>
 
-#include "arch/cluster.hpp"
 #include "arch/fence.hpp"
 #include "arch/layout/tensor_map.hpp"
 #include "arch/mbarrier.hpp"
@@ -29,7 +28,7 @@ PAGODA_DEVICE void init_barrier(MBarrier& barrier, uint32_t arrivals) {
   syncthreads();
 }
 
-// One box to shared memory, and from there unchanged to global memory.
+// One box to shared memory, and its shared-memory image to global memory.
 template <int kRank>
 struct TmaLoad {
   struct Params {
@@ -60,50 +59,14 @@ struct TmaLoad {
   }
 };
 
-// Each CTA of a pair loads its half of a tile into both.
-struct TmaMulticast {
-  static constexpr int kHalf = 2048;  // bytes: 32 rows of 32 bf16
-  struct Params {
-    TensorMap map;
-    arch::GlobalPtr<uint32_t> out;  // [2, 2 * kHalf / 4]
-  };
-  static constexpr int kThreads = 64, kClusterSize = 2, kMinArch = 90;
-  struct Storage {
-    SharedArray<uint32_t, 2 * kHalf / 4, 1024> tile;
-    MBarrier full;
-  };
-  PAGODA_DEVICE static void run(const Params& p) {
-    auto& s = shared_storage<Storage>();
-    if (thread_idx() == 0) {
-      s.full.init(1);
-      fence_mbarrier_init();
-    }
-    cluster_sync();  // the barriers are initialised before a copy signals them
-    const int rank = cluster_rank();
-    if (warp_idx() == 0) {
-      const int32_t elected = elect_one();
-      s.full.arrive_expect_tx_if(elected, 2 * kHalf);
-      tma_load_multicast<2>(elected, s.tile.at(rank * kHalf / 4), p.map, {{0, 32 * rank}}, s.full,
-                            0b11, Eviction::kLast);
-    }
-    s.full.wait(0);
-    for (int i = thread_idx(); i < 2 * kHalf / 4; i += kThreads) {
-      store(p.out + rank * 2 * kHalf / 4 + i, load(s.tile.at(i)));
-    }
-    cluster_sync();  // a CTA does not end while the other may still write to it
-  }
-};
-
-enum class TmaWrite : uint8_t { kStore, kReduceAdd };
-
-// A box from shared memory to the tensor, twice where it adds.
-template <int kRank, TmaWrite kWrite>
+// A box from shared memory to the tensor.
+template <int kRank>
 struct TmaStore {
   struct Params {
     TensorMap map;
     TmaCoordinates<kRank> at;
     uint32_t box_bytes;
-    arch::GlobalPtr<const uint32_t> in;  // the box as it lies in shared memory
+    arch::GlobalPtr<const uint32_t> in;  // the shared-memory image of the box
   };
   static constexpr int kThreads = 128, kClusterSize = 1, kMinArch = 90;
   struct Storage {
@@ -114,16 +77,11 @@ struct TmaStore {
     for (int i = thread_idx(); i < static_cast<int>(p.box_bytes / 4); i += kThreads) {
       store(s.box.at(i), load(p.in + i));
     }
-    fence_proxy_async_shared();  // the stores above, before the engine reads them
+    fence_proxy_async_shared();  // the stores above come before the copy engine reads them
     syncthreads();
     if (warp_idx() == 0) {
       const int32_t elected = elect_one();
-      if constexpr (kWrite == TmaWrite::kStore) {
-        tma_store<kRank>(elected, p.map, p.at, s.box.data());
-      } else {
-        tma_reduce_add<kRank>(elected, p.map, p.at, s.box.data());
-        tma_reduce_add<kRank>(elected, p.map, p.at, s.box.data());
-      }
+      tma_store<kRank>(elected, p.map, p.at, s.box.data());
       bulk_commit_group();
       bulk_wait_group<0>();
     }
@@ -146,7 +104,8 @@ struct TmaStoreRing {
     const int lane = thread_idx();
     for (int tile = 0; tile < kTiles; ++tile) {
       const int stage = tile % 2 * kTile / 4;
-      // Lane 0 issued every store, so it alone has bulk groups; the other lanes return at once.
+      // Lane 0 issued every store and waits for its group to have read the stage; the other lanes
+      // have no groups and wait at syncwarp.
       if (tile >= 2) bulk_wait_group_read<1>();
       syncwarp();
       for (int i = lane; i < kTile / 4; i += 32) {
@@ -164,24 +123,24 @@ struct TmaStoreRing {
 // --- expected bytes ---------------------------------------------------------------------------
 
 // Calls visit(byte in the tensor or -1, byte in shared memory) for every element of the box. A
-// store writes whole chunks of 16 bytes, also past the end of a line of the tensor (measured on an
+// store writes multiples of 16 bytes, also past the end of a line of the tensor (measured on an
 // H200).
 template <class Visit>
 void visit_box(const TensorMapSpec& spec, const int32_t* at, bool is_store, Visit visit) {
   size_t count = 1;
   for (int d = 0; d < spec.rank; ++d) count *= spec.box[d];
   const size_t size = element_bytes(spec.type);
-  const size_t chunk = is_store ? 16 / size : 1;  // elements
+  const size_t unit = is_store ? 16 / size : 1;  // elements
   for (size_t linear = 0; linear < count; ++linear) {
     int64_t source = 0;
     size_t rest = linear;
     for (int d = 0; d < spec.rank; ++d) {
-      const int64_t position = at[d] + static_cast<int64_t>(rest % spec.box[d]);
+      const int64_t coordinate = at[d] + static_cast<int64_t>(rest % spec.box[d]);
       rest /= spec.box[d];
-      const size_t dim = d == 0 ? (spec.dims[0] + chunk - 1) / chunk * chunk : spec.dims[d];
-      if (position < 0 || position >= static_cast<int64_t>(dim)) source = -1;
+      const size_t dim = d == 0 ? (spec.dims[0] + unit - 1) / unit * unit : spec.dims[d];
+      if (coordinate < 0 || coordinate >= static_cast<int64_t>(dim)) source = -1;
       if (source < 0) continue;
-      source += position * static_cast<int64_t>(d == 0 ? size : spec.strides_bytes[d - 1]);
+      source += coordinate * static_cast<int64_t>(d == 0 ? size : spec.strides_bytes[d - 1]);
     }
     visit(source, swizzled(linear * size, spec.swizzle));
   }
@@ -218,15 +177,15 @@ inline size_t tensor_bytes(const TensorMapSpec& spec) {
   return (bytes + 15) / 16 * 16;
 }
 
-// Where a box lies along one dimension: inside the tensor, half over its far edge, half before its
-// near edge, or beyond it.
+// The position of a box along one dimension: inside the tensor, half past its far edge, half before
+// its near edge, or beyond it.
 enum class Edge : uint8_t { kInside, kFar, kNear, kBeyond };
 
-struct Place {
+struct BoxPosition {
   const char* name;
   Edge edges[5];
 };
-inline constexpr Place kPlaces[] = {
+inline constexpr BoxPosition kPositions[] = {
     {"inside", {Edge::kInside, Edge::kInside, Edge::kInside, Edge::kInside, Edge::kInside}},
     {"far edge", {Edge::kFar, Edge::kFar, Edge::kFar, Edge::kFar, Edge::kFar}},
     {"near edge", {Edge::kNear, Edge::kNear, Edge::kNear, Edge::kNear, Edge::kNear}},
@@ -235,17 +194,17 @@ inline constexpr Place kPlaces[] = {
     {"beyond", {Edge::kBeyond, Edge::kBeyond, Edge::kBeyond, Edge::kBeyond, Edge::kBeyond}}};
 
 template <int kRank>
-TmaCoordinates<kRank> coordinates(const TensorMapSpec& spec, const Place& place) {
+TmaCoordinates<kRank> coordinates(const TensorMapSpec& spec, const BoxPosition& position) {
   TmaCoordinates<kRank> at{};
   for (int d = 0; d < kRank; ++d) {
     const auto dim = static_cast<int32_t>(spec.dims[d]), box = static_cast<int32_t>(spec.box[d]);
-    switch (place.edges[d]) {
+    switch (position.edges[d]) {
       case Edge::kInside: at.value[d] = (dim - box) / 2; break;
       case Edge::kFar: at.value[d] = dim - (box + 1) / 2; break;
       case Edge::kNear: at.value[d] = -(box / 2); break;
       case Edge::kBeyond: at.value[d] = dim + 16; break;
     }
-    // A line must start on 16 bytes: otherwise an H200 raises an illegal instruction.
+    // A line must start at a multiple of 16 bytes: else an H200 raises "illegal instruction".
     if (d == 0) at.value[0] &= ~static_cast<int32_t>(15 / element_bytes(spec.type));
   }
   return at;
@@ -254,12 +213,12 @@ TmaCoordinates<kRank> coordinates(const TensorMapSpec& spec, const Place& place)
 // --- cases ------------------------------------------------------------------------------------
 
 template <int kRank>
-void add_tma_load_case(Cases& cases, TensorMapSpec spec, const Place& place, Eviction eviction,
-                       const std::string& suffix) {
+void add_tma_load_case(Cases& cases, TensorMapSpec spec, const BoxPosition& position,
+                       Eviction eviction, const std::string& suffix) {
   const Bytes input = random_bytes(tensor_bytes(spec), 81);
   Bytes expected(dense_bytes(spec), std::byte{0});
   const size_t size = element_bytes(spec.type);
-  const TmaCoordinates<kRank> at = coordinates<kRank>(spec, place);
+  const TmaCoordinates<kRank> at = coordinates<kRank>(spec, position);
   visit_box(spec, at.value, false, [&](int64_t source, size_t destination) {
     if (source >= 0) std::memcpy(&expected[destination], &input[static_cast<size_t>(source)], size);
   });
@@ -274,71 +233,44 @@ void add_tma_load_case(Cases& cases, TensorMapSpec spec, const Place& place, Evi
                                    .out = reinterpret_cast<uint32_t*>(b.out)};
   };
   cases.push_back(make_case<Kernel>("tma_load/rank " + std::to_string(kRank) + "/" +
-                                        swizzle_name(spec.swizzle) + "/" + place.name + suffix,
+                                        swizzle_name(spec.swizzle) + "/" + position.name + suffix,
                                     {}, input, poison(expected.size()), expected, make_params));
 }
 
 template <int kRank>
 void add_tma_load_cases(Cases& cases) {
   for (const Swizzle swizzle : {Swizzle::kNone, Swizzle::k32B, Swizzle::k64B, Swizzle::k128B}) {
-    for (const Place& place : kPlaces) {
-      add_tma_load_case<kRank>(cases, test_tensor(kRank, TensorMapType::kBF16, swizzle), place,
+    for (const BoxPosition& position : kPositions) {
+      add_tma_load_case<kRank>(cases, test_tensor(kRank, TensorMapType::kBF16, swizzle), position,
                                Eviction::kNormal, "");
     }
   }
   const auto with = [&](TensorMapType type, Eviction eviction, const std::string& suffix) {
-    add_tma_load_case<kRank>(cases, test_tensor(kRank, type, Swizzle::k128B), kPlaces[1], eviction,
-                             suffix);
+    add_tma_load_case<kRank>(cases, test_tensor(kRank, type, Swizzle::k128B), kPositions[1],
+                             eviction, suffix);
   };
   with(TensorMapType::kU8, Eviction::kFirst, "/uint8, evict first");
   with(TensorMapType::kF32, Eviction::kLast, "/float, evict last");
 }
 
-template <class T>
-T add_bits(T a, T b, TensorMapType type) {
-  if (type != TensorMapType::kF32) return a + b;
-  float x = 0, y = 0;
-  std::memcpy(&x, &a, 4);
-  std::memcpy(&y, &b, 4);
-  x += y;
-  std::memcpy(&a, &x, 4);
-  return a;
-}
-
-template <int kRank, TmaWrite kWrite>
-void add_tma_store_case(Cases& cases, TensorMapType type, Swizzle swizzle, const Place& place) {
-  const TensorMapSpec spec = test_tensor(kRank, type, swizzle);
-  const size_t size = element_bytes(type);
-  const bool is_float = type == TensorMapType::kF32;
+template <int kRank>
+void add_tma_store_case(Cases& cases, Swizzle swizzle, const BoxPosition& position) {
+  const TensorMapSpec spec = test_tensor(kRank, TensorMapType::kBF16, swizzle);
   Random random(82);
-  const auto fill = [&](size_t bytes) {  // small integers, as float where the tensor is float
+  const auto fill = [&](size_t bytes) {
     std::vector<uint32_t> words(bytes / 4);
-    for (uint32_t& word : words) {
-      word = static_cast<uint32_t>(random.integer(0, 1 << 20));
-      const auto number = static_cast<float>(word);
-      if (is_float) std::memcpy(&word, &number, 4);
-    }
+    for (uint32_t& word : words) word = static_cast<uint32_t>(random.integer(0, 1 << 20));
     return to_bytes(words);
   };
   const Bytes input = fill(dense_bytes(spec)), output = fill(tensor_bytes(spec));
   Bytes expected = output;
-  TmaCoordinates<kRank> at = coordinates<kRank>(spec, place);
-  // A store at a negative coordinate raises an illegal instruction on an H200.
+  TmaCoordinates<kRank> at = coordinates<kRank>(spec, position);
+  // An H200 raises "illegal instruction" for a store at a negative coordinate.
   for (int32_t& coordinate : at.value) coordinate = std::max(coordinate, 0);
   visit_box(spec, at.value, true, [&](int64_t target, size_t source) {
-    if (target < 0) return;
-    std::byte* to = &expected[static_cast<size_t>(target)];
-    if (kWrite == TmaWrite::kStore) {
-      std::memcpy(to, &input[source], size);
-      return;
-    }
-    uint32_t sum = 0, more = 0;
-    std::memcpy(&sum, to, 4);
-    std::memcpy(&more, &input[source], 4);
-    sum = add_bits(add_bits(sum, more, type), more, type);
-    std::memcpy(to, &sum, 4);
+    if (target >= 0) std::memcpy(&expected[static_cast<size_t>(target)], &input[source], 2);
   });
-  using Kernel = TmaStore<kRank, kWrite>;
+  using Kernel = TmaStore<kRank>;
   const auto make_params = [spec, at, bytes = input.size()](const Buffers& b) {
     TensorMapSpec placed = spec;
     placed.address = reinterpret_cast<uint64_t>(b.out);
@@ -347,46 +279,19 @@ void add_tma_store_case(Cases& cases, TensorMapType type, Swizzle swizzle, const
                                    .box_bytes = static_cast<uint32_t>(bytes),
                                    .in = reinterpret_cast<const uint32_t*>(b.in)};
   };
-  const char* primitive = kWrite == TmaWrite::kStore ? "tma_store" : "tma_reduce_add";
-  const char* element = is_float ? "/float" : size == 4 ? "/uint32" : "/bf16";
-  cases.push_back(make_case<Kernel>(std::string(primitive) + "/rank " + std::to_string(kRank) +
-                                        "/" + swizzle_name(swizzle) + "/" + place.name + element,
+  cases.push_back(make_case<Kernel>("tma_store/rank " + std::to_string(kRank) + "/" +
+                                        swizzle_name(swizzle) + "/" + position.name + "/bf16",
                                     {}, input, output, expected, make_params));
 }
 
 template <int kRank>
 void add_tma_store_cases(Cases& cases) {
-  for (const Place& place : kPlaces) {
-    add_tma_store_case<kRank, TmaWrite::kStore>(cases, TensorMapType::kBF16, Swizzle::kNone, place);
-    add_tma_store_case<kRank, TmaWrite::kStore>(cases, TensorMapType::kBF16, Swizzle::k128B, place);
+  for (const BoxPosition& position : kPositions) {
+    add_tma_store_case<kRank>(cases, Swizzle::kNone, position);
+    add_tma_store_case<kRank>(cases, Swizzle::k128B, position);
   }
-  add_tma_store_case<kRank, TmaWrite::kStore>(cases, TensorMapType::kBF16, Swizzle::k64B,
-                                              kPlaces[1]);
-  add_tma_store_case<kRank, TmaWrite::kStore>(cases, TensorMapType::kBF16, Swizzle::k32B,
-                                              kPlaces[2]);
-  add_tma_store_case<kRank, TmaWrite::kReduceAdd>(cases, TensorMapType::kU32, Swizzle::k128B,
-                                                  kPlaces[3]);
-  add_tma_store_case<kRank, TmaWrite::kReduceAdd>(cases, TensorMapType::kF32, Swizzle::kNone,
-                                                  kPlaces[1]);
-}
-
-inline void add_tma_multicast_case(Cases& cases) {
-  TensorMapSpec spec{.rank = 2, .swizzle = Swizzle::k64B};
-  spec.dims[0] = spec.box[0] = spec.box[1] = 32;
-  spec.dims[1] = 64;
-  spec.strides_bytes[0] = 64;
-  const Bytes input = random_bytes(4096, 83);
-  Bytes tile(4096);
-  for (size_t i = 0; i < 4096; ++i) tile[swizzled(i, spec.swizzle)] = input[i];
-  Bytes expected = tile;
-  expected.insert(expected.end(), tile.begin(), tile.end());
-  cases.push_back(make_case<TmaMulticast>(
-      "tma_load_multicast/cluster of 2", {.x = 2}, input, poison(8192), expected,
-      [spec](const Buffers& b) {
-        TensorMapSpec placed = spec;
-        placed.address = reinterpret_cast<uint64_t>(b.in);
-        return TmaMulticast::Params{tensor_map(placed), reinterpret_cast<uint32_t*>(b.out)};
-      }));
+  add_tma_store_case<kRank>(cases, Swizzle::k64B, kPositions[1]);
+  add_tma_store_case<kRank>(cases, Swizzle::k32B, kPositions[2]);
 }
 
 inline void add_tma_store_ring_case(Cases& cases) {
@@ -410,7 +315,6 @@ inline void add_tma_cases(Cases& cases) {
   add_tma_load_cases<3>(cases);
   add_tma_load_cases<4>(cases);
   add_tma_load_cases<5>(cases);
-  add_tma_multicast_case(cases);
   add_tma_store_cases<1>(cases);
   add_tma_store_cases<2>(cases);
   add_tma_store_cases<3>(cases);

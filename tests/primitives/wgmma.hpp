@@ -30,8 +30,8 @@ struct WgmmaParams {
   bool accumulates;
 };
 
-// D[64][N] = C + A B over four instructions. The accumulators start with C, or with garbage that
-// the first instruction must ignore.
+// D[64][N] = C + A B over four instructions. The accumulators start with C, or with values that the
+// first instruction must ignore (accumulate == false).
 template <class T, int kN, ASource kSource, Major a_major, Major b_major>
 struct WarpgroupMma {
   using Params = WgmmaParams;
@@ -58,7 +58,7 @@ struct WarpgroupMma {
     for (int i = thread_idx(); i < kBBytes / 16; i += kThreads) {
       store(s.b.at(i), load(images + kABytes / 16 + i));
     }
-    fence_proxy_async_shared();  // the stores above, before wgmma reads them
+    fence_proxy_async_shared();  // the stores above come before wgmma reads them
     syncthreads();
 
     const arch::GlobalPtr<const uint8_t> rows = p.in + kABytes + kBBytes;
@@ -101,7 +101,7 @@ struct WarpgroupMma {
   }
 };
 
-// --- operands, by hand ------------------------------------------------------------------------
+// --- operands ---------------------------------------------------------------------------
 
 // Lays out an operand of `mn` lines and kWgmmaRowBytes of K in panels that are one swizzle width
 // wide: K-major, a panel is all mn by some K; MN-major, all K by some mn. Returns its image.
@@ -138,7 +138,7 @@ inline Bytes lay_out(const Bytes& rows, size_t mn, size_t element, Major major, 
   return image;
 }
 
-// What a kernel is an instance of, at run time: the rest of a case is the same code for all.
+// The template arguments of a kernel at run time: the rest of a case is shared code.
 struct WgmmaInstance {
   const char* type;
   Bytes (*encode)(const std::vector<int32_t>&);

@@ -1,4 +1,4 @@
-// Register maps: each covers its tile once; the maps that kernels connect agree with each other.
+// Register maps: each covers its tile once; the maps that a kernel chains agree with each other.
 #include "arch/layout/fragment_layout.hpp"
 
 #include <cstdint>
@@ -36,8 +36,6 @@ TEST(FragmentLayout, every_map_covers_its_tile_once) {
   expect_bijection(mma_b_16bit, 32, 4, 16, 8);
   expect_bijection(mma_a_16bit, 32, 4, 16, 8);  // m16n8k8
   expect_bijection(mma_b_16bit, 32, 2, 8, 8);
-  expect_bijection(mma_a_tf32, 32, 4, 16, 8);
-  expect_bijection(mma_b_tf32, 32, 2, 8, 8);
   expect_bijection(mma_a_8bit, 32, 16, 16, 32);
   expect_bijection(mma_b_8bit, 32, 8, 32, 8);
   expect_bijection(matrix_element, 32, 2, 8, 8);
@@ -47,7 +45,7 @@ TEST(FragmentLayout, every_map_covers_its_tile_once) {
   for (int32_t n = 8; n <= 256; n += 8) expect_bijection(wgmma_accumulator, 128, n / 2, 64, n);
 }
 
-// The closed forms of the manual, for one thread with no zero in its index.
+// The closed forms of the PTX ISA, for one thread with no zero in its index.
 TEST(FragmentLayout, thread_101_holds_what_the_manual_says) {
   // Warp 3, group 1, thread 1 of the group.
   EXPECT_EQ(wgmma_accumulator(101, 0), (MatrixIndex{49, 2}));
@@ -60,8 +58,6 @@ TEST(FragmentLayout, thread_101_holds_what_the_manual_says) {
   EXPECT_EQ(wgmma_a_8bit(101, 8), (MatrixIndex{49, 20}));
   EXPECT_EQ(mma_b_16bit(5, 3), (MatrixIndex{11, 1}));
   EXPECT_EQ(mma_b_8bit(5, 5), (MatrixIndex{21, 1}));
-  EXPECT_EQ(mma_a_tf32(5, 2), (MatrixIndex{1, 5}));
-  EXPECT_EQ(mma_a_tf32(5, 1), (MatrixIndex{9, 1}));
 }
 
 TEST(FragmentLayout, the_16_bit_a_map_is_the_accumulator_map_of_two_blocks_of_8_columns) {

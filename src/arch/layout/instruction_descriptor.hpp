@@ -1,6 +1,6 @@
-// The 32-bit instruction descriptor of tcgen05.mma: types, directions and shape of one instruction.
-// Encodes, decodes, and checks against the shapes that each kind has. PTX ISA, "Instruction
-// descriptor"; shapes as CUTLASS 4.7.0 asserts them. No chip here has run it.
+// The 32-bit instruction descriptor of tcgen05.mma: types, majorness and shape of one instruction.
+// Encodes, decodes, and validates against the shapes of each kind. PTX ISA, "Instruction
+// descriptor"; shapes as CUTLASS 4.7.0 asserts them. No Blackwell chip has run it yet.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ enum class MmaType : uint8_t { kF16, kBF16, kTF32, kE4M3, kE5M2, kE2M3, kE3M2, k
 enum class AccumulatorType : uint8_t { kF16, kF32, kS32 };  // the codes of bits 4-5
 enum class ScaleType : uint8_t { kUE4M3, kUE8M0 };          // the codes of bit 23
 
-// How the instruction is issued; no part of the descriptor.
+// How the instruction is issued; not part of the descriptor.
 struct MmaForm {
   MmaKind kind = MmaKind::kF16;
   int32_t cta_group = 1;
-  bool is_ws = false;         // .ws: A stays, M may be 32
+  bool is_ws = false;         // .ws: weight stationary, M may be 32
   bool is_a_in_tmem = false;  // "TS"
 };
 
@@ -50,7 +50,7 @@ PAGODA_HOST_DEVICE constexpr bool is_block_scaled(MmaKind kind) {
   return kind >= MmaKind::kMxF8F6F4;
 }
 
-// Bits 7-9 and 10-12; kNoTypeCode where the kind does not take the type.
+// Bits 7-9 and 10-12; kNoTypeCode where the kind has no such type.
 inline constexpr uint32_t kNoTypeCode = ~0U;
 PAGODA_HOST_DEVICE constexpr uint32_t type_code(MmaKind kind, MmaType type) {
   const auto after = [type](MmaType first, MmaType last) {
@@ -82,23 +82,23 @@ PAGODA_HOST_DEVICE constexpr int32_t type_bits(MmaType type) {
 
 PAGODA_HOST_DEVICE constexpr InstructionDescriptor encode(
     const InstructionDescriptorFields& fields) {
-  const auto put = [](auto value, int first) { return static_cast<uint32_t>(value) << first; };
-  uint32_t bits = put(fields.sparsity_selector, 0) | put(fields.is_sparse, 2) |
-                  put(type_code(fields.kind, fields.a_type) & 7U, 7) |
-                  put(type_code(fields.kind, fields.b_type) & 7U, 10) |
-                  put(fields.is_a_negated, 13) | put(fields.is_b_negated, 14) |
-                  put(fields.a_major, 15) | put(fields.b_major, 16) | put(fields.n >> 3, 17) |
-                  put(fields.m >> 4, 24);
+  const auto field = [](auto value, int first) { return static_cast<uint32_t>(value) << first; };
+  uint32_t bits = field(fields.sparsity_selector, 0) | field(fields.is_sparse, 2) |
+                  field(type_code(fields.kind, fields.a_type) & 7U, 7) |
+                  field(type_code(fields.kind, fields.b_type) & 7U, 10) |
+                  field(fields.is_a_negated, 13) | field(fields.is_b_negated, 14) |
+                  field(fields.a_major, 15) | field(fields.b_major, 16) | field(fields.n >> 3, 17) |
+                  field(fields.m >> 4, 24);
   if (is_block_scaled(fields.kind)) {
-    bits |= put(fields.b_scale_id, 4) | put(fields.scale_type, 23) | put(fields.a_scale_id, 29) |
-            put(fields.has_k96, 31);
+    bits |= field(fields.b_scale_id, 4) | field(fields.scale_type, 23) |
+            field(fields.a_scale_id, 29) | field(fields.has_k96, 31);
   } else {
-    bits |= put(fields.is_saturated, 3) | put(fields.d_type, 4) | put(fields.max_shift, 30);
+    bits |= field(fields.is_saturated, 3) | field(fields.d_type, 4) | field(fields.max_shift, 30);
   }
   return {bits};
 }
 
-// The meaning of a descriptor that `validate` accepts.
+// The fields of a descriptor that `validate` accepts.
 PAGODA_HOST_DEVICE constexpr InstructionDescriptorFields decode(InstructionDescriptor descriptor,
                                                                 MmaKind kind) {
   const auto get = [descriptor](int first, int count) {
@@ -132,7 +132,7 @@ PAGODA_HOST_DEVICE constexpr InstructionDescriptorFields decode(InstructionDescr
   return fields;
 }
 
-// Why a form has no instruction of this M and N, or nullptr.
+// The reason why a form has no instruction of this M and N, or nullptr.
 PAGODA_HOST_DEVICE constexpr const char* validate_shape(const MmaForm& form, int32_t m, int32_t n) {
   const auto n_is_multiple_of = [n](int32_t step) {
     return n >= step && n <= 256 && n % step == 0;
@@ -172,7 +172,7 @@ PAGODA_HOST_DEVICE constexpr const char* validate_shape(const MmaForm& form, int
   return n_is_multiple_of(8) ? nullptr : "M 64: N must be 8, 16 .. 256";
 }
 
-// Why the types of A, B and D do not go together, or nullptr.
+// The reason why the types of A, B and D do not combine, or nullptr.
 PAGODA_HOST_DEVICE constexpr const char* validate_types(const InstructionDescriptorFields& fields) {
   const bool is_half = fields.d_type == AccumulatorType::kF16;
   switch (fields.kind) {

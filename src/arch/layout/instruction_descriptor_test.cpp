@@ -1,5 +1,5 @@
 // Instruction descriptors against values that CUTLASS 4.7.0 computes, bit by bit, and the shapes
-// that each form accepts.
+// that each form has.
 #include "arch/layout/instruction_descriptor.hpp"
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// A dense operand in shared memory, made of swizzle atoms, and the descriptor that reads it.
-// An atom is 8 lines (4 for 32-byte atoms) as wide as the swizzle.
+// A dense operand tile in shared memory, made of swizzle atoms, and the matrix descriptor for it.
+// An atom is 8 lines (4 for 32-byte atoms) as wide as the swizzle. PTX ISA, "Shared Memory Matrix
+// Layout", "Strides".
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,10 @@
 
 namespace pagoda::arch {
 
-// The neighbour that follows an atom in memory.
+// The direction in which the next atom in memory lies.
 enum class AtomOrder : uint8_t { kMnFirst, kKFirst };
 
-// One TMA box per panel (all lines, one swizzle width) leaves the atoms in this order.
+// The order that TMA stores atoms in, with one box a panel (all lines, one swizzle width).
 PAGODA_HOST_DEVICE constexpr AtomOrder panel_order(Major major) {
   return major == Major::kK ? AtomOrder::kMnFirst : AtomOrder::kKFirst;
 }
@@ -45,8 +46,8 @@ PAGODA_HOST_DEVICE constexpr AtomShape atom_shape(const OperandTile& tile) {
   return {mn, k, static_cast<uint32_t>(tile.k) / k * bytes, bytes};
 }
 
-// From the tile's start to element (mn, k) of the image before the swizzle: what to add to the
-// start address of an instruction that begins there.
+// Bytes from the tile's start to element (mn, k), before the swizzle: the advance of the descriptor
+// of an instruction that starts there.
 PAGODA_HOST_DEVICE constexpr uint32_t tile_offset(const OperandTile& tile, int32_t mn, int32_t k) {
   const AtomShape atom = atom_shape(tile);
   const uint32_t width = swizzle_width_bytes(tile.swizzle);
@@ -57,7 +58,7 @@ PAGODA_HOST_DEVICE constexpr uint32_t tile_offset(const OperandTile& tile, int32
                                           : kk % atom.k * width + m % atom.mn * bytes);
 }
 
-// The descriptor of the tile's first instruction; `advance` by `tile_offset` leads to the others.
+// The descriptor of the tile's first instruction; `advance` by `tile_offset` makes the others.
 PAGODA_HOST_DEVICE constexpr SmemDescriptorFields describe(const OperandTile& tile) {
   const AtomShape atom = atom_shape(tile);
   SmemDescriptorFields fields{.start_bytes = tile.start_bytes, .swizzle = tile.swizzle};

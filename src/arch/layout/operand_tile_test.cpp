@@ -1,5 +1,5 @@
-// Shared memory filled as TMA fills it, read back through what the bits of the descriptor say:
-// every swizzle, direction, element size and order of atoms, at every K step and M or N block.
+// Shared memory filled as TMA fills it, read back through the matrix descriptor: every swizzle,
+// major, element size and order of atoms, at every K step and M or N block.
 #include "arch/layout/operand_tile.hpp"
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kStart = 3 * 1024;
 constexpr int32_t kNobody = -1;
 
-// Shared memory as the owner of each byte: the index mn * tile.k + k of its element.
+// Shared memory as the index mn * tile.k + k of the element that each byte belongs to.
 class Image {
  public:
   explicit Image(const OperandTile& tile) : tile_(tile) {
@@ -43,7 +43,7 @@ class Image {
   }
 
  private:
-  // What a TMA load does: the box's bytes in order, each moved by the swizzle of its own address.
+  // A TMA load writes the box's bytes in order, each at the swizzle of its own address.
   uint32_t load_box(uint32_t to, int32_t line, int32_t lines, int32_t column, int32_t columns) {
     for (int32_t i = line; i < line + lines; ++i) {
       for (int32_t j = column; j < column + columns; ++j) {
@@ -143,7 +143,7 @@ TEST(OperandTile, mn_major_of_four_byte_elements_with_32_byte_atoms_reads_what_t
   }
 }
 
-// The walk of a Q or K tile: 32 bytes on inside the panel, then the next panel.
+// The K steps of a Q or K tile: 32 bytes inside the panel, then the next panel.
 TEST(OperandTile, k_steps_stay_in_the_panel_then_jump) {
   constexpr OperandTile kTile{.mn = 128, .k = 128};  // bf16, panels of 64
   EXPECT_EQ(tile_offset(kTile, 0, 16), 32U);

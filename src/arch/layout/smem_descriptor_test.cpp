@@ -1,5 +1,5 @@
-// Matrix descriptors against values that CUTLASS 4.7.0 computes, and bit by bit: no field may be
-// wrong without another address or a complaint.
+// Matrix descriptors against values that CUTLASS 4.7.0 computes, and bit by bit: a wrong field
+// changes an address or fails validation.
 #include "arch/layout/smem_descriptor.hpp"
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace {
 
 struct Golden {
   OperandTile tile;
-  uint64_t sm90, sm100;  // sm90 0: there is none
+  uint64_t sm90, sm100;  // sm90 0: SM90 has no such mode
 };
 
 constexpr OperandTile bf16_tile(Major major, Swizzle swizzle) {

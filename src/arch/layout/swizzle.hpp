@@ -1,5 +1,6 @@
-// The shared-memory swizzles of TMA, wgmma and tcgen05: an XOR of 16-byte (or 32-byte) chunks
-// inside a line of 32, 64 or 128 bytes, decided by higher bits of the same address.
+// The shared-memory swizzles of TMA, wgmma and tcgen05: the index of a 16-byte (or 32-byte) chunk
+// inside a line of 32, 64 or 128 bytes, XORed with higher bits of the same address. PTX ISA,
+// "Swizzling Modes".
 #pragma once
 
 #include <cstdint>
@@ -13,11 +14,10 @@ enum class Swizzle : uint8_t {
   k32B,
   k64B,
   k128B,
-  k128BAtom32B,  // 128-byte lines, 32-byte chunks: 4-byte elements read MN-major; SM100 and TMA
-                 // only
+  k128BAtom32B,  // 128-byte lines, 32-byte chunks: for MN-major 4-byte elements; SM100 and TMA only
 };
 
-// A tile of at most this many bytes in its contiguous direction: one line of the pattern.
+// Bytes of one line of the pattern: a box or panel is at most this wide.
 PAGODA_HOST_DEVICE constexpr uint32_t swizzle_width_bytes(Swizzle swizzle) {
   switch (swizzle) {
     case Swizzle::kNone: return 16;
@@ -27,7 +27,7 @@ PAGODA_HOST_DEVICE constexpr uint32_t swizzle_width_bytes(Swizzle swizzle) {
   }
 }
 
-// The pattern starts anew at every multiple of this; tiles are aligned to it.
+// The period of the pattern in bytes; tiles are aligned to it.
 PAGODA_HOST_DEVICE constexpr uint32_t swizzle_repeat_bytes(Swizzle swizzle) {
   switch (swizzle) {
     case Swizzle::kNone: return 16;
@@ -38,9 +38,9 @@ PAGODA_HOST_DEVICE constexpr uint32_t swizzle_repeat_bytes(Swizzle swizzle) {
   }
 }
 
-// Where the byte at `address` of the unswizzled image lies. `base_offset` is the field of a matrix
-// descriptor: the 128-byte line, modulo 8, on which the pattern starts. TMA always counts from line
-// 0.
+// The address to which the swizzle moves the byte at `address`. `base_offset` is the field of a
+// matrix descriptor: the 128-byte line, modulo 8, on which the pattern starts. TMA always counts
+// from line 0.
 PAGODA_HOST_DEVICE constexpr uint32_t swizzle_address(uint32_t address, Swizzle swizzle,
                                                       uint32_t base_offset = 0) {
   const uint32_t line = (address >> 7) - base_offset;
@@ -58,7 +58,7 @@ PAGODA_HOST_DEVICE constexpr uint32_t tensor_map_code(Swizzle swizzle) {
   return static_cast<uint32_t>(swizzle);
 }
 
-// Bits 62-63 of a SM90 matrix descriptor; kNoSwizzleCode where SM90 has no such mode.
+// Bits 62-63 of an SM90 matrix descriptor; kNoSwizzleCode where SM90 lacks the mode.
 inline constexpr uint32_t kNoSwizzleCode = ~0U;
 PAGODA_HOST_DEVICE constexpr uint32_t sm90_code(Swizzle swizzle) {
   switch (swizzle) {
@@ -70,7 +70,7 @@ PAGODA_HOST_DEVICE constexpr uint32_t sm90_code(Swizzle swizzle) {
   }
 }
 
-// Bits 61-63 of a SM100 matrix descriptor. Codes 3, 5 and 7 mean nothing.
+// Bits 61-63 of an SM100 matrix descriptor. Codes 3, 5 and 7 are invalid.
 PAGODA_HOST_DEVICE constexpr uint32_t sm100_code(Swizzle swizzle) {
   switch (swizzle) {
     case Swizzle::kNone: return 0;

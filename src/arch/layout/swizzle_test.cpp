@@ -1,5 +1,4 @@
-// Swizzles against their definition as bit fields, and the codes of the three places that name
-// them.
+// Swizzles against their definition as bit fields, and their codes in tensor maps and descriptors.
 #include "arch/layout/swizzle.hpp"
 
 #include <gtest/gtest.h>
@@ -52,8 +51,8 @@ TEST(Swizzle, repeats_after_its_repeat_and_not_before) {
   }
 }
 
-// In every column of 16 (or 32) bytes, as many consecutive rows as the pattern is long lie in
-// different chunks of a 128-byte line: the reason for swizzling.
+// In every column of 16 (or 32) bytes, the consecutive rows of one period of the pattern lie in
+// different chunks of a 128-byte line: no bank conflicts.
 TEST(Swizzle, a_column_of_eight_rows_has_no_bank_conflict) {
   for (const auto& [swizzle, chunk] :
        {std::pair{Swizzle::k32B, 16U}, {Swizzle::k64B, 16U}, {Swizzle::k128B, 16U}}) {

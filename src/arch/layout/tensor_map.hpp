@@ -1,6 +1,7 @@
-// What cuTensorMapEncodeTiled takes, its rules, and where a TMA load puts each element of its box.
-// No driver call: the GPU encodes this value, the emulator reads it. CUDA driver API, "Tensor Map".
-// Compared with an H200 (2026-11-21): the driver refuses the same broken maps, one rule at a time,
+// The arguments of cuTensorMapEncodeTiled, its rules, and the shared-memory address to which a TMA
+// load writes each element of its box. No driver call: make_tensor_map encodes this value for the
+// GPU, the emulator reads it. CUDA driver API, "Tensor Map Object Management"; PTX ISA, "Tensors".
+// Verified on an H200 (2026-11-21): the driver rejects the same invalid maps, one rule at a time,
 // except where a comment says stricter; 5400 loads of random boxes of rank 3, 600 of them partly
 // out of bounds, wrote the same bytes.
 #pragma once
@@ -41,7 +42,7 @@ struct TensorMapSpec {
   uint64_t dims[kMaxTensorRank] = {1, 1, 1, 1, 1};             // elements
   uint64_t strides_bytes[kMaxTensorRank - 1] = {};             // of dimensions 1 .. rank - 1
   uint32_t box[kMaxTensorRank] = {1, 1, 1, 1, 1};              // elements spanned
-  uint32_t element_strides[kMaxTensorRank] = {1, 1, 1, 1, 1};  // every n-th one is loaded
+  uint32_t element_strides[kMaxTensorRank] = {1, 1, 1, 1, 1};  // every n-th element is loaded
   Swizzle swizzle = Swizzle::kNone;                            // k128BAtom32B: SM100 only
   L2Promotion l2_promotion = L2Promotion::kNone;
   OobFill oob_fill = OobFill::kZero;
@@ -64,33 +65,33 @@ PAGODA_HOST_DEVICE constexpr bool is_floating(TensorMapType type) {
   return type >= TensorMapType::kF16;
 }
 
-// Elements of the box that are loaded along a dimension.
+// Elements that a load moves along a dimension.
 PAGODA_HOST_DEVICE constexpr uint32_t box_extent(const TensorMapSpec& spec, int32_t dimension) {
   const uint32_t stride = spec.element_strides[dimension];
   return (spec.box[dimension] + stride - 1) / stride;
 }
 
-// What a load reports to its barrier, out of bounds or not.
+// Bytes that a load completes on its mbarrier, out-of-bounds elements included.
 PAGODA_HOST_DEVICE constexpr uint32_t box_bytes(const TensorMapSpec& spec) {
   uint32_t bytes = element_bytes(spec.type);
   for (int32_t d = 0; d < spec.rank; ++d) bytes *= box_extent(spec, d);
   return bytes;
 }
 
-// From a line of the box (dimension 0) to the next: a swizzled one takes the pattern's whole width.
+// Pitch of the lines of the box (dimension 0) in shared memory: with a swizzle, its whole width.
 PAGODA_HOST_DEVICE constexpr uint32_t box_line_bytes(const TensorMapSpec& spec) {
   return spec.swizzle == Swizzle::kNone ? box_extent(spec, 0) * element_bytes(spec.type)
                                         : swizzle_width_bytes(spec.swizzle);
 }
 
-// The shared memory that the box takes: more than box_bytes() where lines have gaps.
+// Shared memory of the box: more than box_bytes() where lines have gaps.
 PAGODA_HOST_DEVICE constexpr uint64_t box_footprint_bytes(const TensorMapSpec& spec) {
   uint64_t bytes = box_line_bytes(spec);
   for (int32_t d = 1; d < spec.rank; ++d) bytes *= box_extent(spec, d);
   return bytes;
 }
 
-// The first broken rule: `field[dimension]` is `value`, but `rule` `limit`. No field: all is well.
+// The first violated rule: `field[dimension]` is `value`, but `rule` `limit`. No field: valid.
 struct TensorMapFault {
   const char* field = nullptr;
   int32_t dimension = -1;  // -1: the field has none
@@ -166,8 +167,8 @@ PAGODA_HOST_DEVICE constexpr TensorMapFault validate(const TensorMapSpec& spec) 
   return check_box(spec);
 }
 
-// What is wrong with one load of a valid map. An H200 answers a coordinate that is off a 16-byte
-// boundary with "illegal instruction"; other dimensions start anywhere, also out of bounds.
+// Validates one load through a valid map. An H200 raises "illegal instruction" where coordinate 0
+// is not a multiple of 16 bytes; other coordinates are free, also out of bounds.
 PAGODA_HOST_DEVICE constexpr TensorMapFault validate_load(
     const TensorMapSpec& spec, const int32_t (&coordinates)[kMaxTensorRank],
     uint32_t shared_address) {
@@ -183,8 +184,8 @@ PAGODA_HOST_DEVICE constexpr TensorMapFault validate_load(
   return {};
 }
 
-// Why a store or reduction must not be made, as measured on an H200 (2026-11-21): its coordinates
-// must not be negative in any dimension (a load's may be): illegal instruction.
+// Validates one store or reduction. Its coordinates must not be negative in any dimension, unlike a
+// load's: an H200 raises "illegal instruction" (2026-11-21).
 PAGODA_HOST_DEVICE constexpr TensorMapFault validate_store(
     const TensorMapSpec& spec, const int32_t (&coordinates)[kMaxTensorRank],
     uint32_t shared_address) {
@@ -197,9 +198,9 @@ PAGODA_HOST_DEVICE constexpr TensorMapFault validate_store(
   return validate_load(spec, coordinates, shared_address);
 }
 
-// Bytes of a line of dimension 0 that a store writes, from coordinate `first` on: up to the end of the
-// tensor, but whole pieces of 16 bytes (measured on an H200, 2026-11-21). Where the inner dimension is
-// no multiple of 16 bytes, a box that hangs over its end writes into the gap behind it.
+// Bytes of a line of dimension 0 that a store writes, from coordinate `first` on: up to the end of
+// the tensor, rounded up to 16 bytes (measured on an H200, 2026-11-21). Where the inner dimension
+// is no multiple of 16 bytes, a box that crosses its end writes into the gap behind it.
 PAGODA_HOST_DEVICE constexpr uint32_t stored_line_bytes(const TensorMapSpec& spec, int32_t first) {
   const uint64_t size = element_bytes(spec.type);
   if (static_cast<uint64_t>(first) >= spec.dims[0]) return 0;
@@ -211,13 +212,14 @@ PAGODA_HOST_DEVICE constexpr uint32_t stored_line_bytes(const TensorMapSpec& spe
 }
 
 struct BoxElement {
-  bool is_inside = false;          // outside: nothing is read, the fill value is written
+  bool is_inside = false;          // else nothing is read and the fill value is written
   uint64_t source_bytes = 0;       // from spec.address; inside only
   uint32_t destination_bytes = 0;  // from the box's shared-memory address
 };
 
-// Element `index` of the box loaded at `coordinates` to `shared_address`. Lines follow each other
-// in order of the dimensions; the swizzle acts on bits of the absolute shared-memory address.
+// Source and destination of element `index` of the box at `coordinates`, loaded to
+// `shared_address`. Lines follow each other in the order of the dimensions; the swizzle acts on
+// bits of the absolute shared-memory address.
 PAGODA_HOST_DEVICE constexpr BoxElement box_element(const TensorMapSpec& spec,
                                                     const int32_t (&coordinates)[kMaxTensorRank],
                                                     const uint32_t (&index)[kMaxTensorRank],

@@ -1,5 +1,5 @@
-// Rules of tensor maps, one broken at a time, and boxes against a plain gather; then the whole way:
-// what box_element() writes is what matrix descriptors read.
+// Rules of tensor maps, violated one at a time, and boxes against a plain gather; then end to end:
+// matrix descriptors read what box_element() wrote.
 #include "arch/layout/tensor_map.hpp"
 
 #include <cstdint>
@@ -70,7 +70,7 @@ TEST(TensorMap, limits_themselves_are_allowed) {
   TensorMapSpec spec = good_spec();
   spec.dims[1] = uint64_t{1} << 32;
   spec.strides_bytes[1] = (uint64_t{1} << 40) - 16;
-  spec.strides_bytes[0] = 0;  // one row for all: the driver takes it
+  spec.strides_bytes[0] = 0;  // the driver accepts one row for all
   spec.box[1] = 256;
   spec.element_strides[1] = 8;
   spec.oob_fill = OobFill::kNan;
@@ -118,7 +118,7 @@ TEST(TensorMap, a_load_starts_at_16_bytes_of_a_line_and_128_bytes_of_shared_memo
 
 constexpr size_t kLine = 128;
 
-// Also where the pattern starts before the box: the address decides, not the distance from it.
+// The swizzle uses the absolute address, also where the pattern starts before the box.
 TEST(TensorMap, the_swizzle_counts_lines_of_the_address) {
   const TensorMapSpec spec = good_spec();
   const auto memory = load(spec, {0, 0, 0}, 3 * 128, 3 * kLine + box_bytes(spec));
@@ -192,7 +192,7 @@ TEST(TensorMap, an_unswizzled_box_is_a_plain_gather) {
   }
 }
 
-// A paged cache's way: [tokens][head_dim] in global memory, one box per panel of 128 bytes, read as
+// As in a paged cache: [tokens][head_dim] in global memory, one box per panel of 128 bytes, read as
 // K (K-major: tokens are N) and as V (MN-major: head_dim is N).
 TEST(TensorMap, descriptors_read_what_boxes_wrote) {
   constexpr int32_t kTokens = 64, kHeadDim = 128;

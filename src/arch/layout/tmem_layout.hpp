@@ -1,6 +1,7 @@
-// Tensor memory of Blackwell: 128 lanes x 512 columns of 32 bits per SM. Addresses, where
-// tcgen05.mma puts D, and what tcgen05.ld, st and cp move. PTX ISA, "Data path layout organization"
-// and "Data movement shape", as CUTLASS 4.7.0 evaluates them; no Blackwell chip here has run it.
+// Tensor memory of Blackwell: 128 lanes x 512 columns of 32 bits per SM. Addresses, the layout of D
+// of tcgen05.mma, and the elements that tcgen05.ld, st and cp move. PTX ISA, "Tensor Memory
+// Addressing", "Data Path Layout Organization" and "Data Movement Shape", as CUTLASS 4.7.0
+// evaluates them; no Blackwell chip has run it yet.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@ PAGODA_HOST_DEVICE constexpr bool is_tmem_allocation(int32_t columns) {
   return columns >= 32 && columns <= kTmemColumns && (columns & (columns - 1)) == 0;
 }
 
-// A warp reads and writes 32 lanes, these and the following.
+// The first of the 32 lanes that a warp may access.
 PAGODA_HOST_DEVICE constexpr int32_t tmem_first_lane_of_warp(int32_t warp) {
   return 32 * (warp % 4);
 }
@@ -47,8 +48,7 @@ struct TmemIndex {
   friend bool operator==(const TmemIndex&, const TmemIndex&) = default;
 };
 
-// --- D of tcgen05.mma
-// -------------------------------------------------------------------------------
+// --- D of tcgen05.mma -------------------------------------------------------------------------
 
 struct TmemAccumulatorIndex {
   int32_t cta = 0;  // of the pair
@@ -56,12 +56,12 @@ struct TmemAccumulatorIndex {
   friend bool operator==(const TmemAccumulatorIndex&, const TmemAccumulatorIndex&) = default;
 };
 
-// Where element (row, column) of an m x n accumulator lies; 32-bit elements, a shape that
-// validate_shape() accepts.
+// The lane and column of element (row, column) of an m x n accumulator; 32-bit elements, a shape
+// that validate_shape() accepts.
 PAGODA_HOST_DEVICE constexpr TmemAccumulatorIndex tmem_accumulator(const MmaForm& form, int32_t m,
                                                                    int32_t n, int32_t row,
                                                                    int32_t column) {
-  if (form.is_ws) {  // groups of m lanes side by side, each with its share of the columns
+  if (form.is_ws) {  // groups of m lanes, each with its part of the columns
     const int32_t share = n * m / kTmemLanes;
     return {0, {row + m * (column / share), column % share}};
   }
@@ -76,19 +76,11 @@ PAGODA_HOST_DEVICE constexpr TmemAccumulatorIndex tmem_accumulator(const MmaForm
   return {0, {row, column}};
 }
 
-// Columns that the accumulator takes.
-PAGODA_HOST_DEVICE constexpr int32_t tmem_accumulator_columns(const MmaForm& form, int32_t m,
-                                                              int32_t n) {
-  if (form.is_ws) return n * m / kTmemLanes;
-  return form.cta_group == 2 && m == 128 ? n / 2 : n;
-}
-
-// --- tcgen05.ld and tcgen05.st
-// ----------------------------------------------------------------------
+// --- tcgen05.ld and tcgen05.st ----------------------------------------------------------------
 
 enum class TmemShape : uint8_t { k32x32b, k16x64b, k16x128b, k16x256b, k16x32bx2 };
 
-// Registers per thread and repeat: .xN moves N times as many.
+// Registers per thread of repeat .xN.
 PAGODA_HOST_DEVICE constexpr int32_t tmem_registers(TmemShape shape, int32_t repeat) {
   switch (shape) {
     case TmemShape::k16x128b: return 2 * repeat;
@@ -97,13 +89,13 @@ PAGODA_HOST_DEVICE constexpr int32_t tmem_registers(TmemShape shape, int32_t rep
   }
 }
 
-// Is there a .xN? A power of two, at most 128 registers.
+// Whether .xN exists: a power of two, at most 128 registers.
 PAGODA_HOST_DEVICE constexpr bool is_tmem_repeat(TmemShape shape, int32_t repeat) {
   return repeat >= 1 && (repeat & (repeat - 1)) == 0 && tmem_registers(shape, repeat) <= 128;
 }
 
-// What register `r` of `lane` (of the warp) holds. `split` is the immediate of 16x32bx2: the
-// columns between its two halves; other shapes have none.
+// The element that register `r` of `lane` (of the warp) holds. `split` is the immediate of
+// 16x32bx2: the columns between its two halves; other shapes have none.
 PAGODA_HOST_DEVICE constexpr TmemIndex tmem_element(TmemShape shape, int32_t lane, int32_t r,
                                                     int32_t split = 0) {
   switch (shape) {
@@ -118,8 +110,7 @@ PAGODA_HOST_DEVICE constexpr TmemIndex tmem_element(TmemShape shape, int32_t lan
   }
 }
 
-// --- tcgen05.cp: shared memory to TMEM
-// ---------------------------------------------------------------
+// --- tcgen05.cp: shared memory to tensor memory -----------------------------------------------
 
 enum class TmemCopyShape : uint8_t {
   k128x256b,

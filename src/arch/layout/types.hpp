@@ -1,4 +1,5 @@
-// Element types of matrix operands as tags with their size, and the words shared by both targets.
+// Element types of matrix operands, as tags with their size, and the enumerations and structs that
+// the GPU and the emulator share.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ struct alignas(4 * N) Words {
 enum class Scope : uint8_t { kCta, kCluster, kGpu, kSystem };
 enum class Order : uint8_t { kRelaxed, kAcquire, kRelease, kAcqRel };
 
-// What L2 does with a line that a copy brings: the createpolicy encodings that CUTLASS names.
+// L2 eviction priority of a copy's lines: cache policies of createpolicy, encoded as in CUTLASS.
 enum class Eviction : uint64_t {
   kNormal = 0x1000000000000000,
   kFirst = 0x12F0000000000000,

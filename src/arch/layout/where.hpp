@@ -1,6 +1,7 @@
-// Where a primitive was called: the emulator's reports, mutation sites and traces carry it. On the
-// GPU it is empty and costs nothing. Every primitive takes `Where where = Where::current()` last;
-// code that wraps primitives passes its own `where` on, so that a report names the caller.
+// The source location of a primitive's call, for the emulator's reports, mutation sites and traces.
+// On the GPU it is empty and costs nothing. Every primitive takes `Where where = Where::current()`
+// as its last parameter; a function that wraps primitives passes its own `where` on, so that a
+// report names its caller.
 #pragma once
 
 #include "core/target.hpp"
@@ -20,7 +21,7 @@ namespace pagoda::arch {
 inline namespace emu {
 #if defined(__cpp_lib_source_location)
 using Where = std::source_location;
-#else  // clang 14 with libstdc++ 12: the library asks for a builtin that this clang lacks
+#else  // clang 14 with libstdc++ 12: the library needs a builtin that this clang lacks
 class Where {
  public:
   static constexpr Where current(const char* file = __builtin_FILE(),

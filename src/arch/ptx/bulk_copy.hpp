@@ -1,4 +1,8 @@
-// Real half of arch/bulk_copy.hpp: cp.async.bulk (sm_90), predicated instead of branched around.
+// PTX implementation of arch/bulk_copy.hpp (sm_90), predicated instead of branched around.
+//
+// PTX ISA, "Data Movement and Conversion Instructions": cp.async.bulk. The copies run in the async
+// proxy, and completion is as for cp.async.bulk.tensor (ptx/tma.hpp); addresses and size are
+// multiples of 16 bytes.
 #pragma once
 
 #include <cstdint>

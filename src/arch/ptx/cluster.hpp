@@ -1,4 +1,10 @@
-// Real half of arch/cluster.hpp: barrier.cluster, mapa and st.async (sm_90).
+// PTX implementation of arch/cluster.hpp (sm_90).
+//
+// PTX ISA, "Parallel Synchronization and Communication Instructions": barrier.cluster; "Data
+// Movement and Conversion Instructions": mapa, st.async; "Special Registers": %cluster_ctarank,
+// %cluster_nctarank. What is relied on: arrive.release and wait.acquire order all accesses of the
+// cluster's threads at cluster scope; st.async is a weak write whose complete-tx on the mbarrier is
+// a release at cluster scope, so the receiver waits with wait_cluster.
 #pragma once
 
 #include <cstdint>

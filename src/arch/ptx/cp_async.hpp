@@ -1,4 +1,11 @@
-// Real half of arch/cp_async.hpp (sm_80). 16-byte copies bypass L1 (.cg), the others cannot.
+// PTX implementation of arch/cp_async.hpp (sm_80). 16-byte copies bypass L1 (.cg); 4 and 8 bytes
+// exist as .ca only.
+//
+// PTX ISA, "Data Movement and Conversion Instructions": cp.async, cp.async.commit_group,
+// cp.async.wait_group; "Parallel Synchronization and Communication Instructions":
+// cp.async.mbarrier.arrive. What is relied on: both addresses are aligned to the copy's size; the
+// copies are weak and unordered, wait_group makes them visible to the thread that issued them, and
+// a barrier after it, or the mbarrier, to other threads.
 #pragma once
 
 #include <cstdint>

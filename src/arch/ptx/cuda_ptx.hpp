@@ -1,5 +1,6 @@
-// The instructions of <cuda/ptx>. Its tcgen05 is enabled for sm_100a by name (CUDA 13.0); sm_103a has the
-// same instructions, but no name in it. Every header here includes this one instead.
+// The instruction wrappers of <cuda/ptx>; every header of this folder includes this file instead.
+// Its tcgen05 wrappers are guarded by the feature macro of sm_100a (CUDA 13.0). sm_103a has the
+// same instructions but another macro, so that macro is defined here around the include.
 #pragma once
 
 #if defined(__CUDA_ARCH_FEAT_SM103_ALL) && !defined(__CUDA_ARCH_FEAT_SM100_ALL)

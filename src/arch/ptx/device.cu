@@ -1,4 +1,4 @@
-// Asks the driver for the GPUs, once. A machine without driver or GPU is no error here.
+// Enumerates the GPUs once. A machine without a driver or a GPU is no error here.
 #include <vector>
 
 #include "arch/ptx/device.hpp"
@@ -15,7 +15,7 @@ struct Found {
 
 int attribute(cudaDeviceAttr name, int device) {
   int value = 0;
-  check(cudaDeviceGetAttribute(&value, name, device), "asking for a property of a device");
+  check(cudaDeviceGetAttribute(&value, name, device), "reading a device attribute");
   return value;
 }
 
@@ -29,7 +29,7 @@ Found find_devices() {
   }
   for (int i = 0; i < count; ++i) {
     cudaDeviceProp properties;
-    check(cudaGetDeviceProperties(&properties, i), "asking for the properties of a device");
+    check(cudaGetDeviceProperties(&properties, i), "reading the device properties");
     found.devices.push_back({.name = properties.name,
                              .arch = 10 * attribute(cudaDevAttrComputeCapabilityMajor, i) +
                                      attribute(cudaDevAttrComputeCapabilityMinor, i),

@@ -1,4 +1,4 @@
-// The GPUs of this process: what they are, and which one the thread's CUDA calls mean.
+// The GPUs of this process: their properties, and which one is the thread's current device.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct DeviceProperties {
   int64_t memory_bytes = 0;
 };
 
-// Asked of the driver once. Empty where there is none, or no GPU; `devices_error()` says which.
+// Read from the driver once. Empty without a driver or a GPU; `devices_error()` says which.
 [[nodiscard]] std::span<const DeviceProperties> devices();
 [[nodiscard]] cudaError_t devices_error();
 
@@ -26,8 +26,8 @@ struct DeviceProperties {
 class DeviceGuard {
  public:
   explicit DeviceGuard(int32_t index) : index_(index) {
-    check(cudaGetDevice(&before_), "asking for the current device");
-    if (before_ != index_) check(cudaSetDevice(index_), "choosing a device");
+    check(cudaGetDevice(&before_), "reading the current device");
+    if (before_ != index_) check(cudaSetDevice(index_), "setting the current device");
   }
   ~DeviceGuard() {
     if (before_ != index_) static_cast<void>(cudaSetDevice(before_));

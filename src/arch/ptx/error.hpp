@@ -1,4 +1,4 @@
-// Every CUDA call is checked by this: an error becomes an exception, and in the end a Status.
+// The check of every CUDA call: an error becomes an exception, which run() turns into a Status.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,8 +9,8 @@
 namespace pagoda::arch {
 inline namespace ptx {
 
-// `what` says what was tried: "launching sm90.prefill". Takes the error back from the thread, so
-// that the next call does not report it too; a fault of a kernel comes back all the same.
+// `what` names the operation that failed: "launching sm90.prefill". Clears the thread's last error,
+// so that the next call does not report it again; a sticky error (a faulting kernel) stays.
 inline void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());

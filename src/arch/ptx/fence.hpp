@@ -1,4 +1,8 @@
-// Real half of arch/fence.hpp: fence.proxy.async (sm_90).
+// PTX implementation of arch/fence.hpp (sm_90).
+//
+// PTX ISA, "Parallel Synchronization and Communication Instructions": membar / fence,
+// fence.proxy.async; "Memory Consistency Model": Proxies. The fence orders this thread's accesses
+// only: other threads' writes come before it through a barrier or an acquire.
 #pragma once
 
 #include "arch/layout/where.hpp"
@@ -10,9 +14,6 @@ inline namespace ptx {
 
 PAGODA_DEVICE void fence_proxy_async_shared(Where = Where::current()) {
   ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
-}
-PAGODA_DEVICE void fence_proxy_async_global(Where = Where::current()) {
-  ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_global);
 }
 PAGODA_DEVICE void fence_proxy_async(Where = Where::current()) { ::cuda::ptx::fence_proxy_async(); }
 

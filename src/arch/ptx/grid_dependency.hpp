@@ -1,4 +1,7 @@
-// Real half of arch/grid_dependency.hpp: griddepcontrol (sm_90).
+// PTX implementation of arch/grid_dependency.hpp (sm_90).
+//
+// PTX ISA, "Parallel Synchronization and Communication Instructions": griddepcontrol. wait returns
+// when the prerequisite grids have completed and their memory operations are visible to this grid.
 #pragma once
 
 #include "arch/layout/where.hpp"

@@ -1,5 +1,8 @@
-// Starts a kernel, a struct with Params, Storage, run(), kThreads, kClusterSize and kMinArch, on
-// the GPU. On an architecture that lacks the kernel's instructions its body is empty.
+// Launches a kernel on the GPU: a struct with Params, Storage, run(), kThreads, kClusterSize and
+// kMinArch. On an architecture that lacks the kernel's instructions its body is empty.
+//
+// CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization", "Thread Block
+// Clusters", "Grid Constants".
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,7 +22,7 @@ inline constexpr int kTargetArch = __CUDA_ARCH__ / 10;
 inline constexpr int kTargetArch = 0;
 #endif
 
-// The instructions of wgmma exist on sm_90 alone: such a kernel has kMaxArch = 90.
+// wgmma exists on sm_90 only: a kernel that uses it has kMaxArch = 90.
 template <class Kernel>
 PAGODA_HOST_DEVICE constexpr bool runs_on(int arch) {
   if (arch < Kernel::kMinArch) return false;
@@ -27,14 +30,14 @@ PAGODA_HOST_DEVICE constexpr bool runs_on(int arch) {
   return true;
 }
 
-// CTAs of a multiprocessor; one unless the kernel says more.
+// Minimum of resident CTAs per SM; one unless the kernel has kCtasPerSm.
 template <class Kernel>
 constexpr int ctas_per_sm() {
   if constexpr (requires { Kernel::kCtasPerSm; }) return Kernel::kCtasPerSm;
   return 1;
 }
 
-// With the number of CTAs: without it ptxas does not know the registers at entry, and ignores
+// Without the minimum of CTAs ptxas does not know the registers per thread at entry and ignores
 // setmaxnreg.
 template <class Kernel>
 __global__ void __launch_bounds__(Kernel::kThreads, ctas_per_sm<Kernel>())
@@ -42,7 +45,8 @@ __global__ void __launch_bounds__(Kernel::kThreads, ctas_per_sm<Kernel>())
   if constexpr (runs_on<Kernel>(kTargetArch)) Kernel::run(params);
 }
 
-// May start before the launch before it has ended: until grid_dependency_wait it touches no global memory.
+// Programmatic dependent launch: the kernel may start before the previous kernel of the stream has
+// ended, and accesses no global memory before grid_dependency_wait.
 template <class Kernel>
 constexpr bool is_dependent() {
   if constexpr (requires { Kernel::kIsDependent; }) return Kernel::kIsDependent;
@@ -53,7 +57,7 @@ struct LaunchOptions {
   cudaStream_t stream = nullptr;
 };
 
-// Once a kernel and device: the driver's call takes longer than all else on the host.
+// Calls cudaFuncSetAttribute once per kernel and device: it takes longer than the rest of a launch.
 template <class Params>
 cudaError_t allow_shared_memory(void (*entry)(Params), size_t bytes) {
   static std::mutex mutex;

@@ -1,4 +1,8 @@
-// Real half of arch/math.hpp: the approximate functions and the packing conversions.
+// PTX implementation of arch/math.hpp: the approximate exponential, packing and widening
+// conversions.
+//
+// PTX ISA, "Floating Point Instructions": ex2, max (three inputs sm_100); "Data Movement and
+// Conversion Instructions": cvt, prmt. Registers only.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +18,6 @@ inline namespace ptx {
 PAGODA_DEVICE float exp2_approx(float x, Where = Where::current()) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-PAGODA_DEVICE float rcp_approx(float x, Where = Where::current()) {
-  float y;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-PAGODA_DEVICE float log2_approx(float x, Where = Where::current()) {
-  float y;
-  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-PAGODA_DEVICE float tanh_approx(float x, Where = Where::current()) {
-  float y;
-  asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 PAGODA_DEVICE float max3(float a, float b, float c, Where = Where::current()) {
@@ -52,7 +41,7 @@ PAGODA_DEVICE uint32_t pack_f16(float low, float high, Where = Where::current())
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
   return packed;
 }
-// The instruction came with sm_89.
+// The instruction exists from sm_89 on.
 PAGODA_DEVICE uint16_t pack_e4m3(float low, float high, Where = Where::current()) {
 #if __CUDA_ARCH__ >= 890
   uint16_t packed;
@@ -70,7 +59,7 @@ PAGODA_DEVICE uint32_t byte_permute(uint32_t a, uint32_t b, uint32_t selector,
   return result;
 }
 
-// e4m3 to f16 has an instruction (sm_89) ..
+// e4m3 to f16 is one instruction a pair (sm_89).
 PAGODA_DEVICE void widen_e4m3_f16(Words<4> from, Words<4> (&to)[2], Where = Where::current()) {
   PAGODA_UNROLL
   for (int i = 0; i < 4; ++i) {
@@ -91,8 +80,8 @@ PAGODA_DEVICE void widen_e4m3_f16(Words<4> from, Words<4> (&to)[2], Where = Wher
 #endif
   }
 }
-// .. and on to bf16 through float. (By moving bits and a product with 2^120 it took longer, most of it to
-// see NaN: 252 us for 233 us in fp8 decode of 64 x 4096 keys.)
+// From f16 on to bf16 through float. The alternative, shifting bits and multiplying by 2^120,
+// spends most of its time on NaN: 252 us for 233 us (H200, fp8 decode of 64 x 4096 keys).
 PAGODA_DEVICE void widen_e4m3_bf16(Words<4> from, Words<4> (&to)[2], Where = Where::current()) {
   widen_e4m3_f16(from, to);
   PAGODA_UNROLL
@@ -105,5 +94,6 @@ PAGODA_DEVICE void widen_e4m3_bf16(Words<4> from, Words<4> (&to)[2], Where = Whe
     pair = pack_bf16(low, high);
   }
 }
+
 }  // namespace ptx
 }  // namespace pagoda::arch

@@ -1,5 +1,11 @@
-// Real half of arch/mbarrier.hpp. Predicated forms are ours; the rest is cuda::ptx. sm_80 has
-// neither try_wait nor a count of arrivals: there a wait polls and arrivals are repeated.
+// PTX implementation of arch/mbarrier.hpp. The predicated forms are asm, the rest is cuda::ptx.
+// sm_80 has neither try_wait nor an arrival count: there a wait polls and an arrival is repeated.
+//
+// PTX ISA, "Parallel Synchronization and Communication Instructions": mbarrier.init, inval,
+// expect_tx, arrive, test_wait, try_wait; fence.mbarrier_init; "Data Movement and Conversion
+// Instructions": mapa. What is relied on: an mbarrier is 8 bytes, 8-byte aligned; arrive is a
+// release and a wait that returns true an acquire, at CTA scope unless the name says cluster or
+// relaxed.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +23,7 @@ struct MBarrier {
 
   PAGODA_DEVICE SharedPtr<uint64_t> data() { return SharedPtr<uint64_t>(&state); }
   PAGODA_DEVICE uint32_t address() { return data().address(); }
-  // The address of the barrier at the same place in CTA `rank` of the cluster.
+  // The address of the barrier at the same offset in CTA `rank` of the cluster.
   PAGODA_DEVICE uint32_t address_in(int rank) {
     uint32_t remote;
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address()), "r"(rank));
@@ -47,11 +53,6 @@ struct MBarrier {
         "}" ::"r"(address()),
         "r"(predicate)
         : "memory");
-  }
-  PAGODA_DEVICE void expect_tx(uint32_t bytes, Where = Where::current()) {
-    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(address()),
-                 "r"(bytes)
-                 : "memory");
   }
   PAGODA_DEVICE void arrive_expect_tx(uint32_t bytes, Where = Where::current()) {
     ::cuda::ptx::mbarrier_arrive_expect_tx(::cuda::ptx::sem_release, ::cuda::ptx::scope_cta,
@@ -124,7 +125,7 @@ struct MBarrier {
 };
 static_assert(sizeof(MBarrier) == 8);
 
-// Before sm_90 there are no clusters and no async proxy: the barrier that follows is enough.
+// Before sm_90 there are no clusters and no async proxy: the CTA barrier that follows is enough.
 PAGODA_DEVICE void fence_mbarrier_init(Where = Where::current()) {
 #if __CUDA_ARCH__ >= 900
   ::cuda::ptx::fence_mbarrier_init(::cuda::ptx::sem_release, ::cuda::ptx::scope_cluster);

@@ -1,11 +1,17 @@
-// Real half of arch/memory.hpp: plain accesses where C++ has them, compiler builtins for the rest.
-// A SharedPtr is a generic pointer that the compiler traces back to shared memory (LDS, STS).
+// PTX implementation of arch/memory.hpp: plain C++ accesses, and compiler builtins where C++ has
+// none. A SharedPtr is a generic pointer that the compiler traces back to shared memory (LDS, STS).
+//
+// PTX ISA, "Data Movement and Conversion Instructions": ld, ld.global.nc, st; "Parallel
+// Synchronization and Communication Instructions": atom, fence; "Memory Consistency Model". Plain
+// accesses are weak: only barriers, fences and the forms with an order make them visible to other
+// threads. load_read_only is for memory that nothing writes during the launch.
 #pragma once
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "arch/global_ptr.hpp"
 #include "arch/layout/types.hpp"
@@ -15,22 +21,25 @@
 namespace pagoda::arch {
 inline namespace ptx {
 
-template <class T>
-class SharedPtr {
+// A generic pointer into shared memory of the executing CTA, or of any CTA of its cluster (mapa).
+enum class Window : uint8_t { kCta, kCluster };
+
+template <class T, Window window>
+class WindowPtr {
  public:
-  SharedPtr() = default;
-  explicit PAGODA_DEVICE SharedPtr(T* pointer) : pointer_(pointer) {}
+  WindowPtr() = default;
+  explicit PAGODA_DEVICE WindowPtr(T* pointer) : pointer_(pointer) {}
   template <class U>
   requires(std::convertible_to<U*, T*> && !std::same_as<U, T>) PAGODA_DEVICE
-      SharedPtr(SharedPtr<U> other)
+      WindowPtr(WindowPtr<U, window> other)
       : pointer_(other.generic()) {}
 
-  PAGODA_DEVICE SharedPtr operator+(int32_t elements) const {
-    return SharedPtr(pointer_ + elements);
+  PAGODA_DEVICE WindowPtr operator+(int32_t elements) const {
+    return WindowPtr(pointer_ + elements);
   }
   template <class U>
-  PAGODA_DEVICE SharedPtr<U> as() const {
-    return SharedPtr<U>(reinterpret_cast<U*>(pointer_));
+  PAGODA_DEVICE WindowPtr<U, window> as() const {
+    return WindowPtr<U, window>(reinterpret_cast<U*>(pointer_));
   }
   PAGODA_DEVICE uint32_t address() const {
     return static_cast<uint32_t>(__cvta_generic_to_shared(pointer_));
@@ -41,32 +50,23 @@ class SharedPtr {
   T* pointer_;
 };
 
-// A generic pointer into another CTA's window (mapa).
 template <class T>
-class RemotePtr {
- public:
-  RemotePtr() = default;
-  explicit PAGODA_DEVICE RemotePtr(T* pointer) : pointer_(pointer) {}
-  template <class U>
-  requires(std::convertible_to<U*, T*> && !std::same_as<U, T>) PAGODA_DEVICE
-      RemotePtr(RemotePtr<U> other)
-      : pointer_(other.generic()) {}
+using SharedPtr = WindowPtr<T, Window::kCta>;
+template <class T>
+using RemotePtr = WindowPtr<T, Window::kCluster>;
 
-  PAGODA_DEVICE RemotePtr operator+(int32_t elements) const {
-    return RemotePtr(pointer_ + elements);
-  }
-  template <class U>
-  PAGODA_DEVICE RemotePtr<U> as() const {
-    return RemotePtr<U>(reinterpret_cast<U*>(pointer_));
-  }
-  PAGODA_DEVICE uint32_t address() const {
-    return static_cast<uint32_t>(__cvta_generic_to_shared(pointer_));
-  }
-  PAGODA_DEVICE T* generic() const { return pointer_; }
+// The plain pointer of any of the three, for this folder only.
+template <class T, Window window>
+PAGODA_DEVICE T* raw(WindowPtr<T, window> pointer) {
+  return pointer.generic();
+}
+template <class T>
+PAGODA_DEVICE T* raw(GlobalPtr<T> pointer) {
+  return RawGlobal::of(pointer);
+}
 
- private:
-  T* pointer_;
-};
+template <class Pointer>
+using PointeeOf = std::remove_pointer_t<decltype(raw(std::declval<Pointer>()))>;
 
 template <class T, int N, int Align = 16>
 struct SharedArray {
@@ -93,36 +93,16 @@ template <class T>
 inline constexpr bool is_access_size = sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 ||
                                        sizeof(T) == 8 || sizeof(T) == 16;
 
-template <class T>
-PAGODA_DEVICE std::remove_const_t<T> load(SharedPtr<T> from, Where = Where::current()) {
-  static_assert(is_access_size<T>, "an access moves 1, 2, 4, 8 or 16 bytes");
-  return *from.generic();
+template <class Pointer>
+PAGODA_DEVICE std::remove_const_t<PointeeOf<Pointer>> load(Pointer from, Where = Where::current()) {
+  static_assert(is_access_size<PointeeOf<Pointer>>, "an access moves 1, 2, 4, 8 or 16 bytes");
+  return *raw(from);
 }
-template <class T>
-PAGODA_DEVICE std::remove_const_t<T> load(RemotePtr<T> from, Where = Where::current()) {
-  static_assert(is_access_size<T>, "an access moves 1, 2, 4, 8 or 16 bytes");
-  return *from.generic();
-}
-template <class T>
-PAGODA_DEVICE std::remove_const_t<T> load(GlobalPtr<T> from, Where = Where::current()) {
-  static_assert(is_access_size<T>, "an access moves 1, 2, 4, 8 or 16 bytes");
-  return *RawGlobal::of(from);
-}
-
-template <class T>
-PAGODA_DEVICE void store(SharedPtr<T> to, std::type_identity_t<T> value, Where = Where::current()) {
-  static_assert(is_access_size<T>, "an access moves 1, 2, 4, 8 or 16 bytes");
-  *to.generic() = value;
-}
-template <class T>
-PAGODA_DEVICE void store(RemotePtr<T> to, std::type_identity_t<T> value, Where = Where::current()) {
-  static_assert(is_access_size<T>, "an access moves 1, 2, 4, 8 or 16 bytes");
-  *to.generic() = value;
-}
-template <class T>
-PAGODA_DEVICE void store(GlobalPtr<T> to, std::type_identity_t<T> value, Where = Where::current()) {
-  static_assert(is_access_size<T>, "an access moves 1, 2, 4, 8 or 16 bytes");
-  *RawGlobal::of(to) = value;
+template <class Pointer>
+PAGODA_DEVICE void store(Pointer to, std::type_identity_t<PointeeOf<Pointer>> value,
+                         Where = Where::current()) {
+  static_assert(is_access_size<PointeeOf<Pointer>>, "an access moves 1, 2, 4, 8 or 16 bytes");
+  *raw(to) = value;
 }
 
 template <class T>
@@ -147,7 +127,8 @@ PAGODA_DEVICE std::remove_const_t<T> load_read_only(GlobalPtr<T> pointer,
 
 // --- scopes -----------------------------------------------------------------------------------
 
-// The compiler takes functions here, and rejects variables, for "integer literals".
+// The builtins want integer literals: nvcc accepts constexpr functions there, and rejects
+// variables.
 PAGODA_HOST_DEVICE constexpr int nv(Scope scope) {
   switch (scope) {
     case Scope::kCta: return __NV_THREAD_SCOPE_BLOCK;
@@ -165,7 +146,7 @@ PAGODA_HOST_DEVICE constexpr int nv(Order order) {
   }
 }
 
-// A SharedPtr's generic address works in the same instructions.
+// Generic addressing: the SharedPtr forms use the same builtins.
 template <Scope scope = Scope::kGpu, class T>
 PAGODA_DEVICE std::remove_const_t<T> load_acquire(GlobalPtr<T> from, Where = Where::current()) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "an acquiring load moves 4 or 8 bytes");
@@ -195,18 +176,12 @@ PAGODA_DEVICE T atomic_add(GlobalPtr<T> at, std::type_identity_t<T> value,
   return __nv_atomic_fetch_add(RawGlobal::of(at), value, nv(order), nv(scope));
 }
 template <Order order = Order::kRelaxed, Scope scope = Scope::kGpu, class T>
-PAGODA_DEVICE T atomic_max(GlobalPtr<T> at, std::type_identity_t<T> value,
-                           Where = Where::current()) {
-  static_assert(std::is_integral_v<T> && sizeof(T) == 4, "atomic_max works on 32-bit integers");
-  return __nv_atomic_fetch_max(RawGlobal::of(at), value, nv(order), nv(scope));
-}
-template <Order order = Order::kRelaxed, Scope scope = Scope::kGpu, class T>
 PAGODA_DEVICE T atomic_exchange(GlobalPtr<T> at, std::type_identity_t<T> value,
                                 Where = Where::current()) {
   static_assert(std::is_integral_v<T> && sizeof(T) == 4, "atomics work on 32-bit integers");
   return __nv_atomic_exchange_n(RawGlobal::of(at), value, nv(order), nv(scope));
 }
-// Returns what was there; `desired` was stored if that equals `expected`.
+// Returns the value before; stores `desired` if that value equals `expected`.
 template <Order order = Order::kRelaxed, Scope scope = Scope::kGpu, class T>
 PAGODA_DEVICE T atomic_cas(GlobalPtr<T> at, std::type_identity_t<T> expected,
                            std::type_identity_t<T> desired, Where = Where::current()) {
@@ -223,11 +198,6 @@ template <Order order = Order::kRelaxed, Scope scope = Scope::kCta, class T>
 PAGODA_DEVICE T atomic_add(SharedPtr<T> at, std::type_identity_t<T> value,
                            Where = Where::current()) {
   return atomic_add<order, scope>(GlobalPtr<T>(at.generic()), value);
-}
-template <Order order = Order::kRelaxed, Scope scope = Scope::kCta, class T>
-PAGODA_DEVICE T atomic_max(SharedPtr<T> at, std::type_identity_t<T> value,
-                           Where = Where::current()) {
-  return atomic_max<order, scope>(GlobalPtr<T>(at.generic()), value);
 }
 template <Order order = Order::kRelaxed, Scope scope = Scope::kCta, class T>
 PAGODA_DEVICE T atomic_exchange(SharedPtr<T> at, std::type_identity_t<T> value,
@@ -251,10 +221,6 @@ PAGODA_DEVICE void thread_fence(Where = Where::current()) {
   } else {
     asm volatile("fence.acq_rel.sys;" ::: "memory");
   }
-}
-
-PAGODA_DEVICE void prefetch_l2(GlobalPtr<const void> address, Where = Where::current()) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(RawGlobal::of(address))));
 }
 
 }  // namespace ptx

@@ -1,4 +1,8 @@
-// Real half of arch/named_barrier.hpp: bar.sync and bar.arrive.
+// PTX implementation of arch/named_barrier.hpp.
+//
+// PTX ISA, "Parallel Synchronization and Communication Instructions": bar, barrier. Both forms
+// order the participating threads' memory accesses: those before sync or arrive are visible after a
+// sync returns.
 #pragma once
 
 #include "arch/layout/where.hpp"

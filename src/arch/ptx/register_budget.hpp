@@ -1,5 +1,8 @@
-// Real half of arch/register_budget.hpp: setmaxnreg (sm_90a, sm_100a). The kernel needs launch
-// bounds, otherwise ptxas ignores it.
+// PTX implementation of arch/register_budget.hpp: setmaxnreg (sm_90a, sm_100a). The kernel needs
+// __launch_bounds__ with a minimum of CTAs, otherwise ptxas ignores the instruction.
+//
+// PTX ISA, "Miscellaneous Instructions": setmaxnreg. inc blocks until the CTA's pool has the
+// registers.
 #pragma once
 
 #include "arch/layout/where.hpp"

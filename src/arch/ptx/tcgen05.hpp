@@ -1,5 +1,15 @@
-// Real half of arch/tcgen05.hpp (sm_100a): cuda::ptx has every instruction; here are only its names
-// as template arguments. ptxas accepts this code, no Blackwell chip has run it yet.
+// PTX implementation of arch/tcgen05.hpp (sm_100a). cuda::ptx has every instruction; this file
+// selects them by template arguments. ptxas accepts this code, no Blackwell chip has run it yet.
+//
+// PTX ISA, "TensorCore 5th Generation Family Instructions": tcgen05.alloc, dealloc,
+// relinquish_alloc_permit, mma, commit, ld, st, wait, fence. What is relied on ("Memory consistency
+// model for 5th generation of TensorCore operations"):
+// - mma and commit of one thread execute in pipeline order; commit implies
+//   fence::before_thread_sync.
+// - ld and st are asynchronous until wait::ld and wait::st.
+// - Across threads tensor memory is ordered by fence::before_thread_sync, a barrier or mbarrier,
+//   and fence::after_thread_sync, in this order.
+// - mma reads shared memory in the async proxy.
 #pragma once
 
 #include <cstdint>
@@ -115,6 +125,7 @@ PAGODA_DEVICE void tmem_store(TmemPtr to, const uint32_t (&in)[tmem_registers(kS
 }
 
 PAGODA_DEVICE void tmem_wait_load(Where = Where::current()) { ::cuda::ptx::tcgen05_wait_ld(); }
+// No instruction: the compiler must not read `out` before this point.
 template <int kCount>
 PAGODA_DEVICE void tmem_pin(uint32_t (&out)[kCount]) {
   PAGODA_UNROLL
@@ -133,24 +144,6 @@ PAGODA_DEVICE void tmem_wait_load(uint32_t (&a)[kCount], uint32_t (&b)[kCount],
   tmem_pin(b);
 }
 PAGODA_DEVICE void tmem_wait_store(Where = Where::current()) { ::cuda::ptx::tcgen05_wait_st(); }
-
-template <TmemCopyShape kShape, int kGroup>
-PAGODA_DEVICE void tmem_copy(TmemPtr to, SmemDescriptor from, Where = Where::current()) {
-  constexpr auto group = cta_group_tag<kGroup>();
-  if constexpr (kShape == TmemCopyShape::k128x256b) {
-    ::cuda::ptx::tcgen05_cp_128x256b(group, to.address, from.bits);
-  } else if constexpr (kShape == TmemCopyShape::k128x128b) {
-    ::cuda::ptx::tcgen05_cp_128x128b(group, to.address, from.bits);
-  } else if constexpr (kShape == TmemCopyShape::k4x256b) {
-    ::cuda::ptx::tcgen05_cp_4x256b(group, to.address, from.bits);
-  } else if constexpr (kShape == TmemCopyShape::k64x128bWarps02And13) {
-    ::cuda::ptx::tcgen05_cp_64x128b_warpx2_02_13(group, to.address, from.bits);
-  } else if constexpr (kShape == TmemCopyShape::k64x128bWarps01And23) {
-    ::cuda::ptx::tcgen05_cp_64x128b_warpx2_01_23(group, to.address, from.bits);
-  } else {
-    ::cuda::ptx::tcgen05_cp_32x128b_warpx4(group, to.address, from.bits);
-  }
-}
 
 PAGODA_DEVICE void tcgen05_fence_before_thread_sync(Where = Where::current()) {
   ::cuda::ptx::tcgen05_fence_before_thread_sync();

@@ -1,5 +1,5 @@
-// Makes CUtensorMaps. The driver's function is looked up at run time: the library does not link to
-// libcuda, and starts on machines without a driver.
+// Encodes CUtensorMaps (CUDA driver API, cuTensorMapEncodeTiled). The driver's function is looked
+// up at run time: the library does not link to libcuda, and starts on machines without a driver.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <stdexcept>
@@ -39,7 +39,7 @@ TensorMap make_tensor_map(const TensorMapSpec& spec) {
       static_cast<CUtensorMapL2promotion>(spec.l2_promotion),
       static_cast<CUtensorMapFloatOOBfill>(spec.oob_fill));
   if (error != CUDA_SUCCESS) {
-    throw std::runtime_error("cuTensorMapEncodeTiled refuses the tensor map (CUresult " +
+    throw std::runtime_error("cuTensorMapEncodeTiled rejected the tensor map (CUresult " +
                              std::to_string(static_cast<int>(error)) + ")");
   }
   return map;

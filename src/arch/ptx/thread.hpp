@@ -1,4 +1,6 @@
-// Real half of arch/thread.hpp: special registers.
+// PTX implementation of arch/thread.hpp.
+//
+// PTX ISA, "Special Registers": %tid, %ctaid, %nctaid.
 #pragma once
 
 #include "arch/layout/types.hpp"
@@ -11,7 +13,8 @@ inline namespace ptx {
 PAGODA_DEVICE int thread_idx(Where = Where::current()) { return static_cast<int>(threadIdx.x); }
 PAGODA_DEVICE int lane_idx(Where = Where::current()) { return static_cast<int>(threadIdx.x % 32); }
 
-// The shuffle makes the result a uniform register, so that role branches are uniform branches.
+// The shuffle makes the result uniform for the compiler, so that role branches are uniform
+// branches.
 PAGODA_DEVICE int warp_idx(Where = Where::current()) {
   return __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x / 32), 0);
 }
@@ -19,7 +22,6 @@ PAGODA_DEVICE int warpgroup_idx(Where = Where::current()) {
   return __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x / 128), 0);
 }
 
-PAGODA_DEVICE int block_dim(Where = Where::current()) { return static_cast<int>(blockDim.x); }
 PAGODA_DEVICE Dim3 block_idx(Where = Where::current()) {
   return {static_cast<int32_t>(blockIdx.x), static_cast<int32_t>(blockIdx.y),
           static_cast<int32_t>(blockIdx.z)};

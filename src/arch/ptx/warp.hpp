@@ -1,4 +1,9 @@
-// Real half of arch/warp.hpp: warp intrinsics, and elect.sync.
+// PTX implementation of arch/warp.hpp: warp intrinsics, and elect.sync.
+//
+// PTX ISA, "Parallel Synchronization and Communication Instructions": bar.warp.sync, vote.sync,
+// redux.sync (sm_80), elect.sync (sm_90; which lane it elects is unspecified, but the same for the
+// same mask); "Data Movement and Conversion Instructions": shfl.sync. Only bar.warp.sync orders
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -42,11 +47,6 @@ PAGODA_DEVICE T shuffle_up(T value, int distance, Where = Where::current()) {
   static_assert(sizeof(T) == 4, "a shuffle moves 4 bytes");
   return __shfl_up_sync(kAllLanes, value, static_cast<unsigned>(distance));
 }
-template <class T>
-PAGODA_DEVICE T shuffle_down(T value, int distance, Where = Where::current()) {
-  static_assert(sizeof(T) == 4, "a shuffle moves 4 bytes");
-  return __shfl_down_sync(kAllLanes, value, static_cast<unsigned>(distance));
-}
 
 PAGODA_DEVICE bool any(bool predicate, Where = Where::current()) {
   return __any_sync(kAllLanes, predicate) != 0;
@@ -60,12 +60,6 @@ PAGODA_DEVICE uint32_t ballot(bool predicate, Where = Where::current()) {
 
 PAGODA_DEVICE uint32_t reduce_add(uint32_t value, Where = Where::current()) {
   return __reduce_add_sync(kAllLanes, value);
-}
-PAGODA_DEVICE uint32_t reduce_max(uint32_t value, Where = Where::current()) {
-  return __reduce_max_sync(kAllLanes, value);
-}
-PAGODA_DEVICE uint32_t reduce_min(uint32_t value, Where = Where::current()) {
-  return __reduce_min_sync(kAllLanes, value);
 }
 
 }  // namespace ptx

@@ -1,5 +1,12 @@
-// Real half of arch/wgmma.hpp (sm_90a). An asm statement spells out every accumulator register, so
-// this file builds the operand lists of each N from those of the N before it, by macros.
+// PTX implementation of arch/wgmma.hpp (sm_90a). An asm statement names every accumulator register,
+// so macros build the operand list of each N from the list of the N before.
+//
+// PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions": wgmma.mma_async,
+// wgmma.fence, wgmma.commit_group, wgmma.wait_group, "Matrix Descriptor Format". What is relied on:
+// - wgmma reads shared memory in the async proxy: TMA's tiles need no fence, tiles that threads
+//   wrote need fence_proxy_async_shared before.
+// - wgmma.fence orders the threads' register writes before the reads of the products that follow.
+// - Accumulators and A registers belong to the hardware until wait_group returns.
 #pragma once
 
 #include <concepts>
@@ -25,8 +32,8 @@ PAGODA_DEVICE void wgmma_wait_group(Where = Where::current()) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
 
-// No instruction: the compiler must have every register's final value here, and believes that it
-// changes here.
+// No instruction: the compiler computes every register's final value before this point and assumes
+// that it changes here.
 template <int Count>
 PAGODA_DEVICE void wgmma_pin(float (&registers)[Count], Where = Where::current()) {
   PAGODA_UNROLL
@@ -43,7 +50,7 @@ struct Wgmma;
 
 // clang-format off
 
-// PAGODA_Dn: the names of n accumulators in the text of the instruction; PAGODA_Fn: the operands.
+// PAGODA_Dn: the names of n accumulators in the instruction's text; PAGODA_Fn: their operands.
 
 #define PAGODA_D4 "%0, %1, %2, %3"
 #define PAGODA_F4 "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
@@ -110,9 +117,9 @@ struct Wgmma;
 #define PAGODA_D128 PAGODA_D124 ", %124, %125, %126, %127"
 #define PAGODA_F128 PAGODA_F124, "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
 
-// The text of one instruction; R = N / 2 accumulators come first, then the operands: SS: a, b, flag
-// (, majors of a and b); RS: a0-a3, b, flag(, major of b). `p` turns the flag "accumulate" into a
-// predicate; 1, 1 are the signs of A and B.
+// The text of one instruction. The R = N / 2 accumulators come first, then the operands: for SS a,
+// b, flag (, majors of a and b); for RS a0-a3, b, flag (, major of b). `p` is the flag "accumulate"
+// as a predicate; 1, 1 scale A and B by +1.
 #define PAGODA_WGMMA_TEXT(N, K, TYPE, R, A, b, flag, MAJORS)                                       \
   "{ .reg .pred p; setp.ne.b32 p, %" #flag ", 0; wgmma.mma_async.sync.aligned.m64n" #N "k" #K      \
   ".f32." TYPE "." TYPE " {" PAGODA_D##R "}, " A ", %" #b ", p, 1, 1" MAJORS "; }"
@@ -129,7 +136,7 @@ struct Wgmma;
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits),                          \
                  "r"(static_cast<int32_t>(accumulate)) __VA_ARGS__)
 
-// Wgmma<T, N>; i0 .. i6 are the numbers of the operands behind the accumulators.
+// Wgmma<T, N>; i0 .. i6 are the numbers of the operands after the accumulators.
 #define PAGODA_WGMMA(N, R, i0, i1, i2, i3, i4, i5, i6)                                             \
   template <class T, Major a_major, Major b_major>                                                 \
   struct Wgmma<T, N, a_major, b_major> {                                                           \

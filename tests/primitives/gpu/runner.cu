@@ -1,8 +1,8 @@
-// Runs the table of primitive tests on the GPU of this machine. A fault takes the CUDA context
-// with it and a deadlock never returns, so a child process runs the tests: when it dies or stays
-// silent, that test has failed and another child continues with the next one. Prints a table,
-// writes a JSON log, and exits with 1 if a test fails, 2 if something else goes wrong, 77 without
-// a GPU.
+// Runs the table of primitive tests on the GPU of this machine. A faulting kernel destroys the CUDA
+// context and a deadlock never returns, so a child process runs the tests: when it exits or is
+// silent for too long, its test has failed and a new child continues after it. Prints a table,
+// writes a JSON log, and exits with 1 if a test fails, 2 if something else goes wrong, 77 without a
+// GPU.
 //   runner [--json FILE] [--filter TEXT] [--list]
 #include <algorithm>
 #include <array>
