@@ -1,5 +1,5 @@
-// KeyRows: where the keys of a sequence lie, decided at run time: dense, ragged or paged. What the
-// parameters of an attention kernel carry.
+// KeyRows: the layout of the KV cache, dense, ragged or paged, as a run-time value. The parameters
+// of the attention kernels contain one.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@ namespace pagoda::operand {
 
 enum class KeyRowsKind : uint8_t { kDense, kRagged, kPaged };
 
-// Where one key lies: a row of a page or of a padded sequence (ragged: of 0).
-struct KeyPlace {
+// The coordinates of one key: `row` of page or padded sequence `outer` (ragged: outer is 0).
+struct KeyCoordinates {
   int32_t outer = 0;
   uint32_t row = 0;
 };
 
-// The keys of one sequence, to be looked up one by one.
+// The keys of one sequence, for look-ups one by one.
 struct SequenceRows {
-  arch::GlobalPtr<const int32_t> pages = nullptr;  // nullptr: no pages
+  arch::GlobalPtr<const int32_t> pages = nullptr;  // nullptr: not paged
   uint32_t page_size = 1;
-  KeyPlace first{};  // of key 0 where there are no pages
+  KeyCoordinates first{};  // of key 0; not paged only
 
-  // Of a key that exists.
-  PAGODA_DEVICE KeyPlace at(uint32_t key) const {
+  // `key` must be less than the sequence's number of keys.
+  PAGODA_DEVICE KeyCoordinates at(uint32_t key) const {
     if (pages == nullptr) return {first.outer, first.row + key};
     return {arch::load_read_only(pages + key / page_size), key % page_size};
   }
@@ -40,7 +40,7 @@ struct KeyRows {
     if (kind == KeyRowsKind::kPaged) return paged.num_keys(batch);
     return kind == KeyRowsKind::kRagged ? ragged.num_keys(batch) : dense.num_keys(batch);
   }
-  // 0 where there are no pages.
+  // The page size; 0 = not paged.
   PAGODA_HOST_DEVICE int32_t paged_size() const {
     return kind == KeyRowsKind::kPaged ? paged.page_size : 0;
   }
@@ -51,7 +51,7 @@ struct KeyRows {
     }
     return {paged.pages_of(batch), static_cast<uint32_t>(paged.page_size), {}};
   }
-  // The rows of the tile that starts at key `base_row`; Indices of a paged instance only where paged.
+  // The rows of the tile that starts at key `base_row`. Indices with several pages need kPaged.
   template <class Indices>
   PAGODA_DEVICE Indices populate(int32_t batch, uint32_t base_row) const {
     if constexpr (Indices::num_pages == 1) {

@@ -1,5 +1,5 @@
-// Where the keys of a sequence lie: dense, ragged, or in pages. Each operand answers the same two
-// questions: how many keys has a sequence, and in which physical rows does a tile of it start.
+// The KV cache layouts: dense, ragged, paged. Each has the same interface: the number of keys of a
+// sequence, and the physical rows of a tile.
 #pragma once
 
 #include <concepts>
@@ -14,8 +14,8 @@ namespace pagoda::operand {
 // [batch, rows_per_batch] rows; sequence lengths at most rows_per_batch.
 struct DenseRows {
   uint32_t rows_per_batch = 0;
-  arch::GlobalPtr<const int32_t> lengths = nullptr;  // [batch], or nullptr: ..
-  uint32_t keys_per_batch = 0;                       // .. so many keys in every sequence
+  arch::GlobalPtr<const int32_t> lengths = nullptr;  // [batch], or nullptr
+  uint32_t keys_per_batch = 0;                       // keys of every sequence without lengths
 
   PAGODA_DEVICE uint32_t num_keys(int32_t batch) const {
     return lengths != nullptr ? static_cast<uint32_t>(arch::load_read_only(lengths + batch))
@@ -28,7 +28,7 @@ struct DenseRows {
   }
 };
 
-// Sequences one after another: sequence b has rows offsets[b] .. offsets[b + 1].
+// Concatenated sequences: sequence b has rows [offsets[b], offsets[b + 1]).
 struct RaggedRows {
   arch::GlobalPtr<const int32_t> offsets = nullptr;  // [batch + 1]
 
@@ -43,14 +43,14 @@ struct RaggedRows {
   }
 };
 
-// Pages by block table (first_page_of == nullptr: pages of sequence b start at b * table_stride) or
-// by CSR (they start at first_page_of[b]).
+// Pages by block table (first_page_of == nullptr: the page ids of sequence b start at
+// b * table_stride) or by CSR (they start at first_page_of[b]).
 struct PagedRows {
   arch::GlobalPtr<const int32_t> pages = nullptr;          // page ids
   arch::GlobalPtr<const int32_t> first_page_of = nullptr;  // [batch + 1]
   int64_t table_stride = 0;
   arch::GlobalPtr<const int32_t> lengths =
-      nullptr;  // [batch] keys; CSR: of the last page, where there is one
+      nullptr;  // [batch] keys; CSR: keys of the last page, if there is a page
   int32_t page_size = 1;
   uint32_t row_stride = 1;  // physical rows from one page to the next
 
@@ -72,8 +72,8 @@ struct PagedRows {
     return static_cast<uint32_t>(arch::load_read_only(pages_of(batch) + key / size)) * row_stride +
            key % size;
   }
-  // Looks up the pages of the keys base_row .. base_row + BN that exist; base_row is a multiple of
-  // the instance's pieces. No entry past the sequence's last page is read.
+  // Looks up the pages of the keys [base_row, base_row + BN) of the sequence; base_row is a
+  // multiple of the instance's page_size. Reads no page id past the sequence's last page.
   template <class Indices>
   PAGODA_DEVICE Indices populate(int32_t batch, uint32_t base_row) const {
     Indices indices;
@@ -81,14 +81,16 @@ struct PagedRows {
     if constexpr (Indices::num_pages == 1) {
       indices.rows[0] = base_row < keys ? row_of(batch, base_row) : kOutOfBoundsRow;
     } else {
-      constexpr auto piece = static_cast<uint32_t>(Indices::page_size);  // of a page, or all of it
-      arch::expect(page_size % Indices::page_size == 0, "the instance's pieces fill a page");
-      arch::expect(base_row % piece == 0, "a tile starts at a piece");
+      // Rows of one copy: a page, or a part of it.
+      constexpr auto copy_rows = static_cast<uint32_t>(Indices::page_size);
+      arch::expect(page_size % Indices::page_size == 0,
+                   "the instance's page_size divides the page size");
+      arch::expect(base_row % copy_rows == 0, "a tile starts at a multiple of the copy's rows");
       const arch::GlobalPtr<const int32_t> table = pages_of(batch);
       const auto size = static_cast<uint32_t>(page_size);
       PAGODA_UNROLL
       for (int i = 0; i < Indices::num_pages; ++i) {
-        const uint32_t key = base_row + static_cast<uint32_t>(i) * piece;
+        const uint32_t key = base_row + static_cast<uint32_t>(i) * copy_rows;
         indices.rows[i] =
             key < keys
                 ? static_cast<uint32_t>(arch::load_read_only(table + key / size)) * row_stride +
@@ -100,7 +102,7 @@ struct PagedRows {
   }
 };
 
-// What kernels compile against.
+// The interface that kernels use.
 template <class Operand>
 concept KVOperand = requires(const Operand operand) {
   { operand.num_keys(0) } -> std::same_as<uint32_t>;
@@ -110,8 +112,8 @@ concept KVOperand = requires(const Operand operand) {
 };
 static_assert(KVOperand<DenseRows> && KVOperand<RaggedRows> && KVOperand<PagedRows>);
 
-// Dequantisation factors of an fp8 cache: one for the tensor, or where given one a KV head. K's goes
-// into the scale of the scores, V's into the output.
+// Dequantisation factors of an fp8 cache: one for the tensor, or one per KV head. K's factor is
+// part of the scale of the scores, V's scales the output.
 struct KVScaleFactors {
   float k = 1, v = 1;
   arch::GlobalPtr<const float> k_per_head = nullptr;  // [num_kv_heads]

@@ -1,4 +1,4 @@
-// Operands against plain arithmetic.
+// KV cache layouts and PagedRowIndices against plain arithmetic.
 #include "operand/kv_operand.hpp"
 
 #include <cstdint>
@@ -54,7 +54,7 @@ TEST(PagedRowIndices, page_sizes_map_to_instances) {
   EXPECT_EQ(instance(128), 0);
   EXPECT_EQ(instance(512), 0);
   for (const int size : {8, 16, 32, 64}) EXPECT_EQ(instance(size), size);
-  // Pieces of a page that fill tiles, too.
+  // Other multiples of 8: a part of the page that divides the tile.
   EXPECT_EQ(instance(24), 8);
   EXPECT_EQ(instance(48), 16);
   EXPECT_EQ(instance(96), 32);
@@ -62,7 +62,7 @@ TEST(PagedRowIndices, page_sizes_map_to_instances) {
   for (const int size : {1, 2, 4, 12, 17, 300}) EXPECT_EQ(instance(size), -1) << size;
 }
 
-// Reads the operands on the "device".
+// Calls the operands in a kernel on the emulator.
 struct Lookup {
   struct Params {
     DenseRows dense;
@@ -75,21 +75,21 @@ struct Lookup {
   static void run(const Params& params) {
     if (arch::thread_idx() != 0) return;
     arch::GlobalPtr<uint32_t> out = params.out;
-    const auto put = [&](uint32_t value) {
+    const auto record = [&](uint32_t value) {
       arch::store(out, value);
       out = out + 1;
     };
-    put(params.dense.num_keys(1));
-    put(params.dense.populate<PagedRowIndices<64, 0>>(1, 64).rows[0]);
-    put(params.ragged.num_keys(1));
-    put(params.ragged.populate<PagedRowIndices<64, 0>>(1, 64).rows[0]);
+    record(params.dense.num_keys(1));
+    record(params.dense.populate<PagedRowIndices<64, 0>>(1, 64).rows[0]);
+    record(params.ragged.num_keys(1));
+    record(params.ragged.populate<PagedRowIndices<64, 0>>(1, 64).rows[0]);
     for (const PagedRows* rows : {&params.table, &params.csr}) {
-      put(rows->num_keys(1));
+      record(rows->num_keys(1));
       const auto indices = rows->populate<PagedRowIndices<64, 16>>(1, 64);
-      for (const uint32_t row : indices.rows) put(row);
-      const auto pieces = rows->populate<PagedRowIndices<64, 8>>(1, 64);  // half a page each
-      for (const uint32_t row : pieces.rows) put(row);
-      put(rows->row_of(1, 70));
+      for (const uint32_t row : indices.rows) record(row);
+      const auto halves = rows->populate<PagedRowIndices<64, 8>>(1, 64);  // half a page each
+      for (const uint32_t row : halves.rows) record(row);
+      record(rows->row_of(1, 70));
     }
   }
 };

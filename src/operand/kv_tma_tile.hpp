@@ -1,6 +1,6 @@
 // The tensor map of K or V and the shape of one copy through it: box_rows rows of BK columns of one
-// head, in chunks as wide as the swizzle. In shared memory a chunk is a panel [rows, gran]; the
-// panels of a tile follow each other.
+// head, in chunks as wide as the swizzle. In shared memory a chunk is a panel [rows, gran] (gran:
+// elements of one swizzle width); the panels of a tile follow each other.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,10 @@
 
 namespace pagoda::operand {
 
-// K or V in global memory as TMA sees it: rows of `num_heads` heads of `depth` elements. Physical
-// row r of head h starts at address + r * row_stride_bytes + h * head_stride_bytes. In a paged cache
-// the rows of page p start at row p * page_stride_bytes / row_stride_bytes (NHD and HND alike).
+// K or V in global memory for TMA: rows of `num_heads` heads of `depth` elements. Physical
+// row r of head h starts at address + r * row_stride_bytes + h * head_stride_bytes. In a paged
+// cache the rows of page p start at row p * page_stride_bytes / row_stride_bytes (NHD and HND
+// alike).
 struct KVRows {
   uint64_t address = 0;
   uint64_t num_rows = 0;
@@ -26,18 +27,18 @@ struct KVRows {
   arch::TensorMapType type = arch::TensorMapType::kBF16;
 };
 
-// is_folded: one rank-4 copy moves all chunks. It needs a tile that is one box (no pages inside), and
-// a head dim that is a multiple of the chunk, for a chunk is a dimension of its own then.
-// is_of_pair: the bytes are counted by the barrier of the pair's even CTA.
+// is_folded: one rank-4 copy moves all chunks, which become a dimension of the map. Requires a tile
+// of one box (no pages inside) and a head dim that is a multiple of the chunk.
+// is_pair: .cta_group::2; the bytes complete on the barrier of the pair's even CTA.
 template <class T_, int box_rows_, int BK_, arch::Swizzle swizzle_, bool is_folded_ = false,
-          bool is_of_pair_ = false>
+          bool is_pair_ = false>
 struct KVTmaTile {
   using T = T_;
   static constexpr int box_rows = box_rows_;
   static constexpr int BK = BK_;
   static constexpr arch::Swizzle swizzle = swizzle_;
   static constexpr bool is_folded = is_folded_;
-  static constexpr bool is_of_pair = is_of_pair_;
+  static constexpr bool is_pair = is_pair_;
   static constexpr int gran = static_cast<int>(swizzle_width_bytes(swizzle) / sizeof(T));
   static constexpr int chunks = (BK + gran - 1) / gran;
   static constexpr int rank = is_folded ? 4 : 3;
@@ -49,7 +50,7 @@ struct KVTmaTile {
     return static_cast<uint32_t>(rows * chunks * gran) * sizeof(T);
   }
 
-  // The map of `rows` for this shape. Host code; arch::validate says what is wrong with it.
+  // The map of `rows` for this shape. Host code; validate it by arch::validate.
   static constexpr arch::TensorMapSpec tensor_map(const KVRows& rows) {
     arch::TensorMapSpec spec{.type = rows.type,
                              .rank = rank,
@@ -101,7 +102,7 @@ struct KVTmaTile {
   PAGODA_DEVICE void load(arch::SharedPtr<T> to, arch::MBarrier& mbar,
                           const arch::TmaCoordinates<kRank>& at, int32_t elect,
                           arch::Eviction eviction, arch::Where where) const {
-    if constexpr (is_of_pair) {
+    if constexpr (is_pair) {
       arch::tma_load_pair<kRank>(elect, to, *map, at, mbar, eviction, where);
     } else {
       arch::tma_load<kRank>(elect, to, *map, at, mbar, eviction, where);

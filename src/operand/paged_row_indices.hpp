@@ -1,8 +1,10 @@
-// The physical rows of the pages of one tile of BN keys, looked up once and used for K and for V.
+// PagedRowIndices: the physical rows of the pages of one tile of BN keys, looked up once and used
+// for the TMA copies of K and of V.
 //
-// A page smaller than the tile gives BN / page_size entries; otherwise (page_size >= BN, or 0: not
-// paged) there is one, and the rest of the tile follows it. With a pair of CTAs each loads half of
-// K's rows, the leader the first, and half of V's columns: the entries always cover all BN rows.
+// Pages smaller than the tile give BN / page_size entries. Otherwise (page_size >= BN, or 0: not
+// paged) there is one entry, and the tile's rows are consecutive. With a pair of CTAs each CTA
+// loads half of K's rows, the leader the first half, and half of V's columns: the entries always
+// cover all BN rows.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +18,27 @@
 
 namespace pagoda::operand {
 
-// Rows of a tile that lie in one page.
+// Rows of a tile per page.
 PAGODA_HOST_DEVICE constexpr int kv_sub_tile_rows(int tile_rows, int page_size) {
   return page_size <= 0 || page_size >= tile_rows ? tile_rows : page_size;
 }
 
-// No page straddles two tiles, no tile starts inside a page smaller than itself. 0: not paged.
+// Whether page size and BN divide one another: no smaller page straddles two tiles. 0 = not paged.
 PAGODA_HOST_DEVICE constexpr bool divide_one_another(int page_size, int BN) {
   if (page_size <= 0) return page_size == 0;
   return page_size % BN == 0 || BN % page_size == 0;
 }
 
-// A row outside of every tensor: TMA fills with zeros. (Past 2^31 rows a map would not fit anyway.)
+// A row outside of every tensor: TMA fills the box with zeros.
 inline constexpr uint32_t kOutOfBoundsRow = 1U << 30;
 
-// What a copy does for the pages of a tile past the sequence's last.
+// What a copy does for pages of a tile past the sequence's last page.
 enum class MissingPages : uint8_t {
-  kSkip,  // nothing: the barrier expects the bytes of the valid pages only
-  kZero,  // zeros: the barrier expects the bytes of the whole tile. For V, whose rows are multiplied
-          // with probabilities of zero: zero times stale NaN would be NaN
+  // Skips them: the barrier expects the bytes of the valid pages only.
+  kSkip,
+  // Fills them with zeros: the barrier expects the bytes of the whole tile. V needs it: its rows are
+  // multiplied by P = 0, and 0 * NaN from stale memory is NaN.
+  kZero,
 };
 
 template <int BN_, int page_size_, bool pair_cta_ = false, bool is_leader_ = true>
@@ -55,21 +59,22 @@ struct PagedRowIndices {
 
   uint32_t rows[num_pages];
 
-  // Physical row of row `offset` of the tile.
+  // Physical row of row `offset` of the tile. Part of the documented interface; the TMA copies
+  // below index `rows` themselves.
   [[nodiscard]] PAGODA_HOST_DEVICE uint32_t get_row(uint32_t offset) const {
     if constexpr (num_pages == 1) return rows[0] + offset;
     return rows[offset / eff_page] + offset % eff_page;
   }
 
-  // --- how K is cut: this CTA's rows ---
+  // --- K: this CTA's rows ---
   static constexpr int k_tile_rows = BN / cta_group;
   static constexpr int k_issue_rows =
       kv_sub_tile_rows(k_tile_rows, page_size);               // the box of K's map
-  static constexpr int k_pages = k_tile_rows / k_issue_rows;  // copies a tile
+  static constexpr int k_pages = k_tile_rows / k_issue_rows;  // copies per tile
   static constexpr int k_first_page = pair_cta && !is_leader && num_pages >= 2 ? num_pages / 2 : 0;
   static constexpr int k_row_in_page = pair_cta && !is_leader && num_pages == 1 ? BN / 2 : 0;
 
-  // --- how V is cut: num_v_sub_tiles slots of shared memory ---
+  // --- V: num_v_sub_tiles parts of its rows, each in its own shared-memory buffer ---
   template <int num_v_sub_tiles>
   static constexpr int v_tile_rows = BN / num_v_sub_tiles;
   template <int num_v_sub_tiles>
@@ -77,7 +82,8 @@ struct PagedRowIndices {
   template <int num_v_sub_tiles>
   static constexpr int v_pages = v_tile_rows<num_v_sub_tiles> / v_issue_rows<num_v_sub_tiles>;
 
-  // Copies that hold keys when the tile starts at key `kv_row` of a sequence of `num_keys`.
+  // Copies with at least one valid key, for the tile at key `kv_row` of a sequence of `num_keys`
+  // keys.
   [[nodiscard]] static PAGODA_HOST_DEVICE uint32_t k_num_valid_pages(uint32_t kv_row,
                                                                      uint32_t num_keys) {
     return valid_pages(kv_row + (pair_cta && !is_leader ? BN / 2 : 0), num_keys, k_issue_rows,
@@ -93,7 +99,7 @@ struct PagedRowIndices {
   }
 
   // Copies K: this CTA's rows of the tile, packed from the start of `stage_base`, in panels of
-  // smem_BN rows. needs_partial: only the first k_num_valid_pages in 0..k_pages are there.
+  // smem_BN rows. needs_partial: only the first k_num_valid_pages in 0 .. k_pages are valid.
   template <bool needs_partial, int smem_BN = BN, MissingPages missing = MissingPages::kSkip,
             class Tile>
   PAGODA_DEVICE void tma_copy_k(const Tile& tma_op, arch::SharedPtr<typename Tile::T> stage_base,
@@ -120,7 +126,7 @@ struct PagedRowIndices {
                   "no such part of V");
     static_assert(Tile::box_rows == v_issue_rows<num_v_sub_tiles>,
                   "V's tensor map has boxes of v_issue_rows rows");
-    // A page that covers several parts is one entry for all of them.
+    // A page that covers several parts has one entry for all of them.
     constexpr bool has_own_pages = num_pages >= num_v_sub_tiles;
     constexpr int first = has_own_pages ? v_sub_tile_idx * v_pages<num_v_sub_tiles> : 0;
     constexpr uint32_t row_in_page =
@@ -147,15 +153,15 @@ struct PagedRowIndices {
     return count < static_cast<uint32_t>(pages) ? count : static_cast<uint32_t>(pages);
   }
 
-  // Exactly `count` copies, unrolled; the entries from `valid` on are out of bounds.
+  // Issues `count` copies, unrolled; the entries from `valid` on are out of bounds.
   template <int count, int first_page, int smem_rows, class Tile>
   PAGODA_DEVICE void issue_pages(const Tile& tma_op, arch::SharedPtr<typename Tile::T> stage_base,
                                  arch::MBarrier& mbar, uint32_t row_in_page, uint32_t valid,
                                  const Issue& issue) const {
     PAGODA_UNROLL
     for (int page = 0; page < count; ++page) {
-      const bool is_there = static_cast<uint32_t>(page) < valid;
-      const uint32_t row = is_there ? rows[first_page + page] + row_in_page : kOutOfBoundsRow;
+      const bool is_valid = static_cast<uint32_t>(page) < valid;
+      const uint32_t row = is_valid ? rows[first_page + page] + row_in_page : kOutOfBoundsRow;
       tma_op.template copy<smem_rows>(stage_base + page * Tile::box_rows * Tile::gran, mbar, row,
                                       issue.kv_head, issue.depth_offset, issue.elect,
                                       issue.eviction, issue.where);
@@ -183,7 +189,7 @@ struct PagedRowIndices {
     }
   }
 
-  // Straight-line code for each number of pages: the run-time count only chooses.
+  // Straight-line code for every page count; the run-time count selects it.
   template <int count, int first_page, int smem_rows, class Tile>
   PAGODA_DEVICE void copy_exactly(const Tile& tma_op, arch::SharedPtr<typename Tile::T> stage_base,
                                   arch::MBarrier& mbar, uint32_t row_in_page, uint32_t valid,
@@ -198,11 +204,11 @@ struct PagedRowIndices {
   }
 };
 
-// Rows that one copy of a tile of BN keys moves from a cache with pages of `page_size` rows: 0 where a
-// tile lies in one page (not paged, or whole tiles a page); else the largest piece of at most 128 rows that
-// divides page and tile, the page itself or a part of it; -1: TMA cannot load it and the kernel
-// gathers the rows itself.
-PAGODA_HOST_DEVICE constexpr int kv_piece_rows(int page_size, int BN) {
+// Rows per copy of a tile of BN keys from a cache with pages of `page_size` rows. 0: the tile lies
+// in one page (not paged, or pages of whole tiles). Else the largest power of two from 8 to 128
+// that divides page and tile: the page itself or a part of it. -1: TMA cannot load such pages, and
+// the kernel gathers the rows itself.
+PAGODA_HOST_DEVICE constexpr int kv_copy_rows(int page_size, int BN) {
   if (page_size % BN == 0) return 0;
   for (int rows = 128; rows >= 8; rows /= 2) {
     if (rows < BN && BN % rows == 0 && page_size % rows == 0) return rows;
@@ -210,14 +216,14 @@ PAGODA_HOST_DEVICE constexpr int kv_piece_rows(int page_size, int BN) {
   return -1;
 }
 
-// Calls f.operator()<piece>() with kv_piece_rows; false where that is -1.
+// Calls f.operator()<kv_copy_rows(page_size, BN)>(); returns false if that is -1.
 template <int BN, class F>
 PAGODA_HOST_DEVICE bool dispatch_page_size(int page_size, F&& f) {
-  const int piece = kv_piece_rows(page_size, BN);
-  if (piece == 0) return f.template operator()<0>(), true;
+  const int copy_rows = kv_copy_rows(page_size, BN);
+  if (copy_rows == 0) return f.template operator()<0>(), true;
   const auto try_rows = [&]<int rows>() {
     if constexpr (rows < BN && BN % rows == 0) {
-      if (piece == rows) return f.template operator()<rows>(), true;
+      if (copy_rows == rows) return f.template operator()<rows>(), true;
     }
     return false;
   };

@@ -1,12 +1,14 @@
-// The consumer's side of a ring in which K and V tiles alternate: K0 V0 K1 V1 ... in stages 0 1 2 3
-// ... The order of the matrix products (two query tiles, FlashAttention-4 and CUTLASS) is
+// KVConsumerPipeline: the consumer's side of a ring in which K and V tiles alternate: K0 V0 K1 V1
+// ... in stages 0 1 2 3 ... The order of the matrix products (two Q tiles, FlashAttention-4 and
+// CUTLASS):
 //
 //   S0 = Q0 K0'   S1 = Q1 K0'   release K0        wait V0   O0 = P0 V0
 //   for n = 1 ..: wait Kn   S0 = Q0 Kn'   O1 += P1 V(n-1)   release V(n-1)
 //                 S1 = Q1 Kn'   release Kn        wait Vn   O0 += P0 Vn
 //   O1 += P1 V(last)   release V(last)
 //
-// so that a V stays in use while the next K is read. With the stage in brackets, per tile:
+// so that V of a tile stays in use while the next K is read. w waits, r releases, the stage in
+// brackets:
 //
 //   wK0(0) rK0(0) wV0(1)    wK1(2) rV0(1) rK1(2) wV1(3)    wK2(4) rV1(3) rK2(4) wV2(5) ...  rVlast
 //
@@ -24,7 +26,7 @@
 
 namespace pagoda::pipeline {
 
-// format: of the descriptors, by architecture.
+// `format`: the architecture's matrix descriptor.
 template <class T, class Config, arch::DescriptorFormat format = arch::DescriptorFormat::kSm90,
           class Release = ThreadRelease>
 struct KVConsumerPipeline {
@@ -33,7 +35,7 @@ struct KVConsumerPipeline {
   static constexpr int num_mma_stages = tiling.num_mma_stages;
   static constexpr uint32_t full_kv_bytes =
       static_cast<uint32_t>(tiling.k_rows_per_cta() * tiling.padded_depth) * sizeof(T);
-  // A part: of K [rows, padded_depth / num_mma_stages], of V [BN / num_mma_stages, columns].
+  // A part of K is [rows, padded_depth / num_mma_stages], of V [BN / num_mma_stages, columns].
   static constexpr uint32_t mma_kv_bytes = full_kv_bytes / num_mma_stages;
   static_assert(tiling.padded_depth % (num_mma_stages * tiling.swizzle_elements(sizeof(T))) == 0,
                 "a part of K must be a multiple of the swizzle's width");
@@ -58,13 +60,13 @@ struct KVConsumerPipeline {
   static PAGODA_DEVICE KVConsumerPipeline create(arch::MBarrier* mbar, arch::SharedPtr<T> smem) {
     return create(Pipeline::consumer(mbar), smem);
   }
-  // Only one of the producer and the consumer calls it, in one thread.
+  // Called by one thread, either of the producer or of the consumer.
   PAGODA_DEVICE void init(uint32_t consumers, arch::Where where = arch::Where::current()) const {
     Pipeline::init(kv_pipeline.mbar, consumers, "kv", where);
   }
 
-  // Waits for a part of the stage at which the pipeline stands; returns the byte offset of the part
-  // from the start of the ring.
+  // Waits until a part of the current stage is full; returns the part's byte offset from the start
+  // of the ring.
   template <int mma_stage>
   PAGODA_DEVICE uint32_t wait(arch::Where where = arch::Where::current()) const {
     kv_pipeline.template consumer_wait<mma_stage>(where);
@@ -72,7 +74,7 @@ struct KVConsumerPipeline {
            mma_stage * mma_kv_bytes;
   }
 
-  // pre_increment: false for K0, and for the parts of a tile after its first.
+  // pre_increment: false for K0, and for every part of a tile after the first.
   template <int mma_stage = num_mma_stages - 1, bool pre_increment = true>
   PAGODA_DEVICE arch::SmemDescriptor wait_k(arch::Where where = arch::Where::current()) {
     if constexpr (pre_increment) {
@@ -86,7 +88,7 @@ struct KVConsumerPipeline {
     return advance(v_smem_descriptor, wait<mma_stage>(where));
   }
 
-  // After the commit of what reads the tile (and of the results that depend on it).
+  // Call after the commit of the products that read the tile.
   template <int mma_stage = num_mma_stages - 1>
   PAGODA_DEVICE void release_k(int32_t predicate, arch::Where where = arch::Where::current()) {
     kv_pipeline.template consumer_release<mma_stage>(predicate, where);
@@ -96,7 +98,7 @@ struct KVConsumerPipeline {
                                arch::Where where = arch::Where::current()) const {
     kv_pipeline.template consumer_release_at<mma_stage>(v_pipeline_release_index, predicate, where);
   }
-  // The last V: no wait_k has saved its stage, it is the one where the pipeline stands.
+  // The last V: no wait_k has saved its stage, so it is the current stage.
   template <int mma_stage = num_mma_stages - 1>
   PAGODA_DEVICE void release_last_v(int32_t predicate,
                                     arch::Where where = arch::Where::current()) const {

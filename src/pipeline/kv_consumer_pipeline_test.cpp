@@ -1,5 +1,5 @@
-// The page's sequences, literally: which stage each wait and each release touches, seen from
-// outside. A scripted peer fills a stage only when it sees somebody wait for it.
+// The documented sequences of waits and releases, observed on the barriers. A scripted peer fills a
+// stage only when a thread waits for it.
 #include "pipeline/kv_consumer_pipeline.hpp"
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace {
 using emulator::Machine;
 using emulator::MBarrierState;
 
-std::string* story = nullptr;  // of the run
+std::string* sequence = nullptr;  // of waits and releases in this run
 
 template <int stages, int parts>
 struct Config {
@@ -48,23 +48,23 @@ struct Script {
     return Machine::current().mbarrier(barrier.data().host(), "test", emulator::Where::current());
   }
 
-  // Writes "rV0(1) ": the stage whose release `release` completes, as the count of all tiles.
+  // Records "rV0(1)": the stage, counted without wrapping, whose release `release` completes.
   template <class Release>
-  static void tell_release(const char* what, int tile, int part, Consumer& kv, Release release) {
+  static void record_release(const char* what, int tile, int part, Consumer& kv, Release release) {
     uint32_t before[stages];
     for (uint32_t i = 0; i < stages; ++i) before[i] = state(kv.kv_pipeline.empty(i, part)).phase;
     release();
     for (uint32_t i = 0; i < stages; ++i) {
-      // Pass over the ring = releases of this stage so far.
+      // The pass over the ring is the number of releases of this stage so far.
       if (state(kv.kv_pipeline.empty(i, part)).phase != before[i])
-        tell(what, tile, part, before[i] * stages + i);
+        record(what, tile, part, before[i] * stages + i);
     }
   }
-  static void tell(const char* what, int tile, int part, uint32_t index) {
-    if (!story->empty()) *story += ' ';
-    *story += what + std::to_string(tile);
-    if (parts > 1) *story += "." + std::to_string(part);
-    *story += "(" + std::to_string(index) + ")";
+  static void record(const char* what, int tile, int part, uint32_t index) {
+    if (!sequence->empty()) *sequence += ' ';
+    *sequence += what + std::to_string(tile);
+    if (parts > 1) *sequence += "." + std::to_string(part);
+    *sequence += "(" + std::to_string(index) + ")";
   }
 
   static void consume(int num_tiles, Consumer kv) {
@@ -86,14 +86,16 @@ struct Script {
     if constexpr (parts > 1) kv.template wait_v<1>();
   }
   static void release_k(int tile, Consumer& kv) {
-    tell_release("rK", tile, 0, kv, [&] { kv.template release_k<0>(1); });
-    if constexpr (parts > 1) tell_release("rK", tile, 1, kv, [&] { kv.template release_k<1>(1); });
+    record_release("rK", tile, 0, kv, [&] { kv.template release_k<0>(1); });
+    if constexpr (parts > 1)
+      record_release("rK", tile, 1, kv, [&] { kv.template release_k<1>(1); });
   }
   static void release_v(int tile, Consumer& kv, bool is_last) {
-    tell_release("rV", tile, 0, kv,
-                 [&] { is_last ? kv.template release_last_v<0>(1) : kv.template release_v<0>(1); });
+    record_release("rV", tile, 0, kv, [&] {
+      is_last ? kv.template release_last_v<0>(1) : kv.template release_v<0>(1);
+    });
     if constexpr (parts > 1) {
-      tell_release("rV", tile, 1, kv, [&] {
+      record_release("rV", tile, 1, kv, [&] {
         is_last ? kv.template release_last_v<1>(1) : kv.template release_v<1>(1);
       });
     }
@@ -106,7 +108,7 @@ struct Script {
     const Consumer kv = Consumer::create(storage.mbar, storage.kv.data());
     if (arch::thread_idx() == 0) consume(params.num_tiles, kv);
     if (arch::thread_idx() != 32) return;
-    // The peer: fill what is waited for, and only that.
+    // The peer fills only stages that a thread waits for.
     for (int filled = 0; filled < 2 * params.num_tiles * parts;) {
       bool found = false;
       for (uint32_t i = 0; i < stages && !found; ++i) {
@@ -115,7 +117,7 @@ struct Script {
           if (full.waiters.empty()) continue;
           found = true;
           const uint32_t index = full.phase * stages + i;
-          tell(index % 2 == 0 ? "wK" : "wV", static_cast<int>(index / 2), part, index);
+          record(index % 2 == 0 ? "wK" : "wV", static_cast<int>(index / 2), part, index);
           kv.kv_pipeline.full(i, part).arrive();
           ++filled;
         }
@@ -129,59 +131,61 @@ struct Script {
 };
 
 template <int stages, int parts>
-void expect_story(int num_tiles, const std::string& expected) {
+void expect_sequence(int num_tiles, const std::string& expected) {
   for (const emulator::Mode mode : emulator::kModes) {
     for (uint64_t seed = 1; seed <= 25; ++seed) {
-      std::string told;
-      story = &told;
+      std::string recorded;
+      sequence = &recorded;
       using Kernel = Script<stages, parts>;
       const emulator::Result result = emulator::launch<Kernel>(
           emulator::shape_of<Kernel>("script", {1}), {num_tiles}, {}, {.mode = mode, .seed = seed});
       ASSERT_TRUE(result.is_clean()) << to_string(result.reports[0]);
-      ASSERT_EQ(told, expected) << stages << " stages, " << emulator::name(mode) << ", seed "
-                                << seed;
+      ASSERT_EQ(recorded, expected)
+          << stages << " stages, " << emulator::name(mode) << ", seed " << seed;
     }
   }
 }
 
-// The page: three tiles, the last V released from where the pipeline stands.
-const char* const kPage =
+// The documented sequence for three tiles; the last V is released from the current stage.
+const char* const kThreeTiles =
     "wK0(0) rK0(0) wV0(1) "
     "wK1(2) rV0(1) rK1(2) wV1(3) "
     "wK2(4) rV1(3) rK2(4) wV2(5) "
     "rV2(5)";
-const char* const kPageFour =
+const char* const kFourTiles =
     "wK0(0) rK0(0) wV0(1) "
     "wK1(2) rV0(1) rK1(2) wV1(3) "
     "wK2(4) rV1(3) rK2(4) wV2(5) "
     "wK3(6) rV2(5) rK3(6) wV3(7) "
     "rV3(7)";
 
-TEST(KVConsumerPipeline, three_tiles_follow_the_page) {
-  expect_story<2, 1>(3, kPage);
-  expect_story<3, 1>(3, kPage);
-  expect_story<4, 1>(3, kPage);
-  expect_story<5, 1>(3, kPage);
-  expect_story<8, 1>(3, kPage);
+TEST(KVConsumerPipeline, three_tiles_follow_the_documented_sequence) {
+  expect_sequence<2, 1>(3, kThreeTiles);
+  expect_sequence<3, 1>(3, kThreeTiles);
+  expect_sequence<4, 1>(3, kThreeTiles);
+  expect_sequence<5, 1>(3, kThreeTiles);
+  expect_sequence<8, 1>(3, kThreeTiles);
 }
 
-TEST(KVConsumerPipeline, four_tiles_follow_the_page) {
-  expect_story<2, 1>(4, kPageFour);
-  expect_story<3, 1>(4, kPageFour);
-  expect_story<4, 1>(4, kPageFour);
-  expect_story<5, 1>(4, kPageFour);
+TEST(KVConsumerPipeline, four_tiles_follow_the_documented_sequence) {
+  expect_sequence<2, 1>(4, kFourTiles);
+  expect_sequence<3, 1>(4, kFourTiles);
+  expect_sequence<4, 1>(4, kFourTiles);
+  expect_sequence<5, 1>(4, kFourTiles);
 }
 
-TEST(KVConsumerPipeline, one_tile_drains) { expect_story<2, 1>(1, "wK0(0) rK0(0) wV0(1) rV0(1)"); }
+TEST(KVConsumerPipeline, one_tile_drains) {
+  expect_sequence<2, 1>(1, "wK0(0) rK0(0) wV0(1) rV0(1)");
+}
 
 TEST(KVConsumerPipeline, parts_of_a_stage_keep_the_order) {
   const std::string expected =
       "wK0.0(0) wK0.1(0) rK0.0(0) rK0.1(0) wV0.0(1) wV0.1(1) "
       "wK1.0(2) wK1.1(2) rV0.0(1) rV0.1(1) rK1.0(2) rK1.1(2) wV1.0(3) wV1.1(3) "
       "rV1.0(3) rV1.1(3)";
-  expect_story<2, 2>(2, expected);
-  expect_story<3, 2>(2, expected);
-  expect_story<4, 2>(2, expected);
+  expect_sequence<2, 2>(2, expected);
+  expect_sequence<3, 2>(2, expected);
+  expect_sequence<4, 2>(2, expected);
 }
 
 // Descriptors step by whole stages, and by parts inside one.

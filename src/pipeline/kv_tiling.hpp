@@ -1,6 +1,6 @@
-// How K and V are cut into tiles and stages: the numbers that producer and consumer must agree on.
-// A kernel's configuration type carries one: `struct Config { static constexpr KVTiling kv{...};
-// };` (a type, because nvcc 13.0 does not compile kernels templated on a structural value).
+// KVTiling: tile sizes and stage counts of K and V, shared by producer and consumer. A kernel's
+// configuration type contains one: `struct Config { static constexpr KVTiling kv{...}; };` (a type,
+// because nvcc 13.0 does not compile kernels templated on a structural value).
 #pragma once
 
 #include "arch/layout/operand_tile.hpp"
@@ -10,12 +10,12 @@
 namespace pagoda::pipeline {
 
 struct KVTiling {
-  int BN = 128;            // keys of a tile
+  int BN = 128;            // keys per tile
   int BK0 = 64;            // head-dim columns of one part of K: padded_depth / num_qk_stages
-  int BK1 = 128;           // keys of one V tile: BN
+  int BK1 = 128;           // keys per V tile: BN
   int padded_depth = 128;  // head dim, up to a multiple of the swizzle's width
   int num_kv_stages = 2;
-  int num_qk_stages = 1;   // parts of K that become full one by one
+  int num_qk_stages = 1;   // parts of K with their own full barriers
   int num_mma_stages = 1;  // parts of a stage in a ring that K and V share
   bool pair_cta = false;   // each CTA of a pair holds half of K's rows and of V's columns
   arch::Swizzle swizzle = arch::Swizzle::k128B;
@@ -29,7 +29,7 @@ struct KVTiling {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int swizzle_elements(int element_bytes) const {
     return static_cast<int>(swizzle_width_bytes(swizzle)) / element_bytes;
   }
-  // nullptr, or why the numbers do not fit together.
+  // nullptr, or the reason why the values are inconsistent.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr const char* fault(int element_bytes) const {
     if (BK0 * num_qk_stages != padded_depth) return "BK0 * num_qk_stages must be padded_depth";
     if (BK1 != BN) return "BK1 must be BN";
@@ -43,7 +43,7 @@ struct KVTiling {
   }
 };
 
-// K-major: rows are keys, the head dim is contiguous. One part of a K tile.
+// One part of a K tile. K-major: rows are keys, the head dim is contiguous.
 PAGODA_HOST_DEVICE constexpr arch::OperandTile tile_layout_k_major(int element_bytes, int rows,
                                                                    int depth,
                                                                    arch::Swizzle swizzle) {
@@ -55,8 +55,7 @@ PAGODA_HOST_DEVICE constexpr arch::OperandTile tile_layout_k_major(int element_b
           .order = panel_order(arch::Major::kK)};
 }
 
-// MN-major: V as it lies in memory, seen as an operand whose MN is the head dim and whose K the
-// keys.
+// A V tile as the B operand of P V: its MN is the head dim, contiguous in memory, its K the keys.
 PAGODA_HOST_DEVICE constexpr arch::OperandTile tile_layout_mn_major(int element_bytes, int columns,
                                                                     int keys,
                                                                     arch::Swizzle swizzle) {

@@ -1,5 +1,6 @@
-// A ring of `num_stages` results between two roles without bytes in shared memory: the scores and
-// the outputs in tensor memory, the correction factors. Both sides count threads, or one commit.
+// MBarPipeline: a ring of `num_stages` results between two roles, without transaction bytes: scores
+// and O in tensor memory, correction factors. Full and empty barriers count arriving threads, or
+// one tcgen05.commit.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ struct MBarPipeline {
     return {mbar, State::consumer()};
   }
 
-  // By one thread; then fence_mbarrier_init and a barrier.
+  // Called by one thread; fence_mbarrier_init and a CTA barrier must follow.
   static PAGODA_DEVICE void init(arch::MBarrier* mbar, uint32_t producers, uint32_t consumers,
                                  const char* name = "mbar",
                                  arch::Where where = arch::Where::current()) {
@@ -43,21 +44,21 @@ struct MBarPipeline {
   PAGODA_DEVICE arch::MBarrier& producer_mbar() const { return mbar[state.index]; }
   PAGODA_DEVICE arch::MBarrier& consumer_mbar() const { return mbar[num_stages + state.index]; }
 
-  // The consumers have read what this stage held.
+  // Waits until the consumers have released the stage (empty barrier).
   PAGODA_DEVICE void producer_acquire(arch::Where where = arch::Where::current()) const {
     consumer_mbar().wait(state.phase, where);
   }
-  // By each of the producers, after its writes. A tensor-core producer commits to producer_mbar()
-  // instead, then steps.
+  // Each producer thread arrives on the full barrier after its writes, and steps. A tensor-core
+  // producer calls tcgen05_commit(producer_mbar()) and step() instead.
   PAGODA_DEVICE void producer_commit(arch::Where where = arch::Where::current()) {
     producer_mbar().arrive(1, where);
     step();
   }
-  // The producers have written this stage.
+  // Waits until the producers have committed the stage (full barrier).
   PAGODA_DEVICE void consumer_wait(arch::Where where = arch::Where::current()) const {
     producer_mbar().wait(state.phase, where);
   }
-  // By each of the consumers, after its reads.
+  // Each consumer thread arrives on the empty barrier after its reads, and steps.
   PAGODA_DEVICE void consumer_release(arch::Where where = arch::Where::current()) {
     consumer_mbar().arrive(1, where);
     step();

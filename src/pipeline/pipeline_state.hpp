@@ -1,4 +1,4 @@
-// Where a role stands in a ring of stages: which stage, and the parity of the pass over the ring.
+// The position of a role in a ring: stage index, and the parity of its pass over the ring (phase).
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ struct PipelineState {
   uint32_t index = 0;
   uint32_t phase = 0;
 
-  // A fresh barrier counts as if a phase of parity 1 had ended, so a producer that starts at parity
-  // 1 passes its first wait for each stage: the ring is empty.
+  // On a fresh barrier the phase of parity 1 is complete. A producer that starts at parity 1
+  // therefore passes its first wait for each stage: the ring is empty.
   static PAGODA_HOST_DEVICE PipelineState producer() { return {0, 1}; }
   static PAGODA_HOST_DEVICE PipelineState consumer() { return {0, 0}; }
 

@@ -1,11 +1,12 @@
-// A ring of stages between one producer and its consumers, each stage cut into num_qk_stages parts
-// that become full one by one, so that a product can start on a part of a tile.
+// StagedPipeline: a ring of stages between one producer and its consumers. A stage has
+// num_qk_stages parts with their own barriers, so that a product can start on the first part of a
+// tile.
 //
-//   barriers [num_kv_stages][num_qk_stages] full    1 arrival + bytes: TMA; or `producers` arrivals
-//            [num_kv_stages][num_qk_stages] empty   `consumers` arrivals, or one tcgen05.commit
+//   barriers [num_kv_stages][num_qk_stages] full   1 arrival + bytes (TMA), or `producers` arrivals
+//            [num_kv_stages][num_qk_stages] empty  `consumers` arrivals, or one tcgen05.commit
 //
-// The object is a role's view: two registers of state. A producer starts as producer(), a consumer
-// as consumer().
+// Each role has its own object, made by producer() or consumer(): the barriers' address and two
+// registers of state.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +19,10 @@
 
 namespace pagoda::pipeline {
 
-// How a consumer releases a stage that it has read, and how the producer waits for that.
+// How a consumer releases a part, and how the producer waits for the release.
 struct ThreadRelease {
-  // By the threads whose predicate is set, as many as the barrier counts; what they read with
-  // ordinary loads or waited for (wgmma_wait_group) comes before.
+  // The threads whose predicate is not 0 arrive, as many as the barrier counts. The arrival orders
+  // their loads, and products that they waited for (wgmma_wait_group), before the next copies.
   static PAGODA_DEVICE void release(arch::MBarrier& empty, int32_t predicate, arch::Where where) {
     empty.arrive_if(predicate, where);
   }
@@ -47,7 +48,7 @@ struct StagedPipeline {
     return {mbar, State::consumer()};
   }
 
-  // By one thread, for producer and consumers alike; then fence_mbarrier_init and a barrier.
+  // Called by one thread of the CTA; fence_mbarrier_init and a CTA barrier must follow.
   // `consumers`: arrivals that release a part of a stage; `producers`: arrivals that fill it.
   static PAGODA_DEVICE void init(arch::MBarrier* mbar, uint32_t consumers, const char* name = "kv",
                                  arch::Where where = arch::Where::current(),
@@ -72,15 +73,15 @@ struct StagedPipeline {
     static_assert(qk_stage >= 0 && qk_stage < num_qk_stages, "no such part of a stage");
     return full(state.index, qk_stage);
   }
-  // Waits until the consumers have released this part of the stage.
+  // Waits until the consumers have released this part of the stage (empty barrier).
   template <int qk_stage = 0>
   PAGODA_DEVICE void producer_acquire(arch::Where where = arch::Where::current()) const {
     static_assert(qk_stage >= 0 && qk_stage < num_qk_stages, "no such part of a stage");
     Release::wait(empty(state.index, qk_stage), state.phase, where);
   }
 
-  // After the last tile: waits until the consumers have released every stage. A CTA of a cluster
-  // must not end before, and no release goes unseen.
+  // After the last tile: waits until the consumers have released every stage. The ring's memory may
+  // then be reused, and a CTA of a cluster may end.
   PAGODA_DEVICE void producer_drain(arch::Where where = arch::Where::current()) {
     for (int stage = 0; stage < num_kv_stages; ++stage) {
       for (int qk_stage = 0; qk_stage < num_qk_stages; ++qk_stage) {
@@ -91,20 +92,20 @@ struct StagedPipeline {
   }
 
   // --- consumer ---
-  // Waits until this part of the stage is full.
+  // Waits until this part of the stage is full: its bytes and arrivals are complete.
   template <int qk_stage = 0>
   PAGODA_DEVICE void consumer_wait(arch::Where where = arch::Where::current()) const {
     static_assert(qk_stage >= 0 && qk_stage < num_qk_stages, "no such part of a stage");
     full(state.index, qk_stage).wait(state.phase, where);
   }
-  // Releases a part of the stage; the last part steps to the next stage.
+  // Releases a part of the current stage; after the last part, steps to the next stage.
   template <int qk_stage = num_qk_stages - 1>
   PAGODA_DEVICE void consumer_release(int32_t predicate,
                                       arch::Where where = arch::Where::current()) {
     consumer_release_at<qk_stage>(state.index, predicate, where);
     if constexpr (qk_stage == num_qk_stages - 1) step();
   }
-  // Releases a part of another stage, without a step.
+  // Releases a part of stage `index`, without a step.
   template <int qk_stage = num_qk_stages - 1>
   PAGODA_DEVICE void consumer_release_at(uint32_t index, int32_t predicate,
                                          arch::Where where = arch::Where::current()) const {
@@ -115,7 +116,7 @@ struct StagedPipeline {
   PAGODA_DEVICE void step() { state.step(); }
 };
 
-// The name of the page of KVConsumerPipeline.
+// The name that the documentation of KVConsumerPipeline uses.
 template <int num_kv_stages, int num_mma_stages, class Release = ThreadRelease>
 using KVPipeline = StagedPipeline<num_kv_stages, num_mma_stages, Release>;
 

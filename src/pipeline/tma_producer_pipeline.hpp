@@ -1,10 +1,14 @@
-// The producer's side of K or V by TMA. K arrives in num_qk_stages parts [k_rows_per_cta, BK0],
-// K-major; V whole [BK1, v_cols_per_cta], MN-major. A role uses it as
+// TMAProducerPipeline: the producer's side of the ring of K or V, filled by TMA. K is loaded in
+// num_qk_stages parts [k_rows_per_cta, BK0], K-major; V whole, [BK1, v_cols_per_cta], MN-major. A
+// load role calls, for every tile,
 //
-//   k.acquire<part>();                        the consumers have released it
-//   TMADestination to = k.get_tile<part>(elect);   expects its bytes
-//   rows.tma_copy_k(..., to.smem, to.mbar)    which complete the barrier
-//   k.commit_step();                          after the last part
+//   k.acquire<part>();                             waits for the consumers' release
+//   TMADestination to = k.get_tile<part>(elect);   arrive with expect-tx of the part's bytes
+//   rows.tma_copy_k(..., to.smem, to.mbar);        the copies complete these bytes
+//   k.commit_step();                               after the last part
+//
+// get_k, get_v, acquire_k, acquire_v and get_k_smem, get_v_smem belong to the documented interface;
+// the attention kernels call get_tile and acquire.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +21,7 @@
 
 namespace pagoda::pipeline {
 
-// Where TMA writes one tile of `elements`, and the barrier that counts its bytes.
+// The destination of one tile of `elements`, and the mbarrier on which its bytes complete.
 template <class T, int elements>
 struct TMADestination {
   static constexpr uint32_t bytes = elements * sizeof(T);
@@ -29,7 +33,7 @@ template <class T, class Config, bool is_k = true, class Release = ThreadRelease
 struct TMAProducerPipeline {
   static constexpr KVTiling tiling = Config::kv;
   static_assert(tiling.fault(sizeof(T)) == nullptr,
-                "Config::kv does not fit together: see KVTiling::fault");
+                "Config::kv is inconsistent: see KVTiling::fault");
 
   static constexpr int num_qk_stages_effective = is_k ? tiling.num_qk_stages : 1;
   static constexpr arch::OperandTile tile_layout =
@@ -48,7 +52,7 @@ struct TMAProducerPipeline {
   Pipeline pipeline;
   SMemType smem;  // [num_kv_stages][num_qk_stages_effective][elements]
 
-  // A role that stands at the start of its ring.
+  // A producer at the start of its ring.
   static PAGODA_DEVICE TMAProducerPipeline create(arch::MBarrier* mbar, SMemType smem) {
     return {Pipeline::producer(mbar), smem};
   }
@@ -65,8 +69,8 @@ struct TMAProducerPipeline {
   PAGODA_DEVICE PairType get_tile() const {
     return {pipeline.template producer_mbar<qk_stage>(), get_smem<qk_stage>()};
   }
-  // The lane with e != 0 announces the bytes of the whole part; tile_bytes, or those of the pages
-  // that are copied, plus what else arrives on this barrier (Q with the first K).
+  // The lane with e != 0 arrives with expect-tx: tile_bytes, or the bytes of the valid pages, plus
+  // other copies that complete on this barrier (Q with the first K).
   template <int qk_stage = 0>
   PAGODA_DEVICE PairType get_tile(int32_t e, uint32_t expected_bytes = tile_bytes,
                                   arch::Where where = arch::Where::current()) const {
@@ -74,46 +78,45 @@ struct TMAProducerPipeline {
     return get_tile<qk_stage>();
   }
 
-  // Waits for the consumers to release the part. Where a whole warp runs the role, all of its lanes
-  // must have seen the release before the elected one refills the part: syncwarp() between acquire
-  // and the copies. (The emulator shows a lane that came late, and missed its phase.) A role of one
-  // lane needs none.
+  // Waits for the consumers to release the part. Where a whole warp runs the role, syncwarp() must
+  // follow before the copies: all lanes must have seen the release before the elected lane refills
+  // the part, else a late lane misses the phase and waits forever. A role of one lane needs none.
   template <int qk_stage = 0>
   PAGODA_DEVICE void acquire(arch::Where where = arch::Where::current()) const {
     pipeline.template producer_acquire<qk_stage>(where);
   }
-  // Only a step: the copies complete the barrier.
+  // Only steps: the copies themselves complete the barrier.
   PAGODA_DEVICE void commit_step() { pipeline.step(); }
 
-  // After the last tile: waits until every stage is released.
+  // After the last tile: waits until the consumers have released every stage.
   PAGODA_DEVICE void drain(arch::Where where = arch::Where::current()) {
     pipeline.producer_drain(where);
   }
 
-  // The same by name, for rings that K and V share: there one object serves both, and both tiles
-  // must fill a stage.
+  // The same by operand name, for a ring that K and V share: one object serves both, and tiles of
+  // both have the size of a stage.
   template <int qk_stage = 0>
   PAGODA_DEVICE SMemType get_k_smem() const {
-    static_assert(is_k, "this pipeline moves V");
+    static_assert(is_k, "this pipeline loads V");
     return get_smem<qk_stage>();
   }
   template <int qk_stage = 0>
   PAGODA_DEVICE PairType get_k() const {
-    static_assert(is_k, "this pipeline moves V");
+    static_assert(is_k, "this pipeline loads V");
     return get_tile<qk_stage>();
   }
   template <int qk_stage = 0>
   PAGODA_DEVICE PairType get_k(int32_t e, uint32_t expected_bytes = tile_bytes,
                                arch::Where where = arch::Where::current()) const {
-    static_assert(is_k, "this pipeline moves V");
+    static_assert(is_k, "this pipeline loads V");
     return get_tile<qk_stage>(e, expected_bytes, where);
   }
   template <int qk_stage = 0>
   PAGODA_DEVICE void acquire_k(arch::Where where = arch::Where::current()) const {
-    static_assert(is_k, "this pipeline moves V");
+    static_assert(is_k, "this pipeline loads V");
     acquire<qk_stage>(where);
   }
-  // A ring in parts (num_mma_stages > 1) has other barriers than this producer's.
+  // With num_mma_stages > 1 the shared ring has more barriers than this producer knows.
   static constexpr bool serves_v =
       !is_k || (num_qk_stages_effective == 1 && tiling.num_mma_stages == 1 &&
                 elements == tiling.v_cols_per_cta() * tiling.BK1);

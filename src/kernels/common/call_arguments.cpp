@@ -18,7 +18,7 @@ constexpr int32_t kMinSplitTiles = 4;  // KV tiles of a split: fewer do not pay 
 // Rows of a box of K or V; 0 where pages and tiles do not divide each other.
 int32_t box_rows(const Problem& p, int32_t BN) {
   const int32_t piece =
-      p.kv_kind == core::KVKind::kPaged ? operand::kv_piece_rows(p.page_size, BN) : 0;
+      p.kv_kind == core::KVKind::kPaged ? operand::kv_copy_rows(p.page_size, BN) : 0;
   return piece == 0 ? BN : std::max(piece, 0);
 }
 

@@ -86,7 +86,7 @@ Launch shares_launch(const Problem& p, const TileConfig& tile, int32_t num_sms) 
 bool is_gathered(const Problem& p, const TileConfig& tile) {
   if (p.k.dtype != p.q.dtype || !kernels::is_kv_by_tma(p, tile.BN, tile.swizzle)) return true;
   if (p.kv_kind != core::KVKind::kPaged) return false;
-  const int rows = operand::kv_piece_rows(p.page_size, tile.BN);
+  const int rows = operand::kv_copy_rows(p.page_size, tile.BN);
   return rows != 0 && rows < kernels::sm100::kMinPieceRows;
 }
 

@@ -34,7 +34,7 @@ schedule::TileGrid grid_of(const Problem& p, const TileConfig& tile) {
 
 std::string unsupported_pages_reason(const Problem& p, const TileConfig& tile) {
   if (p.kv_kind == core::KVKind::kPaged) {
-    const int piece = operand::kv_piece_rows(p.page_size, tile.BN);
+    const int piece = operand::kv_copy_rows(p.page_size, tile.BN);
     if (piece != 0 && piece < kernels::sm100::kMinPieceRows) {
       return "pages of " + std::to_string(p.page_size) + " keys: pieces of " +
              std::to_string(kernels::sm100::kMinPieceRows) + " or more are moved";

@@ -68,7 +68,7 @@ class Gather {
     PAGODA_UNROLL
     for (int r = 0; r < blocks; ++r) {
       const int32_t row = block * r + arch::lane_idx();
-      operand::KeyPlace place{};
+      operand::KeyCoordinates place{};
       if (row < rows_left) place = keys.at(static_cast<uint32_t>(column + first + row));
       const int64_t at = place.outer * view.sequence_stride + place.row * view.row_stride;
       rows[r] = (head + at * element_bytes).address();

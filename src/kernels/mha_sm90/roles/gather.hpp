@@ -89,7 +89,7 @@ struct GatherSource {
              static_cast<uintptr_t>(row_bytes) | static_cast<uintptr_t>(head_bytes)) &
             15U) == 0;
   }
-  [[nodiscard]] PAGODA_DEVICE int64_t row_offset(operand::KeyPlace place) const {
+  [[nodiscard]] PAGODA_DEVICE int64_t row_offset(operand::KeyCoordinates place) const {
     return place.outer * outer_bytes + place.row * row_bytes;
   }
 };
