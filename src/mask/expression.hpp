@@ -1,5 +1,6 @@
-// Mask expressions of the API in terms of intervals (host only): row by row for any expression, and
-// as one IntervalMask for kernels where that is possible.
+// Intervals of the API's mask expressions (host only): the bounding interval of one row for any
+// expression, and one IntervalMask for all rows where the expression is an intersection of
+// intervals.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +14,14 @@
 
 namespace pagoda::mask {
 
-// Does the interval say all there is to say about this mask?
+// Whether visible_interval() is exact: all leaves are intervals and no operator is OR.
 [[nodiscard]] inline bool is_interval(std::span<const MaskNode> nodes) {
   return std::all_of(nodes.begin(), nodes.end(), [](const MaskNode& node) {
     return node.kind <= MaskKind::kPadding || node.kind == MaskKind::kAnd;
   });
 }
 
-// The rule of one leaf; open for leaves that are no interval, and for padding.
+// The rule of one leaf; unbounded for padding and for leaves that are no interval.
 [[nodiscard]] inline IntervalRule leaf_rule(const MaskNode& node) {
   const auto reach = [](int64_t bound) {
     return bound < 0 ? IntervalRule::kOpen
@@ -44,7 +45,7 @@ namespace pagoda::mask {
   return leaf_rule(node).visible(position, num_keys);
 }
 
-// Every key that the query at `position` may see lies inside; exact where is_interval().
+// The bounding interval of the keys that the query at `position` sees; exact if is_interval().
 [[nodiscard]] inline Interval visible_interval(std::span<const MaskNode> nodes, int32_t root,
                                                int32_t sequence, int32_t position,
                                                int32_t seqlen_kv) {
@@ -63,9 +64,9 @@ namespace pagoda::mask {
                           seqlen_kv);
 }
 
-// Narrows a mask to what an interval leaf sees too. False, and nothing changed, where the two are
-// not one rule: chunks of which none divides the other, two different paddings. Leaves that are no
-// interval change nothing.
+// Intersects `mask` with an interval leaf. Returns false and changes nothing if the intersection is
+// not one rule: chunk sizes of which neither divides the other, two different paddings. Leaves that
+// are no interval change nothing.
 [[nodiscard]] inline bool narrow(IntervalMask& mask, const MaskNode& leaf) {
   const bool is_padding = leaf.kind == MaskKind::kPadding;
   const int32_t* const valid = arch::RawGlobal::of(mask.valid_lengths);
@@ -82,8 +83,9 @@ namespace pagoda::mask {
   return true;
 }
 
-// All interval leaves of an intersection as one mask: exact where is_interval(), else the hull of
-// the bits, biases or functors beside them. Nothing for unions and where narrow() says false.
+// The intersection of all interval leaves as one mask: exact if is_interval(), else a bound,
+// because bits, biases and functors beside them are left out. nullopt for unions and where narrow()
+// fails.
 [[nodiscard]] inline std::optional<IntervalMask> interval_mask(std::span<const MaskNode> nodes) {
   IntervalMask mask;
   for (const MaskNode& node : nodes) {

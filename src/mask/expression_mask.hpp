@@ -1,6 +1,6 @@
-// ExpressionMask: the class of every mask that is more than one interval: bits, biases, and any AND
-// and OR of leaves; not the host's functors. A kernel has it by value in its parameters and reads
-// it from there: a copy would be indexed in local memory. make_expression_mask.hpp builds it.
+// ExpressionMask: any mask but the host's functors: bits, biases, and any AND and OR of leaves. A
+// kernel has it by value in its parameters and indexes it there: a copy would be in local memory.
+// make_expression_mask.hpp builds it.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace pagoda::mask {
 
-// The biases of one row and head: key k has data[k - first] where first <= k < end, else none.
+// The biases of one row and head: data[k - first] for key k in [first, end), none for other keys.
 struct BiasRow {
   arch::GlobalPtr<const float> data = nullptr;
   int32_t first = 0;
   int32_t end = 0;
 
-  // A score in log2 units plus a bias in natural ones.
+  // The score, in log2 units, plus the bias, which is in natural units.
   [[nodiscard]] PAGODA_DEVICE float rewrite(int32_t column, float score) const {
     constexpr float kLog2e = 1.44269504F;
     if (column < first || column >= end) return score;
@@ -44,21 +44,22 @@ struct Bias {
  private:
   [[nodiscard]] PAGODA_DEVICE BiasRow relative_row(arch::GlobalPtr<const float> table,
                                                    int32_t q) const {
-    // Distances outside the table, and keys outside [0, INT32_MAX], have no entry.
+    // Distances outside the table and keys outside [0, INT32_MAX] have no bias.
     const int32_t first = q > extent ? q - extent : 0;
     const int32_t end = q < INT32_MAX - extent ? q + extent + 1 : INT32_MAX;
     return {table + (int64_t{first} - q + extent), first, end};
   }
 };
 
-// A leaf that hides keys: an interval, or where row_offsets is set one bit per (row, key). Row i of
+// A leaf without bias: an interval, or, where row_offsets is set, one bit per (row, key). Row i of
 // sequence b has the ceil(seqlen_kv / 32) words from row_offsets[b] + i * ceil(seqlen_kv / 32).
 struct ExpressionLeaf {
   IntervalMask interval{};
   arch::GlobalPtr<const uint32_t> words = nullptr;
   arch::GlobalPtr<const int64_t> row_offsets = nullptr;
 
-  // Bit i: is key column + i kept? 0 <= column < seqlen_kv; bits past the last key may be set.
+  // Bit i: whether key column + i is kept. 0 <= column < seqlen_kv; bits past the last key are
+  // undefined.
   [[nodiscard]] PAGODA_DEVICE uint32_t keep32(const RowTile& tile, int32_t row,
                                               int32_t column) const {
     if (row_offsets == nullptr) return interval.visible(tile, row).keep32(column);
@@ -76,34 +77,33 @@ struct ExpressionLeaf {
 struct ExpressionRow;
 
 struct ExpressionMask {
-  static constexpr MaskClass kClass = MaskClass::kExpression;
-  static constexpr bool kRewritesScores = true;  // where has_bias()
+  static constexpr bool kRewritesScores = true;  // if has_bias()
   static constexpr int32_t kMaxLeaves = 8;
-  static constexpr int32_t kMaxDepth = 4;  // of evaluate(): enough for any tree of 8 leaves
+  static constexpr int32_t kMaxDepth = 4;  // stack of evaluate(): enough for any tree of 8 leaves
 
-  // One step of the program, two bits of it, the first step lowest.
+  // The steps of the program: two bits each, the first step in the lowest bits.
   static constexpr uint32_t kLeaf = 1, kAnd = 2, kOr = 3;
 
-  // A key is kept where the interval and the program keep it; 0 is the program that keeps every
-  // key. Leaves are in the order of their steps, operators follow their operands.
+  // A key is kept if the interval and the program keep it; program 0 keeps every key. Leaves are in
+  // the order of their steps, operators follow their operands (postfix).
   IntervalMask interval{};
   uint32_t program = 0;
-  bool is_interval = true;  // every leaf is an interval and no step is kOr: the hull is exact
+  bool is_interval = true;  // all leaves are intervals, no step is kOr: visible() is exact
   int32_t num_biases = 0;
   ExpressionLeaf leaves[kMaxLeaves];
-  Bias biases[kMaxLeaves];  // of kept keys; their -infinity hides, too
+  Bias biases[kMaxLeaves];  // of kept keys; -infinity masks a key
 
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool has_bias() const { return num_biases > 0; }
 
-  // The hull of what the row sees.
+  // The bounding interval of the keys that the row sees.
   [[nodiscard]] PAGODA_DEVICE Interval visible(const RowTile& tile, int32_t row) const {
     const Interval keys = interval.visible(tile, row);
-    return program == 0 ? keys : keys & evaluate<Interval>(LeafHull{tile, row});
+    return program == 0 ? keys : keys & evaluate<Interval>(LeafInterval{tile, row});
   }
-  [[nodiscard]] PAGODA_DEVICE TileWalk walk(const RowTile& tile, TileShape shape) const {
-    const TileWalk walk = make_walk(visible(tile, tile.first_row),
-                                    visible(tile, tile.first_row + tile.num_rows - 1), shape);
-    return is_interval ? walk : walk.all_partial();
+  [[nodiscard]] PAGODA_DEVICE KVTileRange kv_tiles(const RowTile& tile, TileShape shape) const {
+    const KVTileRange range = make_kv_tile_range(
+        visible(tile, tile.first_row), visible(tile, tile.first_row + tile.num_rows - 1), shape);
+    return is_interval ? range : range.all_partial();
   }
   [[nodiscard]] PAGODA_DEVICE TileStatus status(const RowTile& tile, int32_t column,
                                                 int32_t count) const {
@@ -116,7 +116,7 @@ struct ExpressionMask {
   [[nodiscard]] PAGODA_DEVICE ExpressionRow row(const RowTile& tile, int32_t row,
                                                 int32_t q_head) const;
 
-  // What the program leaves of the leaves' values. The stack is four registers that shift: an array
+  // Evaluates the program over the leaves' values. The stack is four registers that shift: an array
   // would be in local memory.
   template <class Value, class LeafValue>
   [[nodiscard]] PAGODA_DEVICE Value evaluate(const LeafValue& value_of) const {
@@ -139,11 +139,11 @@ struct ExpressionMask {
   }
 
  private:
-  struct LeafHull {
+  struct LeafInterval {
     const RowTile& tile;
     int32_t row;
     PAGODA_DEVICE Interval operator()(const ExpressionLeaf& leaf) const {
-      return leaf.interval.visible(tile, row);  // of bits: all keys
+      return leaf.interval.visible(tile, row);  // a leaf of bits: all keys
     }
   };
 };
@@ -153,15 +153,16 @@ struct ExpressionRow {
   RowTile tile{};
   int32_t row = 0;
   int32_t q_head = 0;
-  Interval keys;  // of mask->interval
+  Interval keys;  // visible through mask->interval
 
   [[nodiscard]] PAGODA_DEVICE uint32_t keep32(int32_t column) const {
     const uint32_t inside = keys.keep32(column);
-    if (inside == 0 || mask->program == 0) return inside;  // 0: may lie past the words of bits
+    // Without a visible key `column` may be past the words of bits.
+    if (inside == 0 || mask->program == 0) return inside;
     return inside & mask->evaluate<uint32_t>(LeafWord{tile, row, column});
   }
-  // A kernel that has many columns of one row is faster with the biases outside: row.bias(i) once,
-  // its rewrite() for every column, for each i < mask.num_biases.
+  // A kernel with many columns a row is faster if it loops over the biases outside: row.bias(i)
+  // once for each i < mask.num_biases, its rewrite() for every column.
   [[nodiscard]] PAGODA_DEVICE float rewrite(int32_t column, float score) const {
     for (int32_t i = 0; i < mask->num_biases; ++i) score = bias(i).rewrite(column, score);
     return score;

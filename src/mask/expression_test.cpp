@@ -12,7 +12,7 @@
 namespace pagoda::mask {
 namespace {
 
-// Written from the comments of pagoda/mask.hpp, on purpose not from expression.hpp.
+// Written from the comments of pagoda/mask.hpp, independent of expression.hpp.
 bool keeps(const std::vector<MaskNode>& nodes, size_t root, int32_t sequence, int64_t q,
            int64_t k) {
   const MaskNode& n = nodes[root];
@@ -53,7 +53,7 @@ class Masks {
       default: return Mask::padding(lengths_);
     }
   }
-  // The array that paddings borrow.
+  // The array that padding masks point to.
   [[nodiscard]] emulator::GlobalBuffer lengths() const {
     return emulator::input("lengths", lengths_.data(), lengths_.size());
   }

@@ -1,8 +1,8 @@
-// The one definition of which keys a query sees, for every mask whose keys are an interval: none,
+// The definition of which keys a query sees, for every mask whose keys are an interval: none,
 // causal, window, chunked, padding and their intersections. Host and device; 32-bit throughout.
 //
-// Both bounds grow with the query's position, and the intervals of neighbouring positions touch:
-// a tile of queries is therefore described by its first and its last row.
+// Both bounds are monotonic in the query's position, and the intervals of neighbouring positions
+// overlap or touch: first and last row therefore determine the keys of a tile of queries.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +26,15 @@ struct Interval {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool contains(int32_t key) const {
     return lo <= key && key < hi;
   }
-  // Bit i: is key `column + i` inside? column >= 0.
+  // Bit i: whether key `column + i` is inside. column >= 0.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr uint32_t keep32(int32_t column) const {
     return low_ones(hi - column) & ~low_ones(lo - column);
   }
-  // Both bounds one by one: stays monotonic in the position even where the result is empty.
+  // Bound by bound: the result stays monotonic in the position even where it is empty.
   friend PAGODA_HOST_DEVICE constexpr Interval operator&(Interval a, Interval b) {
     return {a.lo > b.lo ? a.lo : b.lo, a.hi < b.hi ? a.hi : b.hi};
   }
-  // The hull: nothing outside it lies in either.
+  // The bounding interval of both.
   friend PAGODA_HOST_DEVICE constexpr Interval operator|(Interval a, Interval b) {
     return {a.lo < b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi};
   }
@@ -50,7 +50,7 @@ struct IntervalRule {
   int32_t chunk = 0;      // 0 = none
 
   // Keys of [0, num_keys) that the query at `position` sees. No step overflows for any position
-  // and bound; a negative position (fewer keys than queries) stands before every key.
+  // and bound; a negative position (fewer keys than queries) precedes every key.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr Interval visible(int32_t position,
                                                               int32_t num_keys) const {
     Interval keys{0, num_keys};
@@ -67,8 +67,9 @@ struct IntervalRule {
   }
 
  private:
-  // Unsigned: nvcc 13.0 makes a signed one the maximum of 0 and the difference, guard or not, and
-  // takes what wraps (seen on an H200: a negative position and an open bound gave no key).
+  // Unsigned, because nvcc 13.0 miscompiles the signed subtraction: it drops the guard and computes
+  // max(0, a - b), which wraps (seen on an H200: a negative position with an open bound saw no
+  // key).
   static PAGODA_HOST_DEVICE constexpr int32_t difference(int32_t a, int32_t b) {
     return static_cast<int32_t>(static_cast<uint32_t>(a) - static_cast<uint32_t>(b));
   }

@@ -1,5 +1,5 @@
-// IntervalMask: the class of none, causal, windows, chunks, per-sequence padding and their
-// intersections. Also a part of ExpressionMask: what is outside it, no tile visits.
+// IntervalMask: causal, windows, chunks, per-sequence padding and their intersections, none
+// included. ExpressionMask contains one: no tile outside of it is visited.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include "core/target.hpp"
 #include "mask/interval.hpp"
 #include "mask/kernel_mask.hpp"
-#include "mask/tile_walk.hpp"
+#include "mask/kv_tile_range.hpp"
 
 namespace pagoda::mask {
 
@@ -24,18 +24,18 @@ struct IntervalRow {
 };
 
 struct IntervalMask {
-  static constexpr MaskClass kClass = MaskClass::kInterval;
   static constexpr bool kRewritesScores = false;
 
   IntervalRule rule{};
-  arch::GlobalPtr<const int32_t> valid_lengths = nullptr;  // [batch], >= 0; null = no padding mask
+  arch::GlobalPtr<const int32_t> valid_lengths =
+      nullptr;  // [batch], >= 0; nullptr = no padding mask
 
   [[nodiscard]] PAGODA_DEVICE Interval visible(const RowTile& tile, int32_t row) const {
     return rule.visible(tile.position(row), num_keys(tile));
   }
-  [[nodiscard]] PAGODA_DEVICE TileWalk walk(const RowTile& tile, TileShape shape) const {
-    return make_walk(visible(tile, tile.first_row),
-                     visible(tile, tile.first_row + tile.num_rows - 1), shape);
+  [[nodiscard]] PAGODA_DEVICE KVTileRange kv_tiles(const RowTile& tile, TileShape shape) const {
+    return make_kv_tile_range(visible(tile, tile.first_row),
+                              visible(tile, tile.first_row + tile.num_rows - 1), shape);
   }
   [[nodiscard]] PAGODA_DEVICE TileStatus status(const RowTile& tile, int32_t column,
                                                 int32_t count) const {

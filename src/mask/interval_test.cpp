@@ -1,4 +1,4 @@
-// The rule of one row against the definition of each mask, bounds at the ends of 32 bits included.
+// The rule of one row against the definition of each mask, including bounds near INT32_MIN and MAX.
 #include "mask/interval.hpp"
 
 #include <cstdint>
@@ -54,7 +54,7 @@ TEST(IntervalRule, does_not_overflow_at_the_ends_of_32_bits) {
             ASSERT_LE(0, keys.lo);
             ASSERT_LE(keys.lo, keys.hi);
             ASSERT_LE(keys.hi, num_keys);
-            // The ends, and their neighbours outside.
+            // The bounds, and the keys just outside.
             const auto expect = [&](int64_t k) {
               if (k < 0 || k >= num_keys) return;
               ASSERT_EQ(keys.contains(static_cast<int32_t>(k)), sees(rule, q, k))

@@ -12,9 +12,9 @@ namespace pagoda::mask {
 namespace {
 
 constexpr int32_t kMaxLeaves = ExpressionMask::kMaxLeaves;
-// An operator has two operands: n leaves have n - 1 operators. So the API's expressions all fit.
+// n leaves have n - 1 binary operators: every expression of the API fits.
 static_assert(kMaxMaskNodes <= 2 * kMaxLeaves);
-// Deeper operands first, depth d takes 2^(d - 1) leaves.
+// With the deeper operand first, stack depth d needs 2^(d - 1) leaves.
 static_assert(kMaxLeaves < 1 << ExpressionMask::kMaxDepth);
 static_assert(2 * (2 * kMaxLeaves - 1) <= 32, "the program is one word, two bits a step");
 
@@ -78,7 +78,7 @@ class Builder {
       operands_.push_back(index);
     }
   }
-  // Words that evaluating the expression at `index` stacks, deeper operands first.
+  // Stack depth of evaluating the expression at `index`, deeper operand first.
   [[nodiscard]] int32_t depth(int32_t index) const {
     const MaskNode& n = node(index);
     if (!is_operator(n)) return 1;
@@ -94,7 +94,7 @@ class Builder {
     step(n.kind == MaskKind::kAnd ? ExpressionMask::kAnd : ExpressionMask::kOr);
   }
   void emit_leaf(const MaskNode& n) {
-    assert(!is_bias(n) && "the engine refuses a bias below an OR");
+    assert(!is_bias(n) && "the engine rejects a bias below an OR");
     ExpressionLeaf& leaf = mask_.leaves[num_leaves_++];
     if (n.kind == MaskKind::kBits) {
       leaf.words = n.words;
@@ -107,7 +107,7 @@ class Builder {
   void step(uint32_t what) { mask_.program |= what << (2 * num_steps_++); }
 
   std::span<const MaskNode> nodes_;
-  std::vector<int32_t> operands_;  // of the AND at the root: what is neither interval nor bias
+  std::vector<int32_t> operands_;  // of the AND at the root, without intervals and biases
   int32_t num_leaves_ = 0;
   uint32_t num_steps_ = 0;
   ExpressionMask mask_;

@@ -1,5 +1,5 @@
-// From a mask expression of the API to the ExpressionMask of GPU kernels. Host only; arrays are
-// passed on as pointers and may be memory of the device.
+// Makes the ExpressionMask of GPU kernels from a mask expression of the API. Host only; arrays are
+// passed on as pointers and may be device memory.
 #pragma once
 
 #include <span>
@@ -10,11 +10,11 @@
 
 namespace pagoda::mask {
 
-// Why no ExpressionMask says the same as this valid expression; empty = one does.
+// Why no ExpressionMask is equivalent to this valid expression; empty = supported.
 [[nodiscard]] std::string unsupported_mask_reason(std::span<const MaskNode> nodes);
 
-// Only of what is not refused. An AND at the root becomes one interval, biases and a program of the
-// remaining operands.
+// Requires unsupported_mask_reason(nodes).empty(). An AND at the root becomes one interval, biases
+// and a program of the remaining operands.
 [[nodiscard]] ExpressionMask make_expression_mask(std::span<const MaskNode> nodes);
 
 }  // namespace pagoda::mask

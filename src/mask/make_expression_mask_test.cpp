@@ -1,5 +1,5 @@
-// What becomes interval, bias or program, and what no ExpressionMask can say. Linked without the
-// emulator: the host half evaluates nothing.
+// Which operands become interval, bias or program, and which expressions are unsupported. Linked
+// without the emulator: the host code evaluates no mask.
 #include "mask/make_expression_mask.hpp"
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace pagoda::mask {
 namespace {
 
-// Never read: the arrays may be memory of a device.
+// Never dereferenced: the arrays may be device memory.
 template <class T>
 const T* device_pointer(uintptr_t address) {
   return reinterpret_cast<const T*>(address);  // NOLINT(performance-no-int-to-ptr)
@@ -85,7 +85,7 @@ TEST(MakeExpressionMask, an_extent_of_1_broadcasts) {
   EXPECT_EQ(made.biases[1].row_stride, 9);
 }
 
-TEST(MakeExpressionMask, what_no_gpu_can_say_is_refused_in_words) {
+TEST(MakeExpressionMask, unsupported_expressions_have_a_reason) {
   const Mask functor =
       Mask::functor([](void*, int32_t, int32_t, int64_t, int64_t) { return true; });
   EXPECT_EQ(unsupported_mask_reason((Mask::causal() & functor).nodes()),

@@ -12,7 +12,7 @@
 namespace pagoda::mask {
 namespace {
 
-// Bit i of the words: is key first_key + i kept?
+// Bit i of the words: whether key first_key + i is kept.
 using KeepWords = std::array<uint32_t, kMaxRun / 32>;
 
 struct Run {
@@ -102,7 +102,7 @@ void add_bias(const Run& run, const MaskNode& node, float* scores) {
 void apply(const core::Problem& problem, const RowPosition& position, int32_t first_key, int32_t n,
            float* scores) {
   const Run run{&problem, position, first_key, n, problem.seqlen_kv(position.sequence)};
-  // Only keys that the sequence has: bias tensors end there.
+  // Only keys of the sequence: bias tensors end there.
   const int32_t valid = std::clamp(run.seqlen_kv - first_key, 0, n);
   Run inside = run;
   inside.n = valid;
@@ -113,7 +113,7 @@ void apply(const core::Problem& problem, const RowPosition& position, int32_t fi
   }
   if (problem.score_mod.functor != nullptr) {
     for (int32_t i = 0; i < valid; ++i) {
-      // A bias of -infinity hides the pair for good: a functor must not bring it back.
+      // A bias of -infinity masks the pair: a functor must not unmask it.
       if (scores[i] == -std::numeric_limits<float>::infinity()) continue;
       scores[i] = problem.score_mod.functor(problem.score_mod.context, scores[i], position.sequence,
                                             position.q_head, position.q_position, first_key + i);

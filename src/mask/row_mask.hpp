@@ -1,5 +1,5 @@
-// Masks that are not intervals, one query row at a time: adds biases to a run of scores and turns
-// the scores of hidden keys into -infinity.
+// Masks that are not intervals, one query row at a time: adds biases to a run of scores and sets
+// the scores of masked keys to -infinity.
 #pragma once
 
 #include <cstdint>

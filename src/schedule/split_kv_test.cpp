@@ -55,7 +55,7 @@ TEST(SplitKV, parts_of_a_window_hold_its_keys_and_no_others) {
   const mask::IntervalMask window{.rule = {.left = 511, .right = 0}};
   const mask::RowTile tile{
       .sequence = 0, .seqlen_kv = 1025, .q_position = 1024, .first_row = 0, .num_rows = 1};
-  const mask::TileWalk walk = window.walk(tile, mask::tile_shape(64, 16));
+  const mask::KVTileRange walk = window.kv_tiles(tile, mask::tile_shape(64, 16));
   const SplitKV split = split_kv(walk.start_column, walk.end_column, 4, walk.tile_keys);
   EXPECT_EQ(split.begin, 512);
   EXPECT_EQ(split.end, 1025);
@@ -63,7 +63,7 @@ TEST(SplitKV, parts_of_a_window_hold_its_keys_and_no_others) {
   int32_t tiles = 0;
   for (int32_t i = 0; i < 4; ++i) {
     const mask::Interval part = split.part(i);
-    const mask::TileWalk own = walk.part(part.lo, part.hi);
+    const mask::KVTileRange own = walk.part(part.lo, part.hi);
     EXPECT_EQ(own.num_tiles == 0, i == 3);
     tiles += own.num_tiles;
   }

@@ -1,5 +1,5 @@
-// exp2 on the multiply-add pipe, for the share of the probabilities that would otherwise queue for
-// the one special-function unit of a GPU.
+// exp2 on the FMA pipe, for the fraction of the probabilities that would otherwise wait for the
+// special-function unit (MUFU), as in FlashAttention-4.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace pagoda::softmax {
 
-// 2^x for x <= 127, relative error below 3.1e-6 for x >= -126: a cubic's 1e-4 would do for P of 16 bits,
-// but shows in the row sum and so in the LSE;
-// exact at integers, so the largest key of a row has P = 1. Exactly 0 for x <= -127 and -infinity.
-// NaN stays NaN on the host; on a GPU, whose NaN has all bits set, it may become the largest float.
+// 2^x for x <= 127, with a relative error below 3.1e-6 for x >= -126. A cubic's 1e-4 would be
+// enough for 16-bit P, but not for the row sum and the LSE. Exact at integers, so that the largest
+// key of a row has P = 1. Exactly 0 for x <= -127 and -infinity. NaN stays NaN on the host; on a
+// GPU, whose NaN has all bits set, it may become the largest float.
 //
-// Adding 1.5 * 2^23 rounds x to the nearest integer and leaves it in the low bits; a quartic covers
-// the rest in [-0.5, 0.5] (minimax in relative error, constant term 1, fitted by Lawson's
+// Adding 1.5 * 2^23 rounds x to the nearest integer and keeps it in the low bits. A quartic covers
+// the fraction in [-0.5, 0.5] (minimax in relative error, constant term 1, fitted by Lawson's
 // iteration in double precision).
 [[nodiscard]] PAGODA_HOST_DEVICE float exp2_polynomial(float x) {
   constexpr float kRound = 12582912.0F;

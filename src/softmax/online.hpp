@@ -1,8 +1,9 @@
-// Online softmax of one row, in the exp2 domain: scores come in log2 units (score * log2 e), the
-// sums are kept relative to a power of two, the pivot. No tile, thread or memory here.
+// Online softmax of one row, in the exp2 domain: scores are in log2 units (score * log2 e), sums
+// are relative to a power of two, the pivot (the running maximum, or a little less with lazy
+// rescaling). No tiles, threads or memory here.
 //
-// A row without keys ends with O = 0 and LSE = -infinity, or with the sink where there is one. A
-// NaN or +infinity among the scores makes the sum NaN: bad data must show.
+// A row without keys ends with O = 0 and LSE = -infinity, or with the LSE of the sink. A NaN or
+// +infinity among the scores makes the sum NaN.
 #pragma once
 
 #include <cmath>
@@ -17,8 +18,8 @@ inline constexpr float kLog2e = 1.44269504F;
 inline constexpr float kLn2 = 0.693147181F;
 
 // sum = the sum of 2^(score - pivot) over the keys so far; O is relative to the same pivot, not
-// normalised. What partial results of a row carry from one CTA or worker to another. A part whose
-// O is normalised and whose LSE is known is {LSE in log2 units, 1}.
+// normalised. Partial results of a row (KV splits) carry one. For a partial result with normalised
+// O and known LSE it is {LSE in log2 units, 1}.
 struct Sums {
   float pivot = kMinusInfinity;  // -infinity: no key yet
   float sum = 0;
@@ -26,14 +27,10 @@ struct Sums {
   [[nodiscard]] PAGODA_HOST_DEVICE bool has_keys() const { return sum != 0; }  // NaN counts
 };
 
-// When a maximum that grows moves the pivot. Moving it costs a pass over O, so it waits until the
-// maximum is more than -kThreshold above: P then grows to 2^(kBias - kThreshold) instead of
-// 2^kBias. P is lifted by kBias so that a narrow type keeps more of the small ones; row sum and
-// P V contain the same lifted P, and the lift cancels.
-struct RescaleAlways {
-  static constexpr float kThreshold = 0;
-  static constexpr float kBias = 0;
-};
+// When a growing maximum moves the pivot. A move rescales O, so it waits until the maximum is more
+// than -kThreshold above the pivot: P then grows to 2^(kBias - kThreshold) instead of 2^kBias. P is
+// scaled by 2^kBias so that a narrow type keeps more of the small values; row sum and P V contain
+// the same factor, which cancels.
 struct RescaleLazily {  // 16-bit P
   static constexpr float kThreshold = -8;
   static constexpr float kBias = 0;
@@ -43,18 +40,18 @@ struct RescaleLazilyFp8 {  // e4m3 P: at most 2^8 = 256, below 448 where e4m3 sa
   static constexpr float kBias = 6;
 };
 
-// A row through its tiles. For every tile:
-//   float factor = row.begin_tile(tile_max, vote(row.wants_rescale(tile_max)));
+// The state of one row over its tiles. For every tile:
+//   float factor = row.begin_tile(tile_max, any(row.wants_rescale(tile_max)));
 //   O *= factor;  P = 2^(score + row.offset());  row.add(sum of P);  O += P V
-// The vote may be any "or" over rows that share the pass over O (a warp, a warpgroup): a pivot may
-// move before it has to.
+// any() may be an "or" over all rows that rescale O together (a warp ballot, a warpgroup): a pivot
+// may move earlier than its own row needs.
 template <typename Rule>
 class OnlineRow {
  public:
   [[nodiscard]] PAGODA_HOST_DEVICE bool wants_rescale(float tile_max) const {
-    return pivot_ - grown(tile_max) < Rule::kThreshold;  // false where both are -infinity
+    return pivot_ - grown(tile_max) < Rule::kThreshold;  // false if both are -infinity
   }
-  // Returns the factor for O, which is 1 where the pivot stays.
+  // Returns the factor for O: 1 if the pivot stays.
   PAGODA_HOST_DEVICE float begin_tile(float tile_max, bool rescales) {
     max_ = grown(tile_max);
     if (!rescales || max_ == pivot_) return 1;
@@ -63,8 +60,8 @@ class OnlineRow {
     pivot_ = max_;
     return factor;
   }
-  // P = 2^(score + offset); with a linear map from products, one fma before the exp2. Finite before
-  // the first key, so that hidden scores of -infinity give 0 and not NaN.
+  // P = 2^(score + offset); with a linear ScoreMap one FMA before the exp2. Finite before the first
+  // key, so that masked scores of -infinity give 0 and not NaN.
   [[nodiscard]] PAGODA_HOST_DEVICE float offset() const {
     return Rule::kBias - (pivot_ == kMinusInfinity ? 0.0F : pivot_);
   }
@@ -84,8 +81,8 @@ class OnlineRow {
   float sum_ = 0;
 };
 
-// Two disjoint sets of keys as one: O = a * O_a + b * O_b. An operand of weight 0 must not be read:
-// its O may never have been written.
+// The merge of two disjoint sets of keys: O = a * O_a + b * O_b. The O of an operand with weight 0
+// must not be read: it may be uninitialised.
 struct Merged {
   Sums sums;
   float a = 0;
@@ -99,8 +96,8 @@ struct Merged {
   return {{pivot, a.sum * weight_a + b.sum * weight_b}, weight_a, weight_b};
 }
 
-// The end of a row, after every part of its keys is merged: the sink enters here, and only here.
-struct RowEnd {
+// The result of a row after all partial results are merged. The sink enters here and only here.
+struct RowResult {
   float o_factor = 0;  // O * o_factor is the output; 0: write zeros, do not read O
   Sums sums{};         // sink included
 
@@ -109,12 +106,12 @@ struct RowEnd {
     return sums.sum != 0 ? (sums.pivot + ::log2f(sums.sum)) * kLn2 : kMinusInfinity;
   }
 };
-// `sink`: a natural logit that joins the denominator only; -infinity = none. `value_scale`: what V
-// was divided by when it was quantised.
-[[nodiscard]] PAGODA_HOST_DEVICE RowEnd finish(Sums sums, float sink, float value_scale) {
+// `sink`: a natural logit that is added to the denominator only; -infinity = none. `value_scale`:
+// the dequantisation factor of V.
+[[nodiscard]] PAGODA_HOST_DEVICE RowResult finish(Sums sums, float sink, float value_scale) {
   float pivot = sums.pivot;
   float sum = sums.sum;
-  float weight = 1;  // of the sums so far, once the sink may have moved the pivot
+  float weight = 1;  // of the sums so far, if the sink moved the pivot
   if (sink != kMinusInfinity) {
     const float exponent = sink * kLog2e;
     if (exponent > pivot) pivot = exponent;

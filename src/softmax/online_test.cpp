@@ -19,8 +19,14 @@ constexpr size_t kDim = 3;
 static_assert(kLog2e == std::numbers::log2e_v<float> && kLn2 == std::numbers::ln2_v<float>);
 using Vector = std::array<double, kDim>;
 
+// The rule without lazy rescaling, as a reference.
+struct RescaleAlways {
+  static constexpr float kThreshold = 0;
+  static constexpr float kBias = 0;
+};
+
 struct Row {
-  std::vector<float> scores;  // natural; -infinity = hidden
+  std::vector<float> scores;  // natural; -infinity = masked
   std::vector<Vector> values;
 };
 
@@ -46,7 +52,7 @@ Expected in_double(const Row& row, double sink) {
   return e;
 }
 
-// Sums and O of keys [begin, end) in tiles; `votes` says which tiles rescale without need.
+// Sums and O of keys [begin, end) in tiles; `votes` chooses tiles that rescale without need.
 struct Part {
   Sums sums;
   float max = kMinusInfinity;
@@ -55,7 +61,7 @@ struct Part {
   Vector o{};
 };
 template <typename Rule>
-Part walk(const Row& row, size_t begin, size_t end, size_t tile, std::mt19937* votes) {
+Part run_tiles(const Row& row, size_t begin, size_t end, size_t tile, std::mt19937* votes) {
   Part part;
   OnlineRow<Rule> online;
   for (size_t first = begin; first < end; first += tile) {
@@ -82,14 +88,14 @@ Part walk(const Row& row, size_t begin, size_t end, size_t tile, std::mt19937* v
 
 void expect_row(const Part& part, const Row& row, float sink) {
   const Expected e = in_double(row, double{sink});
-  const RowEnd end = finish(part.sums, sink, 1.0F);
+  const RowResult end = finish(part.sums, sink, 1.0F);
   if (e.lse == -kInfinity) {
     ASSERT_EQ(end.lse(), kMinusInfinity);
     ASSERT_EQ(end.o_factor, 0.0F);
     ASSERT_EQ(finish_max(part.max, sink), kMinusInfinity);
     return;
   }
-  // fp32 scores of magnitude 2^7 in log2 units carry errors of 2^-17.
+  // fp32 scores of magnitude 2^7 in log2 units have errors of 2^-17.
   ASSERT_NEAR(end.lse(), e.lse, 3e-5);
   ASSERT_NEAR(finish_max(part.max, sink), e.max, 2e-5);
   for (size_t d = 0; d < kDim; ++d) {
@@ -120,7 +126,8 @@ void expect_exact() {
     const float sink = i % 3 == 0 ? kMinusInfinity : static_cast<float>(rng() % 400) / 10 - 20;
     for (const size_t tile : {1, 7, 32, 500}) {
       std::mt19937 votes(static_cast<uint32_t>(i));
-      const Part part = walk<Rule>(row, 0, row.scores.size(), tile, i % 2 == 0 ? &votes : nullptr);
+      const Part part =
+          run_tiles<Rule>(row, 0, row.scores.size(), tile, i % 2 == 0 ? &votes : nullptr);
       expect_row(part, row, sink);
       ASSERT_LE(part.largest_p, std::exp2(Rule::kBias - Rule::kThreshold) * 1.0001F);
       if (testing::Test::HasFatalFailure()) FAIL() << "case " << i << " tile " << tile;
@@ -137,15 +144,15 @@ TEST(OnlineRow, is_the_softmax_whether_or_not_it_rescales_lazily) {
 TEST(OnlineRow, lazy_rescale_rescales_less_and_never_lets_p_grow_past_its_bound) {
   std::mt19937 rng(2);
   const Row row = random_row(rng, 2000, 2);
-  const Part always = walk<RescaleAlways>(row, 0, 2000, 16, nullptr);
-  const Part lazily = walk<RescaleLazily>(row, 0, 2000, 16, nullptr);
+  const Part always = run_tiles<RescaleAlways>(row, 0, 2000, 16, nullptr);
+  const Part lazily = run_tiles<RescaleLazily>(row, 0, 2000, 16, nullptr);
   EXPECT_GT(always.rescales, 100);
   EXPECT_LT(lazily.rescales, always.rescales * 9 / 10);
-  EXPECT_GT(lazily.largest_p, 8.0F);  // it was lazy
+  EXPECT_GT(lazily.largest_p, 8.0F);  // rescaling was delayed
   EXPECT_LE(lazily.largest_p, 256.0F);
-  EXPECT_LE(walk<RescaleLazilyFp8>(row, 0, 2000, 16, nullptr).largest_p, 256.0F);
-  // A row that never wants to rescale does so once: for its first key, with factor 1.
-  EXPECT_EQ(walk<RescaleLazily>(random_row(rng, 2000, 0), 0, 2000, 2000, nullptr).rescales, 0);
+  EXPECT_LE(run_tiles<RescaleLazilyFp8>(row, 0, 2000, 16, nullptr).largest_p, 256.0F);
+  // A row that never needs to rescale sets its pivot once: at its first key, with factor 1.
+  EXPECT_EQ(run_tiles<RescaleLazily>(random_row(rng, 2000, 0), 0, 2000, 2000, nullptr).rescales, 0);
 }
 
 template <typename Rule>
@@ -159,7 +166,7 @@ void expect_merge() {
     const size_t size = 1 + rng() % 60;
     for (size_t begin = 0; begin < keys + 2 * size; begin += size) {  // the last ones are empty
       const size_t first = std::min(begin, keys);
-      const Part part = walk<Rule>(row, first, std::min(keys, first + size), 8, nullptr);
+      const Part part = run_tiles<Rule>(row, first, std::min(keys, first + size), 8, nullptr);
       const Merged merged = merge(all.sums, part.sums);
       for (size_t d = 0; d < kDim; ++d) {
         const double a = merged.a == 0.0F ? 0.0 : double{merged.a} * all.o[d];
@@ -196,7 +203,7 @@ TEST(Merge, an_empty_part_has_no_weight_on_either_side) {
 TEST(Merge, normalised_parts_merge_by_their_lse) {
   const float lse_a = 1.25F, lse_b = -0.5F;
   const Merged merged = merge({lse_a * kLog2e, 1}, {lse_b * kLog2e, 1});
-  const RowEnd end = finish(merged.sums, kMinusInfinity, 1);
+  const RowResult end = finish(merged.sums, kMinusInfinity, 1);
   const double denominator = std::exp(double{lse_a}) + std::exp(double{lse_b});
   EXPECT_NEAR(end.lse(), std::log(denominator), 1e-6);
   EXPECT_NEAR(merged.a * end.o_factor, std::exp(double{lse_a}) / denominator, 1e-6);
@@ -204,11 +211,11 @@ TEST(Merge, normalised_parts_merge_by_their_lse) {
 }
 
 TEST(Finish, fully_masked_row_gives_zero_or_the_sink) {
-  const RowEnd none = finish(Sums{}, kMinusInfinity, 1);
+  const RowResult none = finish(Sums{}, kMinusInfinity, 1);
   EXPECT_EQ(none.o_factor, 0.0F);
   EXPECT_EQ(none.lse(), kMinusInfinity);
   for (const float sink : {-30.0F, 0.0F, 12.5F}) {
-    const RowEnd end = finish(Sums{}, sink, 1);
+    const RowResult end = finish(Sums{}, sink, 1);
     EXPECT_EQ(end.o_factor, 0.0F);
     EXPECT_NEAR(end.lse(), sink, 1e-6 * std::abs(sink));
     EXPECT_NEAR(finish_max(kMinusInfinity, sink), sink, 1e-6 * std::abs(sink));
@@ -217,15 +224,15 @@ TEST(Finish, fully_masked_row_gives_zero_or_the_sink) {
 
 TEST(Finish, a_sink_far_from_the_scores_on_either_side_is_exact) {
   for (const float sink : {-5000.0F, 5000.0F}) {  // 2^7213 fits no float
-    const RowEnd end = finish({2, 4}, sink, 1);
+    const RowResult end = finish({2, 4}, sink, 1);
     EXPECT_EQ(end.o_factor, sink < 0 ? 0.25F : 0.0F);
     EXPECT_NEAR(end.lse(), sink < 0 ? 4 * std::log(2.0) : 5000.0, 1e-3);
   }
 }
 
 TEST(Finish, value_scale_multiplies_the_output_only) {
-  const RowEnd one = finish({2, 4}, kMinusInfinity, 1);
-  const RowEnd half = finish({2, 4}, kMinusInfinity, 0.5F);
+  const RowResult one = finish({2, 4}, kMinusInfinity, 1);
+  const RowResult half = finish({2, 4}, kMinusInfinity, 0.5F);
   EXPECT_EQ(half.o_factor, one.o_factor / 2);
   EXPECT_EQ(half.lse(), one.lse());
 }
@@ -238,14 +245,14 @@ TEST(OnlineRow, bad_scores_show) {
       row.scores.assign(8, 1.0F);
       row.values.assign(8, Vector{1, 1, 1});
       row.scores[at] = bad;
-      const Part part = walk<RescaleLazily>(row, 0, 8, 2, nullptr);
+      const Part part = run_tiles<RescaleLazily>(row, 0, 8, 2, nullptr);
       EXPECT_TRUE(std::isnan(part.sums.sum));
       EXPECT_TRUE(std::isnan(finish(part.sums, kMinusInfinity, 1).o_factor));
       const Merged merged = merge({1, 1}, part.sums);
       EXPECT_TRUE(std::isnan(merged.sums.sum));
     }
   }
-  // A row of nothing but NaN never finds a maximum.
+  // A row of NaN only has no maximum.
   const Sums all_nan{kMinusInfinity, std::numeric_limits<float>::quiet_NaN()};
   EXPECT_TRUE(std::isnan(merge(all_nan, {1, 1}).sums.sum));
   EXPECT_TRUE(std::isnan(merge({1, 1}, all_nan).sums.sum));

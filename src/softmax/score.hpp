@@ -1,4 +1,4 @@
-// From a product q.k to a score in log2 units: scale, soft cap, ALiBi. The order is the API's:
+// The score of a product q.k, in log2 units: scale, soft cap, ALiBi, in the order of the API:
 //   s = scale * q.k;  s = softcap * tanh(s / softcap);  s += slope * (k - q);  s *= log2 e
 #pragma once
 
@@ -10,9 +10,8 @@
 
 namespace pagoda::softmax {
 
-// Constants of a kernel launch. Linear where there is no soft cap: then a kernel leaves the product
-// unscaled, takes the maximum of products (scale > 0), and folds `scale_log2` into the fma before
-// its exp2.
+// Constants of a kernel launch. Linear without a soft cap: then a kernel takes the maximum of the
+// unscaled products (scale > 0) and folds `scale_log2` into the FMA before its exp2.
 struct ScoreMap {
   float scale_log2 = 1;     // linear: factor; soft cap: cap * log2 e, outside the tanh
   float inverse_range = 0;  // soft cap: scale / cap, inside the tanh; 0 = linear

@@ -405,7 +405,7 @@ void TileWorker::write_rows() {
     const softmax::Sums sums{m_[r], l_[r]};
     const bool has_sink = !p.sinks.empty() && !item_->is_padding;
     const float sink = has_sink ? p.sinks[static_cast<size_t>(head)] : softmax::kMinusInfinity;
-    const softmax::RowEnd end = softmax::finish(sums, sink, v_scale);
+    const softmax::RowResult end = softmax::finish(sums, sink, v_scale);
     auto* out = static_cast<std::byte*>(p.out.data) +
                 p.row_offset(p.out, b, token(row), head) * size_bytes(p.out.dtype);
     if (const int32_t later = row + kQueryRowsAhead; later < rows_) {

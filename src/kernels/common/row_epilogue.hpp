@@ -26,7 +26,7 @@ PAGODA_DEVICE uint32_t pack_pair(float low, float high) {
 // The result of a row. LSE and row maximum are computed only where they are called for: they cost
 // more than the rest.
 struct RowResult {
-  softmax::RowEnd end{};
+  softmax::RowResult end{};
   float max = softmax::kMinusInfinity;
   float sink = softmax::kMinusInfinity;
 

@@ -156,7 +156,7 @@ struct Kernel {
       Row rows[2];
       float o[tile.depth_vo / 2];
       make_rows(params, reader.work(), first, rows);
-      const mask::TileWalk walk = reader.work().walk;
+      const mask::KVTileRange walk = reader.work().walk;
       if (walk.num_tiles > 0) {
         consumer.mainloop(reader, walk, rows, o);
       } else {

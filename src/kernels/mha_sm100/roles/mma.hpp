@@ -84,7 +84,7 @@ class MmaIssuer {
   }
 
   PAGODA_DEVICE void run_halves(const Work& work) {
-    const mask::TileWalk& walk = work.walk;
+    const mask::KVTileRange& walk = work.walk;
     const bool has_second = num_halves<Config>(work) == 2;
     int32_t n = walk.num_tiles - 1;
     wait_q<0>();

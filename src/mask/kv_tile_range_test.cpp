@@ -1,5 +1,5 @@
-// Walks and tile states against the element test, over many shapes.
-#include "mask/tile_walk.hpp"
+// KV tile ranges and tile statuses against an element-wise test, over many shapes.
+#include "mask/kv_tile_range.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace pagoda::mask {
 namespace {
 
-// Written from the comments of pagoda/mask.hpp.
+// Independent of the code under test: written from the comments of pagoda/mask.hpp.
 struct Elements {
   IntervalRule rule;
   int32_t num_keys = 0;
@@ -24,7 +24,7 @@ struct Elements {
     if (rule.right != IntervalRule::kOpen && k > q + rule.right) return false;
     return rule.chunk == 0 || (q >= 0 && q / rule.chunk == k / rule.chunk);
   }
-  // Of `rows` rows from position q on and `columns` keys from k on.
+  // The status of `rows` rows from position q on and `columns` keys from k on.
   [[nodiscard]] TileStatus status(int32_t q, int32_t rows, int32_t k, int32_t columns) const {
     int32_t seen = 0;
     for (int32_t i = 0; i < rows; ++i) {
@@ -66,17 +66,17 @@ TEST(TileStatus, chunks) {
   EXPECT_EQ(status_of(chunks, 2, 0, 4, 8), TileStatus::kPartial);
 }
 
-TEST(TileWalk, a_long_causal_window_has_three_sets) {
+TEST(KVTileRange, a_long_causal_window_is_partial_unmasked_partial) {
   const IntervalMask mask{.rule = {.left = 1023, .right = 0}};
   const RowTile tile{
       .sequence = 0, .seqlen_kv = 8192, .q_position = 4096, .first_row = 128, .num_rows = 128};
-  const TileWalk walk = mask.walk(tile, tile_shape(128, 16));
+  const KVTileRange range = mask.kv_tiles(tile, tile_shape(128, 16));
   // Rows 4224..4351 see keys [3201, 4225) .. [3328, 4352).
-  EXPECT_EQ(walk.start_column, 3200);
-  EXPECT_EQ(walk.end_column, 4352);
-  EXPECT_EQ(walk.num_tiles, 9);
-  EXPECT_EQ(walk.unmasked_begin, 1);
-  EXPECT_EQ(walk.unmasked_end, 8);
+  EXPECT_EQ(range.start_column, 3200);
+  EXPECT_EQ(range.end_column, 4352);
+  EXPECT_EQ(range.num_tiles, 9);
+  EXPECT_EQ(range.unmasked_begin, 1);
+  EXPECT_EQ(range.unmasked_end, 8);
 }
 
 struct Shape {
@@ -111,8 +111,8 @@ std::vector<Shape> shapes() {
   return all;
 }
 
-void check_walk(const Shape& shape, int32_t seqlen_q, int32_t seqlen_kv, int32_t position,
-                const int32_t* valid) {
+void check_tiles(const Shape& shape, int32_t seqlen_q, int32_t seqlen_kv, int32_t position,
+                 const int32_t* valid) {
   const IntervalMask mask{.rule = shape.rule, .valid_lengths = valid};
   const int32_t num_keys = valid == nullptr ? seqlen_kv : std::min(seqlen_kv, *valid);
   const Elements elements{shape.rule, num_keys};
@@ -125,7 +125,7 @@ void check_walk(const Shape& shape, int32_t seqlen_q, int32_t seqlen_kv, int32_t
     const int32_t rows = std::min(shape.rows, seqlen_q - first);
     const RowTile tile{0, seqlen_kv, position, first, rows};
     const int32_t q = position + first;
-    const TileWalk walk = mask.walk(tile, columns);
+    const KVTileRange range = mask.kv_tiles(tile, columns);
     int32_t lowest = seqlen_kv;
     int32_t highest = -1;
     for (int32_t row = 0; row < rows; ++row) {
@@ -144,22 +144,23 @@ void check_walk(const Shape& shape, int32_t seqlen_q, int32_t seqlen_kv, int32_t
       }
     }
     if (highest < 0) {
-      ASSERT_EQ(walk.num_tiles, 0);
+      ASSERT_EQ(range.num_tiles, 0);
       continue;
     }
     // First and last tile are exact, and every tile between them is needed.
-    ASSERT_EQ(walk.start_column, lowest / columns.alignment * columns.alignment);
-    ASSERT_EQ(walk.end_column, highest + 1);
-    ASSERT_EQ(walk.num_tiles, (highest - walk.start_column) / shape.keys + 1);
-    ASSERT_LE(walk.unmasked_begin, walk.unmasked_end);
-    ASSERT_LE(walk.unmasked_end, walk.num_tiles);
-    for (int32_t t = 0; t < walk.num_tiles; ++t) {
-      const TileStatus expected = elements.status(q, rows, walk.column(t), shape.keys);
-      ASSERT_EQ(walk.status(t), expected) << "tile " << t << " first row " << first;
+    ASSERT_EQ(range.start_column, lowest / columns.alignment * columns.alignment);
+    ASSERT_EQ(range.end_column, highest + 1);
+    ASSERT_EQ(range.num_tiles, (highest - range.start_column) / shape.keys + 1);
+    ASSERT_LE(range.unmasked_begin, range.unmasked_end);
+    ASSERT_LE(range.unmasked_end, range.num_tiles);
+    for (int32_t t = 0; t < range.num_tiles; ++t) {
+      const TileStatus expected = elements.status(q, rows, range.column(t), shape.keys);
+      ASSERT_EQ(range.status(t), expected) << "tile " << t << " first row " << first;
       ASSERT_NE(expected, TileStatus::kSkip);
     }
-    ASSERT_EQ(walk.column(walk.num_tiles - 1) + walk.valid_keys(walk.num_tiles - 1), highest + 1);
-    // Any tile of columns, not only those of the walk.
+    ASSERT_EQ(range.column(range.num_tiles - 1) + range.valid_keys(range.num_tiles - 1),
+              highest + 1);
+    // Any tile of columns, not only those of the range.
     for (int32_t column = 0; column < seqlen_kv + 64; column += 24) {
       ASSERT_EQ(mask.status(tile, column, shape.keys),
                 elements.status(q, rows, column, shape.keys));
@@ -167,7 +168,7 @@ void check_walk(const Shape& shape, int32_t seqlen_q, int32_t seqlen_kv, int32_t
   }
 }
 
-TEST(TileWalk, is_exact_over_many_shapes) {
+TEST(KVTileRange, is_exact_over_many_shapes) {
   std::mt19937 rng(5);
   for (const Shape& shape : shapes()) {
     for (int i = 0; i < 4; ++i) {
@@ -179,7 +180,7 @@ TEST(TileWalk, is_exact_over_many_shapes) {
       const auto valid = static_cast<int32_t>(rng() % 320);
       const emulator::Result result = emulator::run_on_machine(
           {emulator::input("valid_lengths", &valid, 1)},
-          [&] { check_walk(shape, seqlen_q, seqlen_kv, position, i < 2 ? nullptr : &valid); });
+          [&] { check_tiles(shape, seqlen_q, seqlen_kv, position, i < 2 ? nullptr : &valid); });
       EXPECT_TRUE(result.is_clean());
       if (HasFatalFailure()) {
         FAIL() << "left " << shape.rule.left << " right " << shape.rule.right << " chunk "
@@ -191,25 +192,25 @@ TEST(TileWalk, is_exact_over_many_shapes) {
   }
 }
 
-TEST(TileWalk, parts_keep_every_tile_and_its_status) {
+TEST(KVTileRange, parts_keep_every_tile_and_its_status) {
   const IntervalMask mask{.rule = {.left = 1000, .right = 0}};
   const RowTile tile{
       .sequence = 0, .seqlen_kv = 3000, .q_position = 2000, .first_row = 10, .num_rows = 64};
-  const TileWalk walk = mask.walk(tile, tile_shape(64, 16));
+  const KVTileRange range = mask.kv_tiles(tile, tile_shape(64, 16));
   for (int32_t tiles = 1; tiles < 20; ++tiles) {
     int32_t next = 0;
-    for (int32_t begin = walk.start_column; begin < walk.end_column; begin += tiles * 64) {
-      const TileWalk part = walk.part(begin, std::min(walk.end_column, begin + tiles * 64));
+    for (int32_t begin = range.start_column; begin < range.end_column; begin += tiles * 64) {
+      const KVTileRange part = range.part(begin, std::min(range.end_column, begin + tiles * 64));
       ASSERT_GT(part.num_tiles, 0);
       for (int32_t t = 0; t < part.num_tiles; ++t, ++next) {
-        ASSERT_EQ(part.column(t), walk.column(next));
-        ASSERT_EQ(part.valid_keys(t), walk.valid_keys(next));
-        ASSERT_EQ(part.status(t), walk.status(next)) << "tiles " << tiles << " tile " << next;
+        ASSERT_EQ(part.column(t), range.column(next));
+        ASSERT_EQ(part.valid_keys(t), range.valid_keys(next));
+        ASSERT_EQ(part.status(t), range.status(next)) << "tiles " << tiles << " tile " << next;
       }
     }
-    ASSERT_EQ(next, walk.num_tiles);
+    ASSERT_EQ(next, range.num_tiles);
   }
-  EXPECT_EQ(walk.part(walk.end_column, walk.end_column).num_tiles, 0);
+  EXPECT_EQ(range.part(range.end_column, range.end_column).num_tiles, 0);
 }
 
 }  // namespace

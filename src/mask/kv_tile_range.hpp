@@ -1,5 +1,6 @@
-// TileWalk: which key tiles the query rows of a CTA need, in order, and which of them need no mask.
-// Every role of a kernel computes the same walk from the same arguments: nothing is communicated.
+// KVTileRange: the KV tiles that the query rows of a CTA visit, in order, and which of them need no
+// mask. Every role of a kernel computes the same range from the same arguments: roles do not
+// communicate it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 namespace pagoda::mask {
 
 // Query rows [first_row, first_row + num_rows) of one sequence: those of a CTA, or of both CTAs of
-// a pair. num_rows > 0 counts rows that exist; a row is a token, whatever heads are packed into it.
+// a pair. num_rows > 0 counts valid rows; a row is a token, also where several heads are packed.
 struct RowTile {
   int32_t sequence = 0;
   int32_t seqlen_kv = 0;
@@ -30,9 +31,9 @@ struct TileShape {
   int32_t alignment = 1;  // the first column is a multiple of this, a divisor of `keys`
 };
 
-// A page must not be entered in its middle where it is smaller than a tile, and a tile must not
-// leave its page where it is larger: the start is aligned to whatever both are multiples of.
-// page_size 0 = not paged: any row may come first.
+// The alignment is the greatest common divisor of tile and page: a tile starts at a page boundary
+// where pages are smaller, and stays inside one page where they are larger. page_size 0 = not
+// paged: a tile may start at any row.
 PAGODA_HOST_DEVICE constexpr TileShape tile_shape(int32_t keys, int32_t page_size) {
   if (page_size == 0) return {keys, 1};
   int32_t a = keys;
@@ -50,12 +51,12 @@ enum class TileStatus : uint8_t {
   kUnmasked,  // every row sees every key
 };
 
-struct TileWalk {
+struct KVTileRange {
   int32_t start_column = 0;  // first column of tile 0, aligned
   int32_t end_column = 0;    // past the last key that a row sees; <= start_column: no tile
   int32_t tile_keys = 0;
-  // At most three sets: tiles [0, unmasked_begin) are partial, [unmasked_begin, unmasked_end)
-  // unmasked, [unmasked_end, num_tiles) partial.
+  // Tiles [0, unmasked_begin) are partial, [unmasked_begin, unmasked_end) unmasked,
+  // [unmasked_end, num_tiles) partial.
   int32_t unmasked_begin = 0;
   int32_t unmasked_end = 0;
   int32_t num_tiles = 0;
@@ -63,8 +64,8 @@ struct TileWalk {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t column(int32_t tile) const {
     return start_column + tile * tile_keys;
   }
-  // Columns of a tile that may be read: P V ends here, for what follows may be memory that nothing
-  // wrote, and 0 * NaN is NaN.
+  // Columns of a tile that may be read. P V must stop there: later rows of V may be uninitialised,
+  // and 0 * NaN is NaN.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t valid_keys(int32_t tile) const {
     const int32_t left = end_column - column(tile);
     return left < tile_keys ? left : tile_keys;
@@ -75,22 +76,22 @@ struct TileWalk {
                                                          : TileStatus::kPartial;
   }
   // The same tiles with no claim that one of them needs no mask.
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileWalk all_partial() const {
-    TileWalk walk = *this;
-    walk.unmasked_begin = walk.unmasked_end = num_tiles;
-    return walk;
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr KVTileRange all_partial() const {
+    KVTileRange range = *this;
+    range.unmasked_begin = range.unmasked_end = num_tiles;
+    return range;
   }
-  // The tiles of one part of a split: columns [begin, end), where `begin` starts a tile of this
-  // walk and `end` too, or is end_column.
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileWalk part(int32_t begin, int32_t end) const {
-    TileWalk walk = *this;
-    walk.start_column = begin;
-    walk.end_column = end;
-    walk.num_tiles = end > begin ? (end - begin - 1) / tile_keys + 1 : 0;
+  // The tiles of one KV split: columns [begin, end). Both are tile boundaries of this range; `end`
+  // may be end_column.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr KVTileRange part(int32_t begin, int32_t end) const {
+    KVTileRange range = *this;
+    range.start_column = begin;
+    range.end_column = end;
+    range.num_tiles = end > begin ? (end - begin - 1) / tile_keys + 1 : 0;
     const int32_t skipped = (begin - start_column) / tile_keys;
-    walk.unmasked_begin = clamp(unmasked_begin - skipped, walk.num_tiles);
-    walk.unmasked_end = clamp(unmasked_end - skipped, walk.num_tiles);
-    return walk;
+    range.unmasked_begin = clamp(unmasked_begin - skipped, range.num_tiles);
+    range.unmasked_end = clamp(unmasked_end - skipped, range.num_tiles);
+    return range;
   }
 
  private:
@@ -99,26 +100,27 @@ struct TileWalk {
   }
 };
 
-// The walk of rows whose first and last member see `first` and `last`.
-PAGODA_HOST_DEVICE constexpr TileWalk make_walk(Interval first, Interval last, TileShape shape) {
-  TileWalk walk;
-  walk.tile_keys = shape.keys;
-  walk.start_column = core::align_down(first.lo, shape.alignment);
-  walk.end_column = walk.start_column;
-  if (last.hi <= first.lo) return walk;
-  walk.end_column = last.hi;
-  walk.num_tiles = (last.hi - walk.start_column - 1) / shape.keys + 1;
+// The range of a tile of rows whose first row sees `first` and whose last row sees `last`.
+PAGODA_HOST_DEVICE constexpr KVTileRange make_kv_tile_range(Interval first, Interval last,
+                                                            TileShape shape) {
+  KVTileRange range;
+  range.tile_keys = shape.keys;
+  range.start_column = core::align_down(first.lo, shape.alignment);
+  range.end_column = range.start_column;
+  if (last.hi <= first.lo) return range;
+  range.end_column = last.hi;
+  range.num_tiles = (last.hi - range.start_column - 1) / shape.keys + 1;
   // Every row sees [last.lo, first.hi).
-  int32_t begin = (last.lo - walk.start_column) / shape.keys;
-  if (begin * shape.keys < last.lo - walk.start_column) ++begin;
-  const int32_t end = (first.hi - walk.start_column) / shape.keys;
+  int32_t begin = (last.lo - range.start_column) / shape.keys;
+  if (begin * shape.keys < last.lo - range.start_column) ++begin;
+  const int32_t end = (first.hi - range.start_column) / shape.keys;
   const bool has_unmasked = first.hi > last.lo && begin < end;
-  walk.unmasked_begin = has_unmasked ? begin : walk.num_tiles;
-  walk.unmasked_end = has_unmasked ? end : walk.num_tiles;
-  return walk;
+  range.unmasked_begin = has_unmasked ? begin : range.num_tiles;
+  range.unmasked_end = has_unmasked ? end : range.num_tiles;
+  return range;
 }
 
-// One tile of columns [column, column + count), wherever it stands.
+// The status of columns [column, column + count); they need not be a tile of a range.
 PAGODA_HOST_DEVICE constexpr TileStatus tile_status(Interval first, Interval last, int32_t column,
                                                     int32_t count) {
   if (last.hi <= first.lo || last.hi <= column || first.lo - column >= count) {
