@@ -5,7 +5,7 @@
 
 #include "testing/material/paged_row_indices_sweep.hpp"
 
-namespace pagoda::sweep {
+namespace pagoda::material {
 namespace {
 
 TEST(PagedRowIndices, copies_of_tiles_of_192_keys_equal_a_plain_gather) {
@@ -17,4 +17,4 @@ TEST(PagedRowIndices, copies_of_tiles_of_192_keys_equal_a_plain_gather) {
 }
 
 }  // namespace
-}  // namespace pagoda::sweep
+}  // namespace pagoda::material

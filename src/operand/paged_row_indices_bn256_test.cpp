@@ -4,7 +4,7 @@
 
 #include "testing/material/paged_row_indices_sweep.hpp"
 
-namespace pagoda::sweep {
+namespace pagoda::material {
 namespace {
 
 TEST(PagedRowIndices, copies_of_tiles_of_256_keys_equal_a_plain_gather) {
@@ -16,4 +16,4 @@ TEST(PagedRowIndices, copies_of_tiles_of_256_keys_equal_a_plain_gather) {
 }
 
 }  // namespace
-}  // namespace pagoda::sweep
+}  // namespace pagoda::material

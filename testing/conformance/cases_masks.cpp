@@ -4,63 +4,17 @@
 
 #include "testing/conformance/case_list.hpp"
 #include "testing/conformance/mask_material.hpp"
+#include "testing/material/mask_table.hpp"
 
 namespace pagoda::conformance {
 namespace {
 
-using M = MaskMaterial;
-
 std::vector<NamedMask> masks() {
-  return {
-      {"full", {}},
-      {"causal", [](M&) { return Mask::causal(); }},
-      {"window8", [](M&) { return Mask::window(7, 0); }},
-      {"window40", [](M&) { return Mask::window(39, 0); }},
-      {"window0", [](M&) { return Mask::window(0, 0); }},
-      {"windowleft", [](M&) { return Mask::window(20, -1); }},
-      {"windowright", [](M&) { return Mask::window(-1, 6); }},
-      {"windowboth", [](M&) { return Mask::window(11, 5); }},
-      {"windowopen", [](M&) { return Mask::window(-1, -1); }},
-      {"chunked16", [](M&) { return Mask::chunked(16); }},
-      {"chunked5_causal", [](M&) { return Mask::chunked(5) & Mask::causal(); }},
-      {"chunked64_causal", [](M&) { return Mask::causal() & Mask::chunked(64); }},
-      {"padding", [](M& m) { return m.padding(); }},
-      {"padding_causal", [](M& m) { return m.padding() & Mask::causal(); }},
-      {"additive3", [](M& m) { return m.additive(3, false, true); }},
-      {"additive3_shared", [](M& m) { return m.additive(3, true, true); }},
-      {"additive4", [](M& m) { return m.additive(4, false, false); }},
-      {"additive4_onehead", [](M& m) { return m.additive(4, false, true); }},
-      {"additive4_causal", [](M& m) { return m.additive(4, true, false) & Mask::causal(); }},
-      {"relative4", [](M& m) { return m.relative_bias(4); }},
-      {"relative0", [](M& m) { return m.relative_bias(0); }},
-      {"relative300_causal", [](M& m) { return Mask::causal() & m.relative_bias(300); }},
-      {"additive_relative",
-       [](M& m) { return m.additive(4, true, true) & m.relative_bias(9) & Mask::window(30, 2); }},
-      {"tree", [](M& m) { return m.tree(); }},
-      {"bits", [](M& m) { return m.bits(0, 0.4); }},
-      {"bits_window", [](M& m) { return m.bits(0, 0.4) & Mask::window(45, 3); }},
-      {"bits_sparse_causal", [](M& m) { return m.bits(0, 0.03) & Mask::causal(); }},
-      {"functor", [](M& m) { return m.functor(); }},
-      {"functor_causal", [](M& m) { return Mask::causal() & m.functor(); }},
-      {"window_and_padding", [](M& m) { return Mask::window(25, 0) & m.padding(); }},
-      {"window_or_prefix",
-       [](M& m) { return Mask::causal() & (Mask::window(6, 0) | m.bits(10, 0)); }},
-      {"chunk_or_window", [](M&) { return Mask::chunked(12) | Mask::window(3, 1); }},
-      {"padding_or_window", [](M& m) { return m.padding() | Mask::window(2, 2); }},
-      {"or_of_distant", [](M& m) { return Mask::window(4, 0) | (m.bits(3, 0) & Mask::causal()); }},
-      {"nested",
-       [](M& m) {
-         return (Mask::causal() & (Mask::chunked(32) | m.bits(4, 0.1))) |
-                (Mask::window(2, 2) & (m.padding() | m.functor()));
-       }},
-      {"nothing",
-       [](M&) {
-         return Mask::causal() & Mask::window(-1, 0) & Mask::chunked(1) &
-                Mask::functor([](void*, int32_t, int32_t, int64_t, int64_t) { return false; });
-       }},
-      {"bias_and_or",
-       [](M& m) { return m.relative_bias(16) & (Mask::window(9, 0) | m.bits(5, 0)); }},
-  };
+  std::vector<NamedMask> all = {{"full", {}}};
+  material::for_each_mask<MaskMaterial>([&](const char* name, auto make) {
+    all.push_back({name, make});
+  });
+  return all;
 }
 
 Case small(DType dtype) {

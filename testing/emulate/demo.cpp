@@ -67,7 +67,7 @@ namespace {
 
 Outcome run_planted(const char* name, demo::Planted::Bug bug, const Options& options) {
   constexpr int kRows = 6;
-  // One row more than the launch knows of: what lies behind a buffer must not depend on the heap.
+  // One row more than the launch's buffer: the out-of-bounds read must not depend on the heap.
   const std::vector<uint32_t> memory = random_words((kRows + 1) * 32, options.seed);
   const std::span<const uint32_t> in(memory.data(), kRows * 32);
   std::vector<uint32_t> out(in.size());

@@ -1,4 +1,4 @@
-// Mutants: which there are, and the hunt for a run that shows each.
+// Lists the mutants of a kernel and searches a run that detects each.
 #include "testing/emulate/mutation_score.hpp"
 
 #include <algorithm>
@@ -12,16 +12,16 @@ using emulator::kModes;
 using emulator::Mutation;
 using emulator::MutationSites;
 
-// A mutant may run on for ever: it gets so many times the steps of the kernel as it is.
+// A mutant may never end: its limit is this multiple of the unchanged kernel's steps.
 constexpr uint64_t kStepFactor = 4;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Runs the mutant until a run shows it.
-void hunt(const EmulatedKernel& kernel, MutationSites& sites, uint64_t max_steps, int max_runs,
-          Mutant& mutant) {
+// Runs the mutant until a run detects it.
+void find_killer(const EmulatedKernel& kernel, MutationSites& sites, uint64_t max_steps,
+                 int max_runs, Mutant& mutant) {
   const auto start = std::chrono::steady_clock::now();
   while (!mutant.is_killed() && mutant.runs < max_runs) {
     mutant.seed = static_cast<uint64_t>(++mutant.runs);
@@ -83,7 +83,7 @@ MutationScore score_mutants(const EmulatedKernel& kernel, const MutationPlan& pl
   for (const emulator::Mode mode : kModes) {
     const Outcome outcome = kernel.run({.mode = mode, .mutation = &sites});
     steps = std::max(steps, outcome.result.statistics.steps);
-    // A site's executions are those of the first mode that came there.
+    // A site's executions are counted in the first mode that executes it.
     noted.insert(noted.end(), sites.sites().begin() + static_cast<std::ptrdiff_t>(noted.size()),
                  sites.sites().end());
   }
@@ -96,7 +96,7 @@ MutationScore score_mutants(const EmulatedKernel& kernel, const MutationPlan& pl
                   .killed_by = {}};
     const int max_runs = plan.max_runs_of ? plan.max_runs_of(mutant) : plan.max_runs;
     sites.apply(planned[i].site, planned[i].kind);
-    hunt(kernel, sites, steps * kStepFactor, max_runs, mutant);
+    find_killer(kernel, sites, steps * kStepFactor, max_runs, mutant);
     score.mutants.push_back(std::move(mutant));
   }
   std::stable_sort(score.mutants.begin(), score.mutants.end(),

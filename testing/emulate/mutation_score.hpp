@@ -1,5 +1,6 @@
-// How well the emulator watches a kernel: change, one at a time, each wait, arrival, fence, commit and
-// barrier that it executes, in each way that makes sense for it, and see whether a run shows it.
+// Mutation score of a kernel under the emulator: change, one at a time, each wait, arrival, fence,
+// commit and barrier that it executes, in each applicable way, and count the mutants that a run
+// detects.
 #pragma once
 
 #include <functional>
@@ -14,7 +15,7 @@ namespace pagoda::emulate {
 struct Mutant {
   emulator::MutationSite site;
   emulator::Mutation kind = emulator::Mutation::kNone;
-  int runs = 0;                                   // up to the one that showed it
+  int runs = 0;                                   // including the one that detected it
   std::string killed_by;                          // "race", "wrong result"; empty: survived
   emulator::Mode mode = emulator::Mode::kRandom;  // of that run
   uint64_t seed = 0;
@@ -33,16 +34,17 @@ struct MutationScore {
 
 struct MutationPlan {
   int max_runs = 20;
-  // One kind a site, each in its turn, in place of all: a deterministic sample.
+  // Instead of all kinds one kind per site, in rotation: a deterministic sample.
   bool is_sample = false;
-  // Of a sample: every stride-th site. Kernels that share code share the sites by different offsets.
+  // A sample takes every stride-th site. Kernels that share code divide the sites by different
+  // offsets.
   size_t stride = 1, offset = 0;
-  // Another limit for a mutant: known survivors cost that many runs each. Empty: max_runs for all.
+  // The limit of runs of one mutant, for known survivors. Empty: max_runs for all.
   std::function<int(const Mutant&)> max_runs_of;
 };
 
-// Runs the kernel as it is in every mode for its sites, then each mutant with the seeds 1, 2, ...
-// up to `max_runs`, in the modes that mutation_mode() gives. The kernel must be right as it is.
+// Runs the unchanged kernel in every mode to collect its sites, then each mutant with the seeds 1,
+// 2, ... up to `max_runs`, in the modes of mutation_mode(). The unchanged kernel must be correct.
 // `on_mutant(done, total)` is called before each.
 MutationScore score_mutants(const EmulatedKernel& kernel, const MutationPlan& plan = {},
                             const std::function<void(size_t, size_t)>& on_mutant = {});

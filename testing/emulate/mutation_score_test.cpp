@@ -1,5 +1,5 @@
-// Each demonstration kernel is right in every mode, each planted bug is found, and a kernel whose
-// synchronisation is needed has no surviving mutant while one with a spare barrier has.
+// Each demonstration kernel is correct in every mode and each planted bug is found. A kernel whose
+// synchronisation is all needed has no surviving mutant; one with a redundant barrier has.
 #include "testing/emulate/mutation_score.hpp"
 
 #include <gtest/gtest.h>

@@ -1,14 +1,13 @@
-// Launches of the pipelines, of PagedRowIndices and of the small product, with their data and checks.
+// Launches of the pipelines, of PagedRowIndices and of the small products, with their data and
+// checks.
 #include "testing/emulate/parts.hpp"
-
-#include <numeric>
 
 #include "core/element.hpp"
 #include "emulator/machine/launch.hpp"
 #include "testing/demo/product_chain.hpp"
 #include "testing/demo/tile_product.hpp"
-#include "testing/material/copy_tile.hpp"
-#include "testing/material/kv_relay.hpp"
+#include "testing/material/copy_tile_case.hpp"
+#include "testing/material/kv_relay_case.hpp"
 
 namespace pagoda::emulate {
 
@@ -106,112 +105,50 @@ Outcome run_product_chain(const Options& options) {
 
 namespace {
 
-struct SharedRing {
-  static constexpr pipeline::KVTiling kv{
-      .BN = 32, .BK0 = 64, .BK1 = 32, .padded_depth = 64, .num_kv_stages = 3};
-};
-struct SplitRings {
-  static constexpr pipeline::KVTiling kv{
-      .BN = 32, .BK0 = 64, .BK1 = 32, .padded_depth = 128, .num_kv_stages = 2, .num_qk_stages = 2};
-};
-
 template <class Kernel>
 Outcome run_relay_of(const char* name, const Options& options) {
-  constexpr pipeline::KVTiling tiling = Kernel::tiling;
-  constexpr int kTiles = 7, kRows = kTiles * tiling.BN;
-  const std::vector<uint32_t> words =
-      random_words(static_cast<size_t>(kRows * tiling.padded_depth), options.seed);
-  std::vector<uint16_t> kv(2 * words.size());  // K, then V
-  for (size_t i = 0; i < words.size(); ++i) {
-    kv[i] = static_cast<uint16_t>(words[i]);
-    kv[words.size() + i] = static_cast<uint16_t>(words[i] >> 16);
-  }
-  std::vector<uint32_t> out(2 * kTiles * kv_relay::kConsumers);
-  const auto map = [&](size_t first) {
-    return arch::TensorMapSpec{.rank = 2,
-                               .address = reinterpret_cast<uint64_t>(kv.data() + first),
-                               .dims = {static_cast<uint64_t>(tiling.padded_depth), kRows},
-                               .strides_bytes = {static_cast<uint64_t>(tiling.padded_depth) * 2},
-                               .box = {tiling.swizzle_elements(2), tiling.BN},
-                               .swizzle = tiling.swizzle};
-  };
+  const material::RelayCase<Kernel> test(7, options.seed);
+  std::vector<uint32_t> out(test.sums().size());
   Outcome outcome;
   outcome.result = launch<Kernel>(
-      shape_of<Kernel>(name, {1}), {map(0), map(words.size()), out.data(), kTiles},
-      {input("kv", kv.data(), kv.size()), output("out", out.data(), out.size())}, options);
-  constexpr auto kElements = static_cast<std::ptrdiff_t>(tiling.BN * tiling.padded_depth);
-  for (int tile = 0; tile < 2 * kTiles; ++tile) {  // K0 V0 K1 V1 ...
-    const auto first =
-        kv.begin() + tile / 2 * kElements + tile % 2 * static_cast<std::ptrdiff_t>(words.size());
-    const auto sums = out.begin() + tile * kv_relay::kConsumers;
-    outcome.check("tile", static_cast<size_t>(tile),
-                  std::accumulate(sums, sums + kv_relay::kConsumers, 0U),
-                  std::accumulate(first, first + kElements, 0U));
-  }
+      shape_of<Kernel>(name, {1}),
+      test.params(test.kv().data(), out.data(),
+                  [](const arch::TensorMapSpec& spec) { return spec; }),
+      {input("kv", test.kv().data(), test.kv().size()), output("out", out.data(), out.size())},
+      options);
+  for (size_t i = 0; i < out.size(); ++i) outcome.check("out", i, out[i], test.sums()[i]);
   return outcome;
 }
 
 }  // namespace
 
 Outcome run_shared_ring(const Options& options) {
-  return run_relay_of<SharedRingRelay<SharedRing>>("pipeline/shared_ring", options);
+  return run_relay_of<material::SharedRingRelay<material::SharedRing3>>("pipeline/shared_ring",
+                                                                        options);
 }
 Outcome run_split_rings(const Options& options) {
-  return run_relay_of<SplitRingRelay<SplitRings>>("pipeline/split_rings", options);
+  return run_relay_of<material::SplitRingRelay<material::SplitRings2x2>>("pipeline/split_rings",
+                                                                         options);
 }
 
 Outcome run_paged_tile(const Options& options) {
-  using Kernel = sweep::CopyTile<operand::PagedRowIndices<128, 16>, arch::Swizzle::k128B>;
-  constexpr int BN = 128, kPage = 16, kPages = 2 * BN / kPage, kColumns = 3 * Kernel::gran;
-  const std::vector<uint32_t> words =
-      random_words(static_cast<size_t>(kPages * kPage * kColumns), options.seed);
-  std::vector<uint16_t> cache(words.size() * sweep::kHeads);
-  for (size_t i = 0; i < cache.size(); ++i)
-    cache[i] = static_cast<uint16_t>(words[i / 2] >> (i % 2 * 16));
-  std::vector<int32_t> table(2 * kPages, 0);
-  std::iota(table.rbegin(), table.rbegin() + kPages, 0);  // of the second sequence, backwards
-  // The last tile lacks between none and all but one of its keys.
-  const auto num_keys = static_cast<int32_t>(2 * BN - options.seed % BN);
-  const std::vector<int32_t> lengths{0, num_keys};
-  std::vector<uint16_t> out(sweep::kSections * BN * Kernel::BK);
-  const operand::KVRows rows{.address = reinterpret_cast<uint64_t>(cache.data()),
-                             .num_rows = kPages * kPage,
-                             .num_heads = sweep::kHeads,
-                             .depth = kColumns,
-                             .row_stride_bytes = sweep::kHeads * kColumns * 2,
-                             .head_stride_bytes = kColumns * 2};
-  typename Kernel::Params params{.k = Kernel::KTile::tensor_map(rows),
-                                 .k_folded = Kernel::KFoldedTile::tensor_map(rows),
-                                 .v = Kernel::VTile::tensor_map(rows),
-                                 .v_folded = Kernel::VFoldedTile::tensor_map(rows),
-                                 .v_part = Kernel::VPartTile::tensor_map(rows),
-                                 .paged = {.pages = table.data(),
-                                           .table_stride = kPages,
-                                           .lengths = lengths.data(),
-                                           .page_size = kPage,
-                                           .row_stride = kPage},
-                                 .dense = {},
-                                 .batch = 1,
-                                 .base_row = BN,
-                                 .num_keys = static_cast<uint32_t>(num_keys),
-                                 .out = out.data()};
+  using Kernel = material::CopyTile<operand::PagedRowIndices<128, 16>, arch::Swizzle::k128B>;
+  material::CopyTileCase<Kernel> test(16);
+  // The tile lacks between none and all but one of its keys.
+  test.set_num_keys(static_cast<int>(2 * 128 - options.seed % 128));
+  const std::vector<uint16_t> expected = test.expected(0);
+  std::vector<uint16_t> out(expected.size());
   Outcome outcome;
-  outcome.result = launch<Kernel>(
-      shape_of<Kernel>("operand/paged_tile", {1}), params,
-      {input("cache", cache.data(), cache.size()), input("table", table.data(), table.size()),
-       input("lengths", lengths.data(), lengths.size()), output("out", out.data(), out.size())},
-      options);
-  for (int key = BN; key < num_keys; ++key) {
-    const int row = table[static_cast<size_t>(kPages + key / kPage)] * kPage + key % kPage;
-    for (int column = 0; column < Kernel::BK; ++column) {
-      const auto from = static_cast<size_t>((row * sweep::kHeads + sweep::kHead) * kColumns +
-                                            sweep::kFirstChunk * Kernel::gran + column);
-      for (const sweep::Section section : {sweep::kK, sweep::kV, sweep::kVZero}) {
-        const auto at = static_cast<size_t>((section * BN + key - BN) * Kernel::BK + column);
-        outcome.check("out", at, out[at], cache[from]);
-      }
-    }
-  }
+  outcome.result =
+      launch<Kernel>(shape_of<Kernel>("operand/paged_tile", {1}),
+                     test.params(test.cache().data(), test.table().data(), test.lengths().data(),
+                                 out.data(), [](const arch::TensorMapSpec& spec) { return spec; }),
+                     {input("cache", test.cache().data(), test.cache().size()),
+                      input("table", test.table().data(), test.table().size()),
+                      input("lengths", test.lengths().data(), test.lengths().size()),
+                      output("out", out.data(), out.size())},
+                     options);
+  for (size_t i = 0; i < out.size(); ++i) outcome.check("out", i, out[i], expected[i]);
   return outcome;
 }
 

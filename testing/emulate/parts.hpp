@@ -1,4 +1,4 @@
-// Runs of the parts that kernels are made of, for the registry.
+// Runs of components of the attention kernels, for the registry.
 #pragma once
 
 #include "testing/emulate/kernel.hpp"

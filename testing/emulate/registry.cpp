@@ -17,7 +17,7 @@ using emulator::ReportKind;
 constexpr EmulatedKernel kKernels[] = {
     {"demo/relay", "sm_80", "A warp fills a ring of four stages, another drains it", run_relay},
     {"demo/copy_ring", "sm_90", "The copy engine fills a ring and writes results back", run_copy_ring},
-    {"demo/last_block_sum", "sm_80", "The CTA that ends last adds the sums of all", run_last_block_sum},
+    {"demo/last_block_sum", "sm_80", "The last CTA to finish adds the sums of all CTAs", run_last_block_sum},
     {"demo/tile_product", "sm_90a", "TMA into a ring, wgmma with one group in flight", run_tile_product},
     {"demo/product_chain", "sm_100a", "tcgen05: two products a tile, the second from tensor memory", run_product_chain},
     {"pipeline/shared_ring", "sm_90", "TMAProducerPipeline, KVConsumerPipeline, MBarPipeline: K and V in one ring", run_shared_ring},
@@ -40,7 +40,7 @@ constexpr EmulatedKernel kKernels[] = {
     {"planted/race", "sm_90", "No proxy fence before the copy engine reads", run_planted_race, ReportKind::kRace},
     {"planted/deadlock", "sm_90", "One lane releases what counts 32 arrivals", run_planted_deadlock, ReportKind::kDeadlock},
     {"planted/uninitialised", "sm_90", "A lane skips its store", run_planted_uninitialised, ReportKind::kUninitialised},
-    {"planted/bounds", "sm_90", "One row too many", run_planted_bounds, ReportKind::kBounds},
+    {"planted/bounds", "sm_90", "Reads one row out of bounds", run_planted_bounds, ReportKind::kBounds},
     {"planted/protocol", "sm_90", "The CTA ends while the copy engine still reads", run_planted_protocol, ReportKind::kProtocol},
 };
 // clang-format on

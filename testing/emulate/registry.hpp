@@ -1,4 +1,4 @@
-// Every kernel that `pagoda emulate` can run. A kernel is added by its line in registry.cpp.
+// The kernels that `pagoda emulate` can run, one line each in registry.cpp.
 #pragma once
 
 #include <span>

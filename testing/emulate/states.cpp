@@ -1,4 +1,4 @@
-// Launches of append_kv and merge_states; the CPU implementation says what they must leave.
+// Launches of append_kv and merge_states, checked against the CPU implementation.
 #include "testing/emulate/states.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using emulator::launch;
 using emulator::Options;
 using emulator::output;
 using emulator::shape_of;
-using kernels::GuardedTensor;
+using material::GuardedTensor;
 
 namespace {
 
@@ -35,7 +35,8 @@ void check_bytes(Outcome& outcome, const char* what, GuardedTensor& got, Guarded
   }
 }
 
-// Every row but those that `skips` (a rank-3 tensor's first index) names stays poison.
+// Fills all rows (first indices of a rank-3 tensor) except those that `skips` selects: they stay
+// poison.
 template <class Skips>
 void fill_rows(const Tensor& t, std::mt19937& random, Skips skips) {
   std::normal_distribution<float> normal(0, 3);
@@ -50,7 +51,7 @@ void fill_rows(const Tensor& t, std::mt19937& random, Skips skips) {
 
 }  // namespace
 
-// bf16 to fp8 with scales per head, pages of 5 rows in HND; every fourth token or so is skipped.
+// bf16 to fp8 with a scale per head, HND pages of 5 rows; about a fourth of the tokens is skipped.
 Outcome run_append_kv(const Options& options) {
   constexpr int64_t kTokens = 21, kHeads = 2, kPages = 5, kPageSize = 5, kDimK = 72, kDimV = 40;
   std::mt19937 random(static_cast<uint32_t>(options.seed));
@@ -95,20 +96,20 @@ Outcome run_append_kv(const Options& options) {
   return outcome;
 }
 
-// fp32 parts, more than a warp has lanes, to bf16; a third of the parts saw no key.
+// More fp32 partial results than a warp has lanes, merged to bf16; a third of them has no key.
 Outcome run_merge_states(const Options& options) {
   constexpr int64_t kParts = 35, kTokens = 3, kHeads = 2, kDim = 72;
   std::mt19937 random(static_cast<uint32_t>(options.seed));
   GuardedTensor parts(DType::kF32, {kParts, kTokens * kHeads, kDim}, 0, 4);
   GuardedTensor lses(DType::kF32, {kParts, kTokens, kHeads}, 0, 4);
-  const auto is_silent = [&](int64_t part) {
+  const auto has_no_key = [&](int64_t part) {
     return (static_cast<uint64_t>(part) + options.seed) % 3 == 0;
   };
-  fill_rows(parts.view(), random, is_silent);  // the O of a silent part is NaN
+  fill_rows(parts.view(), random, has_no_key);  // the O of a part without keys is NaN
   fill_rows(lses.view(), random, [](int64_t) { return false; });
   const Tensor lse = lses.view();
   for (int64_t i = 0; i < kParts * kTokens * kHeads; ++i) {
-    if (!is_silent(i / kTokens / kHeads)) continue;
+    if (!has_no_key(i / kTokens / kHeads)) continue;
     core::store_element(lse.data, DType::kF32, i, -std::numeric_limits<float>::infinity());
   }
   const auto make_out = [] { return GuardedTensor(DType::kBF16, {kTokens, kHeads, kDim}, 4, 4); };

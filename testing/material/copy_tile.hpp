@@ -1,6 +1,7 @@
-// A kernel for tests of PagedRowIndices: copies K and V of one tile in every way that it offers, and
-// writes out what lies in shared memory, row by row. On the emulator: paged_row_indices_sweep.hpp; on a
-// GPU: tests/primitives/parts.hpp.
+// CopyTile: a kernel for tests of PagedRowIndices. It copies K and V of one tile in every way that
+// PagedRowIndices has, and stores the copied rows from shared memory to global memory. Cases for it
+// are in copy_tile_case.hpp; the sweep of paged_row_indices_sweep.hpp runs on the emulator,
+// tests/primitives/parts.hpp also on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +15,14 @@
 #include "operand/kv_operand.hpp"
 #include "operand/paged_row_indices.hpp"
 
-namespace pagoda::sweep {
+namespace pagoda::material {
 
-using arch::Swizzle;
-using T = arch::BFloat16;
+namespace copy_tile {
 
-inline constexpr int kHeads = 2, kHead = 1;         // of the cache, and copied
-inline constexpr int kChunks = 2, kFirstChunk = 1;  // of the three that a row of the cache has
+inline constexpr int kHeads = 2, kHead = 1;         // heads of the cache; the head that is copied
+inline constexpr int kChunks = 2, kFirstChunk = 1;  // the copied ones of the cache's three chunks
 
-// Copies of one tile; each fills the start of `stage` and is dumped row by row.
+// The copies of one tile; each fills the start of `stage`.
 enum Section : int {
   kK,
   kKHalfPanels,
@@ -35,12 +35,15 @@ enum Section : int {
   kSections
 };
 
-template <class Indices_, Swizzle swizzle>
+}  // namespace copy_tile
+
+template <class Indices_, arch::Swizzle swizzle>
 struct CopyTile {
+  using T = arch::BFloat16;
   using Indices = Indices_;
   static constexpr int BN = Indices::BN;
   static constexpr int gran = static_cast<int>(swizzle_width_bytes(swizzle)) / 2;
-  static constexpr int BK = kChunks * gran;
+  static constexpr int BK = copy_tile::kChunks * gran;
   static constexpr bool folds_k = Indices::k_pages == 1 && !Indices::pair_cta;
   static constexpr bool folds_v = Indices::num_pages == 1;
   using KTile = operand::KVTmaTile<T, Indices::k_issue_rows, BK, swizzle>;
@@ -63,10 +66,12 @@ struct CopyTile {
   };
   static constexpr int kThreads = 32, kClusterSize = 1, kMinArch = 90;
 
-  // Expects the bytes of `rows` rows, copies, waits, and writes those rows of panels of smem_rows.
+  // Expects the bytes of `rows` rows, copies, waits, and stores those rows from panels of smem_rows
+  // rows.
   template <class Copy>
-  static PAGODA_DEVICE void section(Storage& storage, const Params& params, Section which,
-                                    uint32_t& phase, uint32_t rows, int smem_rows, Copy copy) {
+  static PAGODA_DEVICE void section(Storage& storage, const Params& params,
+                                    copy_tile::Section which, uint32_t& phase, uint32_t rows,
+                                    int smem_rows, Copy copy) {
     const int32_t elect = arch::elect_one();
     storage.mbar.arrive_expect_tx_if(elect, rows * BK * 2);
     copy(elect);
@@ -77,8 +82,8 @@ struct CopyTile {
       const int row = i / (BK / 8), column = i % (BK / 8) * 8;
       const auto dense =
           static_cast<uint32_t>(((column / gran) * smem_rows + row) * gran + column % gran) * 2;
-      const auto place = static_cast<int32_t>(swizzle_address(base + dense, swizzle) - base);
-      const auto words = arch::load((storage.stage.at(place / 2)).template as<arch::Words<4>>());
+      const auto offset = static_cast<int32_t>(swizzle_address(base + dense, swizzle) - base);
+      const auto words = arch::load((storage.stage.at(offset / 2)).template as<arch::Words<4>>());
       const arch::GlobalPtr<uint16_t> to = params.out + (which * BN + row) * BK + column;
       arch::store(to.template as<arch::Words<4>>(), words);
     }
@@ -105,63 +110,65 @@ struct CopyTile {
         Indices::template v_num_valid_pages<1>(params.base_row, params.num_keys);
     const auto stage = storage.stage.data();
     uint32_t phase = 0;
-    constexpr uint32_t first = kFirstChunk * gran;
+    constexpr uint32_t first = copy_tile::kFirstChunk * gran;
     const uint32_t k_rows = k_pages * Indices::k_issue_rows, v_rows = v_pages * VTile::box_rows;
     const bool is_partial = k_pages < Indices::k_pages;
-    section(storage, params, kK, phase, k_rows, BN, [&](int32_t elect) {
+    section(storage, params, copy_tile::kK, phase, k_rows, BN, [&](int32_t elect) {
       if (is_partial) {
-        indices.template tma_copy_k<true>(KTile{&params.k}, stage, storage.mbar, kHead, elect,
-                                          k_pages, first);
+        indices.template tma_copy_k<true>(KTile{&params.k}, stage, storage.mbar, copy_tile::kHead,
+                                          elect, k_pages, first);
       } else {
-        indices.template tma_copy_k<false>(KTile{&params.k}, stage, storage.mbar, kHead, elect,
-                                           k_pages, first, arch::Eviction::kFirst);
+        indices.template tma_copy_k<false>(KTile{&params.k}, stage, storage.mbar, copy_tile::kHead,
+                                           elect, k_pages, first, arch::Eviction::kFirst);
       }
     });
     if constexpr (Indices::pair_cta) {
-      section(storage, params, kKHalfPanels, phase, k_rows, BN / 2, [&](int32_t elect) {
-        indices.template tma_copy_k<true, BN / 2>(KTile{&params.k}, stage, storage.mbar, kHead,
-                                                  elect, k_pages, first);
+      section(storage, params, copy_tile::kKHalfPanels, phase, k_rows, BN / 2, [&](int32_t elect) {
+        indices.template tma_copy_k<true, BN / 2>(KTile{&params.k}, stage, storage.mbar,
+                                                  copy_tile::kHead, elect, k_pages, first);
       });
     }
     if constexpr (folds_k) {
       if (k_pages == 1) {
-        section(storage, params, kKFolded, phase, k_rows, BN, [&](int32_t elect) {
+        section(storage, params, copy_tile::kKFolded, phase, k_rows, BN, [&](int32_t elect) {
           indices.template tma_copy_k<false>(KFoldedTile{&params.k_folded}, stage, storage.mbar,
-                                             kHead, elect, 1, first);
+                                             copy_tile::kHead, elect, 1, first);
         });
       }
     }
-    section(storage, params, kV, phase, v_rows, BN, [&](int32_t elect) {
-      indices.template tma_copy_v<true>(VTile{&params.v}, stage, storage.mbar, kHead, elect,
-                                        v_pages, first);
+    section(storage, params, copy_tile::kV, phase, v_rows, BN, [&](int32_t elect) {
+      indices.template tma_copy_v<true>(VTile{&params.v}, stage, storage.mbar, copy_tile::kHead,
+                                        elect, v_pages, first);
     });
-    section(storage, params, kVZero, phase, BN, BN, [&](int32_t elect) {
+    section(storage, params, copy_tile::kVZero, phase, BN, BN, [&](int32_t elect) {
       indices.template tma_copy_v<true, 1, 0, operand::MissingPages::kZero>(
-          VTile{&params.v}, stage, storage.mbar, kHead, elect, v_pages, first);
+          VTile{&params.v}, stage, storage.mbar, copy_tile::kHead, elect, v_pages, first);
     });
     if constexpr (folds_v) {
       if (v_pages == 1) {
-        section(storage, params, kVFolded, phase, v_rows, BN, [&](int32_t elect) {
+        section(storage, params, copy_tile::kVFolded, phase, v_rows, BN, [&](int32_t elect) {
           indices.template tma_copy_v<false>(VFoldedTile{&params.v_folded}, stage, storage.mbar,
-                                             kHead, elect, 1, first);
+                                             copy_tile::kHead, elect, 1, first);
         });
       }
     }
     const uint32_t part0 =
         Indices::template v_num_valid_pages<2>(params.base_row, params.num_keys, 0);
-    section(storage, params, kVPart0, phase, part0 * VPartTile::box_rows, BN / 2,
+    section(storage, params, copy_tile::kVPart0, phase, part0 * VPartTile::box_rows, BN / 2,
             [&](int32_t elect) {
               indices.template tma_copy_v<true, 2, 0>(VPartTile{&params.v_part}, stage,
-                                                      storage.mbar, kHead, elect, part0, first);
+                                                      storage.mbar, copy_tile::kHead, elect, part0,
+                                                      first);
             });
     const uint32_t part1 =
         Indices::template v_num_valid_pages<2>(params.base_row, params.num_keys, 1);
-    section(storage, params, kVPart1, phase, part1 * VPartTile::box_rows, BN / 2,
+    section(storage, params, copy_tile::kVPart1, phase, part1 * VPartTile::box_rows, BN / 2,
             [&](int32_t elect) {
               indices.template tma_copy_v<true, 2, 1>(VPartTile{&params.v_part}, stage,
-                                                      storage.mbar, kHead, elect, part1, first);
+                                                      storage.mbar, copy_tile::kHead, elect, part1,
+                                                      first);
             });
   }
 };
 
-}  // namespace pagoda::sweep
+}  // namespace pagoda::material

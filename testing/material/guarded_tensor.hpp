@@ -1,5 +1,5 @@
-// Memory for tests of kernels: a tensor whose dimensions may be further apart than need be, between
-// guards, poisoned until something writes it.
+// GuardedTensor: a tensor for kernel tests, with gaps between the elements of each dimension and
+// guards before and after, filled with poison.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,15 @@
 
 #include "pagoda/tensor.hpp"
 
-namespace pagoda::kernels {
+namespace pagoda::material {
 
 class GuardedTensor {
  public:
   static constexpr std::byte kPoison{0xff};  // NaN in every type
 
-  // `gap`: elements more from one index of a dimension to the next. `guard`: elements before and
-  // after; with the allocator's 16 bytes it says how the tensor is aligned.
+  // `gap`: additional elements in the stride of each dimension but the last. `guard`: elements
+  // before and after; it also determines the alignment, as the allocation itself is 16-byte
+  // aligned.
   GuardedTensor(DType dtype, std::initializer_list<int64_t> shape, int64_t gap, int64_t guard)
       : view_(Tensor::contiguous(nullptr, dtype, shape)), guard_bytes_(guard * size_bytes(dtype)) {
     int64_t stride = 1;
@@ -41,4 +42,4 @@ class GuardedTensor {
   std::vector<std::byte> bytes_;
 };
 
-}  // namespace pagoda::kernels
+}  // namespace pagoda::material

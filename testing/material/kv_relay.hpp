@@ -1,10 +1,11 @@
-// Kernels that are nothing but the pipelines: every tile of K and V goes from global memory through
-// the ring to consumers, their sums through a second ring to a writer. They run on the emulator
-// (tests, `pagoda emulate`) and on a GPU (`./dev gpu`), and show how roles are put together.
+// Kernels that consist of the pipelines alone: every tile of K and V is loaded into a ring,
+// consumers sum its elements, and their sums go through a second ring to a warp that stores them.
+// They run on the emulator (tests, `pagoda emulate`) and on a GPU (`./dev gpu`), and show how roles
+// are composed.
 //
-//   warp 0     load     TMA to the kv ring               TMAProducerPipeline
-//   warps 1-2  consume  sums of tiles to the result ring KVConsumerPipeline or StagedPipeline; MBarPipeline
-//   warp 3     store    sums to global memory            MBarPipeline
+//   warp 0     load     TMA to the K and V ring     TMAProducerPipeline
+//   warps 1-2  consume  sums to the result ring     KVConsumerPipeline or StagedPipeline; MBarPipeline
+//   warp 3     store    sums to global memory       MBarPipeline
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@
 #include "pipeline/mbar_pipeline.hpp"
 #include "pipeline/tma_producer_pipeline.hpp"
 
-namespace pagoda {
+namespace pagoda::material {
 
 struct KVRelayParams {
   arch::TensorMap k, v;           // [num_tiles * BN, padded_depth], boxes [BN, one swizzle width]
@@ -32,11 +33,12 @@ struct KVRelayParams {
 namespace kv_relay {
 
 inline constexpr int kThreads = 128;
-inline constexpr int kConsumers = 64;  // threads that sum
+inline constexpr int kConsumers = 64;  // threads of the consume role
 inline constexpr int kConsumerWarps = 2;
 inline constexpr int kResultStages = 2;
 
-// The sum of the elements that consumer `thread` reads of a tile of `elements`.
+// The sum of the elements that consumer `thread` reads: the 16-byte words w of the tile with
+// w % kConsumers == thread.
 template <class T>
 PAGODA_DEVICE uint32_t sum_of(arch::SharedPtr<T> tile, int elements, int thread,
                               arch::Where where = arch::Where::current()) {
@@ -49,7 +51,7 @@ PAGODA_DEVICE uint32_t sum_of(arch::SharedPtr<T> tile, int elements, int thread,
   return sum;
 }
 
-// One box a panel: `rows` rows of one swizzle width.
+// One TMA box per panel: `rows` rows of one swizzle width.
 template <class T>
 PAGODA_DEVICE void copy_panels(int32_t elected, const arch::TensorMap& map, arch::SharedPtr<T> to,
                                int rows, int panel_elements, int first_panel, int panels,
@@ -62,7 +64,7 @@ PAGODA_DEVICE void copy_panels(int32_t elected, const arch::TensorMap& map, arch
   }
 }
 
-// The drained ring's memory serves something else (in a kernel: the output on its way out).
+// Overwrites the memory of a drained ring, as an epilogue that stages O there does.
 template <class T>
 PAGODA_DEVICE void reuse(arch::SharedPtr<T> ring, int elements) {
   const auto words = ring.template as<arch::Words<4>>();
@@ -73,12 +75,12 @@ PAGODA_DEVICE void reuse(arch::SharedPtr<T> ring, int elements) {
 
 using ResultPipeline = pipeline::MBarPipeline<kResultStages>;
 
-// consume -> store.
+// The result ring between consume and store.
 struct Results {
   ResultPipeline pipeline;
   arch::SharedPtr<uint32_t> slots;  // [kResultStages, kConsumers]
 
-  PAGODA_DEVICE void put(int thread, uint32_t sum) {
+  PAGODA_DEVICE void push(int thread, uint32_t sum) {
     pipeline.producer_acquire();
     arch::store(slots + (static_cast<int32_t>(pipeline.state.index) * kConsumers + thread), sum);
     pipeline.producer_commit();
@@ -98,7 +100,7 @@ struct Results {
 
 }  // namespace kv_relay
 
-// K and V in one ring, in the order of KVConsumerPipeline.
+// K and V share one ring, in the order of KVConsumerPipeline.
 template <class Config>
 struct SharedRingRelay {
   using T = arch::BFloat16;
@@ -123,7 +125,8 @@ struct SharedRingRelay {
     Producer kv = Producer::create(storage.kv_mbar, storage.kv.data());
     for (int tile = 0; tile < params.num_tiles; ++tile) {
       kv.acquire_k();
-      arch::syncwarp();  // every lane has seen the release before one of them refills the stage
+      arch::
+          syncwarp();  // all lanes have seen the release before the elected lane refills the stage
       const auto k = kv.get_k(elected);
       kv_relay::copy_panels(elected, params.k, k.smem, tiling.BN, panel, 0,
                             tiling.padded_depth / panel, tile * tiling.BN, k.mbar);
@@ -151,26 +154,26 @@ struct SharedRingRelay {
     const auto sum_at = [&](uint32_t index) {
       return kv_relay::sum_of(tile_at(index), Producer::elements_full, thread);
     };
-    // One lane a warp releases, after all lanes have read.
+    // One lane per warp releases, after all lanes have read.
     const auto elected = [] {
       arch::syncwarp();
       return arch::elect_one();
     };
     kv.template wait_k<0, false>();
-    results.put(thread, sum_at(kv.kv_pipeline.state.index));
+    results.push(thread, sum_at(kv.kv_pipeline.state.index));
     kv.release_k(elected());
     kv.wait_v();
     for (int tile = 1; tile < params.num_tiles; ++tile) {
       const uint32_t v_index = kv.kv_pipeline.state.index;
       kv.wait_k();
       const uint32_t k_sum = sum_at(kv.kv_pipeline.state.index);
-      results.put(thread, sum_at(v_index));
+      results.push(thread, sum_at(v_index));
       kv.release_v(elected());
-      results.put(thread, k_sum);
+      results.push(thread, k_sum);
       kv.release_k(elected());
       kv.wait_v();
     }
-    results.put(thread, sum_at(kv.kv_pipeline.state.index));
+    results.push(thread, sum_at(kv.kv_pipeline.state.index));
     kv.release_last_v(elected());
   }
 
@@ -196,7 +199,7 @@ struct SharedRingRelay {
   }
 };
 
-// K and V in rings of their own, K in parts.
+// K and V have separate rings, K in parts.
 template <class Config>
 struct SplitRingRelay {
   using T = arch::BFloat16;
@@ -240,7 +243,7 @@ struct SplitRingRelay {
                             tile * tiling.BN, to.mbar);
       v.commit_step();
     }
-    v.drain();  // the last V is released after the last K
+    v.drain();  // enough: the last V is released after the last K
   }
 
   template <int qk_stage = 0>
@@ -270,7 +273,7 @@ struct SplitRingRelay {
     const int warp = arch::warp_idx();
     if (warp == 0) {
       const arch::Role role("load");
-      if (arch::elect_one() != 0) load_all(params, storage);  // one lane is the role
+      if (arch::elect_one() != 0) load_all(params, storage);  // a role of one lane
       arch::syncwarp();
       kv_relay::reuse(storage.k.data(), Storage::k_elements);
       kv_relay::reuse(storage.v.data(), Storage::v_elements);
@@ -282,11 +285,11 @@ struct SplitRingRelay {
       kv_relay::Results results{kv_relay::ResultPipeline::producer(storage.result_mbar),
                                 storage.results.data()};
       for (int tile = 0; tile < params.num_tiles; ++tile) {
-        results.put(thread, sum_k(k, storage, thread));
+        results.push(thread, sum_k(k, storage, thread));
         v.consumer_wait();
-        results.put(thread, kv_relay::sum_of(storage.v.at(static_cast<int32_t>(v.state.index) *
-                                                          VProducer::elements_full),
-                                             VProducer::elements_full, thread));
+        results.push(thread, kv_relay::sum_of(storage.v.at(static_cast<int32_t>(v.state.index) *
+                                                           VProducer::elements_full),
+                                              VProducer::elements_full, thread));
         arch::syncwarp();
         v.consumer_release(arch::elect_one());
       }
@@ -299,4 +302,4 @@ struct SplitRingRelay {
   }
 };
 
-}  // namespace pagoda
+}  // namespace pagoda::material

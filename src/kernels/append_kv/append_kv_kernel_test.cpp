@@ -19,6 +19,8 @@
 namespace pagoda::kernels {
 namespace {
 
+using material::GuardedTensor;
+
 using emulator::input;
 using emulator::output;
 

@@ -17,6 +17,8 @@
 namespace pagoda::kernels {
 namespace {
 
+using material::GuardedTensor;
+
 using emulator::GlobalBuffer;
 using emulator::input;
 using emulator::output;

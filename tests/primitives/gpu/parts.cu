@@ -1,4 +1,4 @@
-// The parts that kernels are made of: pipelines and operands.
+// Components of the attention kernels: pipelines and operands.
 #include "../groups.hpp"
 #include "../parts.hpp"
 

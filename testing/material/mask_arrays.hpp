@@ -1,40 +1,37 @@
-// What tests of ExpressionMask share: sequences, arrays that masks borrow as buffers of the emulator,
-// and a launch around ordinary code.
+// MaskArrays: the arrays that masks of emulator tests point to (lengths, biases, bits), as buffers
+// of the emulator, and the sequences that they are made for.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <limits>
 #include <random>
 #include <utility>
 #include <vector>
 
-#include "arch/thread.hpp"
 #include "pagoda/mask.hpp"
 #include "testing/material/run_on_machine.hpp"
 
-namespace pagoda::mask {
+namespace pagoda::material {
 
-inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
-inline constexpr int32_t kHeads = 3;
-
-struct Sequence {
-  int32_t rows, keys, position;
-};
-// Cache lengths of the usual kind, negative positions, a position before the keys' end, one past
-// it, lengths beside multiples of 32, one key, none; last, words that end where the array does.
-inline constexpr Sequence kSequences[] = {{70, 70, 0}, {9, 150, 141}, {20, 12, -8},
-                                          {5, 90, 40}, {6, 64, 70},   {4, 257, 253},
-                                          {3, 1, -2},  {2, 0, -2},    {6, 45, 39}};
-inline constexpr auto kBatch = static_cast<int32_t>(std::size(kSequences));
-inline constexpr int32_t kRows = 70, kKeys = 257;  // the longest
-
-// The arrays that masks borrow: NaN, or set bits, in what belongs to no pair.
-class Material {
+// Elements that belong to no (row, key) pair are NaN, or set bits.
+class MaskArrays {
  public:
-  explicit Material(uint32_t seed) : rng_(seed) {}
+  struct Sequence {
+    int32_t rows, keys, position;
+  };
+  // Common cache lengths, negative positions, a position before the last key and one past it,
+  // lengths next to multiples of 32, one key, no key. The last one's words of bits end where the
+  // array ends.
+  static constexpr Sequence kSequences[] = {{70, 70, 0}, {9, 150, 141}, {20, 12, -8},
+                                            {5, 90, 40}, {6, 64, 70},   {4, 257, 253},
+                                            {3, 1, -2},  {2, 0, -2},    {6, 45, 39}};
+  static constexpr auto kBatch = static_cast<int32_t>(std::size(kSequences));
+  static constexpr int32_t kRows = 70, kKeys = 257;  // the maxima
+  static constexpr int32_t kHeads = 3;
+
+  explicit MaskArrays(uint32_t seed) : rng_(seed) {}
 
   Mask padding() {
     std::vector<int32_t>& valid = lengths_.emplace_back();
@@ -42,16 +39,16 @@ class Material {
     buffers.push_back(emulator::input("lengths", valid.data(), valid.size()));
     return Mask::padding(valid);
   }
-  Mask additive(int32_t rank, bool is_shared, bool has_one_head) {
-    const int64_t batch = is_shared ? 1 : kBatch;
-    const int64_t heads = rank == 3 || has_one_head ? 1 : kHeads;
+  Mask additive(int32_t rank, bool broadcasts_batch, bool broadcasts_heads) {
+    const int64_t batch = broadcasts_batch ? 1 : kBatch;
+    const int64_t heads = rank == 3 || broadcasts_heads ? 1 : kHeads;
     std::vector<float>& bias = floats(batch * heads * kRows * kKeys);
     for (size_t i = 0; i < bias.size(); ++i) {
       const auto key = static_cast<int32_t>(i % kKeys);
       const auto row = static_cast<int32_t>(i / kKeys % kRows);
       const Sequence& s = kSequences[i / static_cast<size_t>(heads * kRows * kKeys)];
-      if (is_shared || (row < s.rows && key < s.keys))
-        bias[i] = below(6) == 0 ? -kInfinity : real();
+      if (broadcasts_batch || (row < s.rows && key < s.keys))
+        bias[i] = below(6) == 0 ? -std::numeric_limits<float>::infinity() : real();
     }
     return Mask::additive(
         rank == 3
@@ -60,12 +57,14 @@ class Material {
   }
   Mask relative_bias(int32_t extent) {
     std::vector<float>& table = floats(int64_t{kHeads} * (2 * extent + 1));
-    for (float& entry : table) entry = below(9) == 0 ? -kInfinity : real();
+    for (float& entry : table)
+      entry = below(9) == 0 ? -std::numeric_limits<float>::infinity() : real();
     return Mask::relative_bias(
         ConstTensor::contiguous(table.data(), DType::kF32, {kHeads, 2 * extent + 1}));
   }
-  // The first `n` keys and a share of the others.
-  Mask bits(int32_t n, int32_t percent) {
+  // The first `n` keys, and others with probability `density`.
+  Mask bits(int32_t n, double density) {
+    const auto percent = static_cast<int32_t>(std::lround(100 * density));
     std::vector<int64_t>& offsets = offsets_.emplace_back();
     std::vector<uint32_t>& words = words_.emplace_back();
     for (const Sequence& s : kSequences) {
@@ -104,4 +103,4 @@ class Material {
   std::deque<std::vector<int64_t>> offsets_;
 };
 
-}  // namespace pagoda::mask
+}  // namespace pagoda::material
