@@ -11,9 +11,6 @@ inline namespace emu {
 inline void fence_proxy_async_shared(Where where = Where::current()) {
   emulator::fence_proxy_async("fence_proxy_async_shared", where);
 }
-inline void fence_proxy_async_global(Where where = Where::current()) {
-  emulator::fence_proxy_async("fence_proxy_async_global", where);
-}
 inline void fence_proxy_async(Where where = Where::current()) {
   emulator::fence_proxy_async("fence_proxy_async", where);
 }

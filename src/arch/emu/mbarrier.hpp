@@ -20,9 +20,6 @@ struct MBarrier {
   void arrive_if(int32_t predicate, Where where = Where::current()) {
     if (predicate != 0) arrive(1, where);
   }
-  void expect_tx(uint32_t bytes, Where where = Where::current()) {
-    emulator::mbarrier_arrive(&word_, -1, 0, bytes, "mbarrier_expect_tx", where);
-  }
   void arrive_expect_tx(uint32_t bytes, Where where = Where::current()) {
     emulator::mbarrier_arrive(&word_, -1, 1, bytes, "mbarrier_arrive_expect_tx", where);
   }

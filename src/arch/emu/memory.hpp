@@ -277,16 +277,6 @@ T atomic_add(SharedPtr<T> at, std::type_identity_t<T> value, Where where = Where
                         [&](T old) { return old + value; });
 }
 template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kGpu, class T>
-T atomic_max(GlobalPtr<T> at, std::type_identity_t<T> value, Where where = Where::current()) {
-  return detail::atomic(RawGlobal::of(at), false, kOrder, kScope, "atomic_max", where,
-                        [&](T old) { return old > value ? old : value; });
-}
-template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kCta, class T>
-T atomic_max(SharedPtr<T> at, std::type_identity_t<T> value, Where where = Where::current()) {
-  return detail::atomic(at.host(), true, kOrder, kScope, "atomic_max", where,
-                        [&](T old) { return old > value ? old : value; });
-}
-template <Order kOrder = Order::kRelaxed, Scope kScope = Scope::kGpu, class T>
 T atomic_exchange(GlobalPtr<T> at, std::type_identity_t<T> value, Where where = Where::current()) {
   return detail::atomic(RawGlobal::of(at), false, kOrder, kScope, "atomic_exchange", where,
                         [&](T) { return value; });
@@ -317,14 +307,6 @@ void thread_fence(Where where = Where::current()) {
   if (mutation == emulator::Mutation::kDrop) return;
   machine.thread_fence(mutation == emulator::Mutation::kNarrow ? machine.narrowed(kScope) : kScope,
                        where);
-}
-
-inline void prefetch_l2(GlobalPtr<const void> address, Where where = Where::current()) {
-  emulator::Machine& machine = emulator::Machine::current();
-  if (machine.find_buffer(RawGlobal::of(address)) == nullptr) {
-    machine.report(emulator::ReportKind::kBounds, "prefetch_l2", where,
-                   "prefetch of global memory outside of every buffer of the launch");
-  }
 }
 
 }  // namespace emu

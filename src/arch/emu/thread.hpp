@@ -25,7 +25,6 @@ inline int warpgroup_idx(Where where = Where::current()) {
   detail::meet_warp("warpgroup_idx", where);
   return thread_idx() / 128;
 }
-inline int block_dim() { return emulator::Machine::current().shape().threads; }
 inline Dim3 block_idx() { return emulator::Machine::current_thread().cta->block_idx; }
 inline Dim3 grid_dim() { return emulator::Machine::current().shape().grid; }
 

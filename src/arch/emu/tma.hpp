@@ -24,15 +24,6 @@ void tma_load(int32_t predicate, SharedPtr<void> to, const TensorMap& map,
                      {.cta_mask = 0, .is_pair = false}, "tma_load", where);
 }
 template <int Rank>
-void tma_load_multicast(int32_t predicate, SharedPtr<void> to, const TensorMap& map,
-                        const TmaCoordinates<Rank>& coordinates, MBarrier& barrier,
-                        uint16_t cta_mask, [[maybe_unused]] Eviction eviction = Eviction::kNormal,
-                        Where where = Where::current()) {
-  if (predicate == 0) return;
-  emulator::tma_load(to.host(), map, coordinates.value, Rank, barrier.data().host(),
-                     {.cta_mask = cta_mask, .is_pair = false}, "tma_load_multicast", where);
-}
-template <int Rank>
 void tma_load_pair(int32_t predicate, SharedPtr<void> to, const TensorMap& map,
                    const TmaCoordinates<Rank>& coordinates, MBarrier& barrier,
                    [[maybe_unused]] Eviction eviction = Eviction::kNormal,
@@ -46,12 +37,6 @@ template <int Rank>
 void tma_store(int32_t predicate, const TensorMap& map, const TmaCoordinates<Rank>& coordinates,
                SharedPtr<const void> from, Where where = Where::current()) {
   if (predicate != 0) emulator::tma_store(map, coordinates.value, Rank, from.host(), false, where);
-}
-template <int Rank>
-void tma_reduce_add(int32_t predicate, const TensorMap& map,
-                    const TmaCoordinates<Rank>& coordinates, SharedPtr<const void> from,
-                    Where where = Where::current()) {
-  if (predicate != 0) emulator::tma_store(map, coordinates.value, Rank, from.host(), true, where);
 }
 
 inline void bulk_commit_group(Where where = Where::current()) {

@@ -1,7 +1,6 @@
 // Warp operations in the emulator: the last lane that arrives computes for all.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 
 #include "arch/layout/where.hpp"
@@ -99,12 +98,6 @@ T shuffle_up(T value, int delta, Where where = Where::current()) {
   return detail::shuffle_from(
       "shuffle_up", value, [delta](int lane) { return lane - delta; }, where);
 }
-template <class T>
-T shuffle_down(T value, int delta, Where where = Where::current()) {
-  return detail::shuffle_from(
-      "shuffle_down", value, [delta](int lane) { return lane + delta; }, where);
-}
-
 namespace detail {
 
 // One value for all lanes, folded over them.
@@ -140,14 +133,5 @@ inline uint32_t reduce_add(uint32_t value, Where where = Where::current()) {
   return detail::reduce("reduce_add", where, value, 0,
                         [](uint32_t a, uint32_t b, int) { return a + b; });
 }
-inline uint32_t reduce_max(uint32_t value, Where where = Where::current()) {
-  return detail::reduce("reduce_max", where, value, 0,
-                        [](uint32_t a, uint32_t b, int) { return std::max(a, b); });
-}
-inline uint32_t reduce_min(uint32_t value, Where where = Where::current()) {
-  return detail::reduce("reduce_min", where, value, ~0U,
-                        [](uint32_t a, uint32_t b, int) { return std::min(a, b); });
-}
-
 }  // namespace emu
 }  // namespace pagoda::arch
