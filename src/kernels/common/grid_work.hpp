@@ -74,8 +74,8 @@ class GridWork {
     work.memory_row = sequences.first_row(b);
     work.rows = mask::RowTile{b, num_keys, sequences.q_position(b, num_keys), tile.first_row,
                               work.valid_tokens};
-    work.walk = mask::TileWalk{};
-    if (work.valid_tokens > 0) work.walk = walk_of<Config>(params_, work.rows);
+    work.walk = mask::KVTileRange{};
+    if (work.valid_tokens > 0) work.walk = kv_tiles_of<Config>(params_, work.rows);
     work.split = 0;
     work.num_splits = 1;
     return params_.grid.num_splits == 1 || take_split(tile, work);

@@ -25,7 +25,7 @@ PAGODA_HOST_DEVICE constexpr int32_t quotient(int32_t a, int32_t b) { return b =
 struct SequenceTiles {
   int32_t num_rows = 0, valid_rows = 0;
   int32_t num_keys = 0, q_position = 0;
-  mask::TileWalk walk{};
+  mask::KVTileRange walk{};
   int32_t kv_tiles = 0;   // of a row tile; 1 where no key is visible, because O is still written
   int32_t row_tiles = 0;  // 0 where the sequence belongs to the plan's other launch
 
@@ -42,7 +42,7 @@ PAGODA_DEVICE SequenceTiles sequence_tiles(const AttentionParams& params, int32_
   result.valid_rows = sequences.num_valid_rows(b);
   result.q_position = sequences.q_position(b, result.num_keys);
   if (result.valid_rows > 0) {
-    result.walk = walk_of<Config>(
+    result.walk = kv_tiles_of<Config>(
         params, mask::RowTile{b, result.num_keys, result.q_position, 0, result.valid_rows});
   }
   const PackedRows packed = packed_rows<Config>(params.group);

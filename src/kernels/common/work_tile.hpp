@@ -11,19 +11,21 @@
 #include "core/target.hpp"
 #include "kernels/common/attention_params.hpp"
 #include "kernels/common/kinds.hpp"
-#include "mask/tile_walk.hpp"
+#include "mask/kv_tile_range.hpp"
 
 namespace pagoda::kernels {
 
 // The KV tiles that `rows` see. rows.num_rows > 0.
 template <class Config>
-PAGODA_DEVICE mask::TileWalk walk_of(const AttentionParams& params, const mask::RowTile& rows) {
+PAGODA_DEVICE mask::KVTileRange kv_tiles_of(const AttentionParams& params,
+                                            const mask::RowTile& rows) {
   // A gathered KV tile may start anywhere in a page; one that TMA loads must respect page limits.
   const int32_t page_size =
       Config::tile.load == LoadKind::kGather ? 0 : params.sequences.keys.paged_size();
   const mask::TileShape shape = mask::tile_shape(Config::tile.BN, page_size);
-  if constexpr (Config::tile.scores == ScoreClass::kGeneral) return params.mask.walk(rows, shape);
-  return params.mask.interval.walk(rows, shape);
+  if constexpr (Config::tile.scores == ScoreClass::kGeneral)
+    return params.mask.kv_tiles(rows, shape);
+  return params.mask.interval.kv_tiles(rows, shape);
 }
 
 struct Work {
@@ -36,7 +38,7 @@ struct Work {
   int32_t valid_tokens = 0;  // the first of them, which hold queries; the others are padding rows
   int32_t memory_row = 0;    // row of the sequence's token 0 in memory, see RowsView
   mask::RowTile rows{};      // the argument of the masks; rows.num_rows > 0 unless walk is empty
-  mask::TileWalk walk{};     // the KV tiles of this split, computed from the last to the first
+  mask::KVTileRange walk{};  // the KV tiles of this split, computed from the last to the first
   // KV split: several CTAs compute splits of the same rows; the last of them to finish merges all.
   // Split i stores its partial result in slot(i) of the workspace.
   int32_t split = 0, num_splits = 1;

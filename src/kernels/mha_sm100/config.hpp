@@ -132,7 +132,7 @@ struct TileConfig {
 PAGODA_HOST_DEVICE constexpr int padded_depth(int head_dim) { return (head_dim + 63) / 64 * 64; }
 
 // Two S and two O fit in 512 columns: BN <= (512 - 2 depth) / 2. Pages that neither divide such a
-// BN nor are a multiple of it are loaded in parts (kv_piece_rows); Modular rounds BN to a power of
+// BN nor are a multiple of it are loaded in parts (kv_copy_rows); Modular rounds BN to a power of
 // two instead.
 PAGODA_HOST_DEVICE constexpr int tile_keys(int depth, int mma_k) {
   const int most = core::align_down(kTmemColumns / 2 - depth, mma_k);

@@ -132,7 +132,7 @@ struct Kernel {
       Row rows[2];
       float o[tile.depth_vo / 2];
       make_rows(params, reader.work(), first, rows);
-      const mask::TileWalk walk = reader.work().walk;
+      const mask::KVTileRange walk = reader.work().walk;
       if (walk.num_tiles > 0) consumer.mainloop(reader, walk, rows, o);
       const Work work = reader.work();  // loaded again, to free its registers in the mainloop
       finish_rows(params, work, first, rows);

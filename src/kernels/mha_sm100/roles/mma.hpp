@@ -56,7 +56,7 @@ class MmaIssuer {
  private:
   // KV split within the CTA: S0 = Q0 K(0)'
   // { S1 = Q0 K(1)'   O0 += P0 V(0)   S0 = Q0 K(2)'   O1 += P1 V(1)   .. }
-  PAGODA_DEVICE void run_kv_split(const mask::TileWalk& walk) {
+  PAGODA_DEVICE void run_kv_split(const mask::KVTileRange& walk) {
     const int32_t last = walk.num_tiles - 1;
     wait_q<0>();
     issue_qk<0, Key::kFirst>();

@@ -56,7 +56,7 @@ class Softmax {
 
  private:
   // The mainloop: all key tiles, or every other one where the CTA splits them.
-  PAGODA_DEVICE void run_key_tiles(const WorkReader& reader, const mask::TileWalk& walk,
+  PAGODA_DEVICE void run_key_tiles(const WorkReader& reader, const mask::KVTileRange& walk,
                                    bool is_split, Row& row) {
     const float scale = arch::mutable_factor(
         "softmax scale x 1.02", kernels::sm100::score_scale<tile.scores>(params_, reader));

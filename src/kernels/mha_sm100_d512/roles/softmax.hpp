@@ -59,7 +59,8 @@ class Softmax {
 
  private:
   // The mainloop.
-  PAGODA_DEVICE void run_key_tiles(const WorkReader& reader, const mask::TileWalk& walk, Row& row) {
+  PAGODA_DEVICE void run_key_tiles(const WorkReader& reader, const mask::KVTileRange& walk,
+                                   Row& row) {
     const float scale = arch::mutable_factor(
         "softmax scale x 1.02", kernels::sm100::score_scale<tile.scores>(params_, reader));
     const int32_t first_column = lane_ / tile.block_rows * tile.score_columns();

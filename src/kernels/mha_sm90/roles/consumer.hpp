@@ -45,8 +45,8 @@ class Consumer {
         v_descriptor_(descriptor_at(Ops::VProducer::tile_layout, storage.v.data().address())) {}
 
   // Adds the keys of the reader's work tile to `rows` and `o`. `walk`: its KV tiles, at least one.
-  PAGODA_DEVICE void mainloop(const WorkReader& reader, const mask::TileWalk& walk, Row (&rows)[2],
-                              float (&o)[tile.depth_vo / 2]) {
+  PAGODA_DEVICE void mainloop(const WorkReader& reader, const mask::KVTileRange& walk,
+                              Row (&rows)[2], float (&o)[tile.depth_vo / 2]) {
     float s[BN / 2];
     uint32_t p[BN / 16][4];
     float factors[2];

@@ -127,7 +127,7 @@ struct PageCursor {
         step_slots(step % keys_.page_size) {}
 
   // Where the key is in memory. It must exist.
-  [[nodiscard]] PAGODA_DEVICE operand::KeyPlace place() const {
+  [[nodiscard]] PAGODA_DEVICE operand::KeyCoordinates place() const {
     if (keys.pages == nullptr)
       return {keys.first.outer, keys.first.row + static_cast<uint32_t>(key)};
     return {arch::load_read_only(keys.pages + page), slot};
@@ -224,7 +224,7 @@ class Gather {
   // Finds this lane's row of the next tile, or any if it does not exist. The thread waits for the
   // page table only when it issues that tile.
   PAGODA_DEVICE void look_up() {
-    place_ = cursor_.key < end_ ? cursor_.place() : operand::KeyPlace{};
+    place_ = cursor_.key < end_ ? cursor_.place() : operand::KeyCoordinates{};
   }
 
   // Issues the copies of a tile. `row`: start of this lane's row.
@@ -344,10 +344,10 @@ class Gather {
 
   // The current work tile.
   arch::GlobalPtr<const char> head_ = nullptr;
-  PageCursor cursor_;        // this lane's row of the tile after next
-  operand::KeyPlace place_;  // this lane's row of the next tile
-  int32_t tiles_ = 0;        // still to issue
-  int32_t end_ = 0;          // keys of the sequence
+  PageCursor cursor_;              // this lane's row of the tile after next
+  operand::KeyCoordinates place_;  // this lane's row of the next tile
+  int32_t tiles_ = 0;              // still to issue
+  int32_t end_ = 0;                // keys of the sequence
 };
 
 // The scheduler: lane 0 of warp 3, between the warp's tiles. Its state is in shared memory, to

@@ -78,8 +78,8 @@ class WarpConsumer {
 
   // Adds this warp's keys of the reader's work tile to `rows` (lane / 4 and lane / 4 + 8) and `o`.
   // `walk`: its KV tiles, at least one.
-  PAGODA_DEVICE void mainloop(const WorkReader& reader, const mask::TileWalk& walk, Row (&rows)[2],
-                              float (&o)[tile.depth_vo / 2]) {
+  PAGODA_DEVICE void mainloop(const WorkReader& reader, const mask::KVTileRange& walk,
+                              Row (&rows)[2], float (&o)[tile.depth_vo / 2]) {
     load_q(reader);
     PAGODA_UNROLL
     for (int i = 0; i < tile.depth_vo / 2; ++i) o[i] = 0;
