@@ -255,7 +255,7 @@ void add_bench_command(CLI::App& app) {
                       "prefill, decode, mixed, plan, or all (default; 'cpu' means the same); on a "
                       "GPU prefill, decode, fp8, queries, chunk");
   command->add_option("--cases", options->cases,
-                      "Instead of a grid: a JSON file of {\"name\", \"problem\"}, - = stdin");
+                      R"(Instead of a grid: a JSON file of {"name", "problem"}, - = stdin)");
   command->add_option("--filter", options->filter, "Only cases whose name contains this");
   command->add_option("--threads", settings.threads, "Thread counts (default 1,2 and all CPUs)")
       ->delimiter(',');

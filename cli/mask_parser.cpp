@@ -26,7 +26,7 @@ class Parser {
   std::optional<Mask> parse_or(int depth) {
     std::optional<Mask> mask = parse_and(depth);
     while (mask && take("|")) {
-      const std::optional<Mask> rhs = parse_and(depth);
+      std::optional<Mask> rhs = parse_and(depth);
       if (!rhs) return rhs;
       mask = *mask | *rhs;
     }
@@ -36,7 +36,7 @@ class Parser {
   std::optional<Mask> parse_and(int depth) {
     std::optional<Mask> mask = parse_term(depth);
     while (mask && take("&")) {
-      const std::optional<Mask> rhs = parse_term(depth);
+      std::optional<Mask> rhs = parse_term(depth);
       if (!rhs) return rhs;
       mask = *mask & *rhs;
     }

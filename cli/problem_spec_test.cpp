@@ -20,7 +20,7 @@ std::string error_of(const RawProblem& raw) {
   } catch (const CLI::RuntimeError& error) {
     code = error.get_exit_code();
   }
-  const std::string text = testing::internal::GetCapturedStderr();
+  std::string text = testing::internal::GetCapturedStderr();
   EXPECT_EQ(code, 2) << text;
   return text;
 }

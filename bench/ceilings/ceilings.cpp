@@ -159,10 +159,10 @@ double measure_clock() {
 
 }  // namespace
 
-double Rate::at(int32_t count, int32_t all) const {
-  if (count <= 1 || all <= 1) return one_thread;
-  if (count >= all) return all_threads;
-  return one_thread + (all_threads - one_thread) * (count - 1) / (all - 1);
+double Rate::at(int32_t threads, int32_t all) const {
+  if (threads <= 1 || all <= 1) return one_thread;
+  if (threads >= all) return all_threads;
+  return one_thread + (all_threads - one_thread) * (threads - 1) / (all - 1);
 }
 
 Rate Ceilings::flops(const std::string& dtype, const std::string& isa) const {

@@ -48,7 +48,7 @@ void plan_mixed_batch(benchmark::State& state, const char* backend, const Mask& 
   batch.call.mask = mask;
   const Options options{.backend = backend};
   if (Status s = plan(batch.call, options).status(); !s) state.SkipWithError(s.message().c_str());
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     Result<Plan> planned = plan(batch.call, options);
     benchmark::DoNotOptimize(planned);
   }
@@ -56,7 +56,7 @@ void plan_mixed_batch(benchmark::State& state, const char* backend, const Mask& 
 
 void validate_mixed_batch(benchmark::State& state) {
   MixedBatch batch;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     Result<core::Problem> problem = engine::validate(batch.call, {});
     benchmark::DoNotOptimize(problem);
   }
@@ -66,7 +66,7 @@ void match_signature(benchmark::State& state) {
   MixedBatch batch;
   const Result<core::Problem> problem = engine::validate(batch.call, {});
   const engine::Signature signature(*problem);
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     Status status = signature.match(*problem);
     benchmark::DoNotOptimize(status);
   }
@@ -76,7 +76,7 @@ void count_cost(benchmark::State& state, const Mask& mask) {
   MixedBatch batch;
   batch.call.mask = mask;
   const Result<core::Problem> problem = engine::validate(batch.call, {});
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     engine::Cost cost = engine::cost(*problem);
     benchmark::DoNotOptimize(cost);
   }

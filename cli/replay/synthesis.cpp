@@ -37,7 +37,8 @@ Synthesis::Synthesis(const ModelShape& model, DType dtype, DType kv_dtype, uint6
   }
   if (model.has_sinks) {  // about as large as the sum of a few thousand keys, or far below
     for (int32_t head = 0; head < model.num_q_heads; ++head) {
-      sinks_.push_back(4.0F + 2.0F * normal(mix(seed_, 0x73696e6b00U + uint64_t(head))));
+      sinks_.push_back(4.0F +
+                       2.0F * normal(mix(seed_, 0x73696e6b00U + static_cast<uint64_t>(head))));
     }
   }
 }

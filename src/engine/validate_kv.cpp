@@ -298,7 +298,7 @@ Status check_maxima(const Attention& a, core::Problem& p) {
 Status check_page_ids(const core::Problem& p, int64_t num_pages) {
   const bool is_csr = p.block_table.pages == nullptr;
   for (int32_t b = 0; b < p.batch; ++b) {
-    const int64_t count = core::ceil_div<int64_t>(p.seqlen_kv(b), p.page_size);
+    const auto count = core::ceil_div<int64_t>(p.seqlen_kv(b), p.page_size);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t page = p.page(b, i);
       if (page >= 0 && page < num_pages) continue;

@@ -130,8 +130,8 @@ TEST(PlannedCalls, serve_other_memory_pages_and_scales) {
     const Status status = run(*planned, second.a, {});
     ASSERT_TRUE(status) << status.message();
     ASSERT_TRUE(run(alone.a, alone.options));
-    const size_t bytes = static_cast<size_t>(ValidCall::kTotalQ * ValidCall::kQHeads *
-                                             ValidCall::kDimVo * size_bytes(first.a.out.dtype));
+    const auto bytes = static_cast<size_t>(ValidCall::kTotalQ * ValidCall::kQHeads *
+                                           ValidCall::kDimVo * size_bytes(first.a.out.dtype));
     EXPECT_EQ(std::memcmp(second.a.out.data, alone.a.out.data, bytes), 0);
     EXPECT_TRUE(first.outputs_are_untouched());
   }
