@@ -39,14 +39,15 @@ void expect_fault(Break break_rule, const std::string& field, int32_t dimension,
 
 TEST(TensorMap, each_broken_rule_names_field_value_and_limit) {
   using Spec = TensorMapSpec;
-  constexpr uint64_t k4G = uint64_t{1} << 32, k1T = uint64_t{1} << 40;
+  constexpr uint64_t kMaxDim = uint64_t{1} << 32, kStrideLimit = uint64_t{1} << 40;
   expect_fault([](Spec& s) { s.rank = 0; }, "rank", -1, 0, 1);
   expect_fault([](Spec& s) { s.rank = 6; }, "rank", -1, 6, 5);
   expect_fault([](Spec& s) { s.address = 1032; }, "address", -1, 1032, 16);
   expect_fault([](Spec& s) { s.dims[1] = 0; }, "dims", 1, 0, 1);
-  expect_fault([](Spec& s) { s.dims[1] = k4G + 1; }, "dims", 1, k4G + 1, k4G);
+  expect_fault([](Spec& s) { s.dims[1] = kMaxDim + 1; }, "dims", 1, kMaxDim + 1, kMaxDim);
   expect_fault([](Spec& s) { s.strides_bytes[0] = 136; }, "strides_bytes", 0, 136, 16);
-  expect_fault([](Spec& s) { s.strides_bytes[1] = k1T; }, "strides_bytes", 1, k1T, k1T - 16);
+  expect_fault([](Spec& s) { s.strides_bytes[1] = kStrideLimit; }, "strides_bytes", 1, kStrideLimit,
+               kStrideLimit - 16);
   expect_fault([](Spec& s) { s.box[1] = 0; }, "box", 1, 0, 1);
   expect_fault([](Spec& s) { s.box[1] = 257; }, "box", 1, 257, 256);
   expect_fault([](Spec& s) { s.element_strides[1] = 0; }, "element_strides", 1, 0, 1);

@@ -1,6 +1,7 @@
 // Executors: every body runs exactly once, nested and from several threads.
 #include "pagoda/executor.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <gtest/gtest.h>
@@ -23,10 +24,8 @@ struct Turns {
     executor.parallel(static_cast<int32_t>(counts.size()), body, this);
   }
   [[nodiscard]] bool each_was(int32_t times) const {
-    for (const auto& count : counts) {
-      if (count.load() != times) return false;
-    }
-    return true;
+    return std::ranges::all_of(counts,
+                               [times](const auto& count) { return count.load() == times; });
   }
 };
 
@@ -90,6 +89,7 @@ TEST_P(Executors, several_threads_share_it) {
   Executor& executor = GetParam()();
   Turns turns(executor.workers());
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 100; ++i) turns.run(executor);

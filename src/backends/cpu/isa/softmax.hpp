@@ -36,19 +36,19 @@ inline void scale_row(float* row, int n, float factor) {
 
 // The largest score of columns [lo, hi), before scaling; -inf where there is none.
 inline float row_maximum(const float* s, int lo, int hi) {
-  constexpr int L = Vec::kLanes;
+  constexpr int lanes = Vec::kLanes;
   Vec best = Vec::set(kMinusInfinity);
   Vec best2 = best;
-  int i = lo / L * L;
+  int i = lo / lanes * lanes;
   if (i < lo) {
     best = Vec::max(best, Vec::select(Vec::load(s + i), lo - i, hi - i, kMinusInfinity));
-    i += L;
+    i += lanes;
   }
-  for (; i + 2 * L <= hi; i += 2 * L) {
+  for (; i + 2 * lanes <= hi; i += 2 * lanes) {
     best = Vec::max(best, Vec::load(s + i));
-    best2 = Vec::max(best2, Vec::load(s + i + L));
+    best2 = Vec::max(best2, Vec::load(s + i + lanes));
   }
-  for (; i < hi; i += L) {
+  for (; i < hi; i += lanes) {
     best = Vec::max(best, Vec::select(Vec::load(s + i), 0, hi - i, kMinusInfinity));
   }
   return Vec::maximum(Vec::max(best, best2));
@@ -66,7 +66,7 @@ inline bool has_nan(const float* s, int lo, int hi) {
 template <typename Format, bool HasMinusInfinity>
 inline void row_probabilities(const float* s, void* p, int begin, int end, int lo, int hi,
                               float scale, float m, Vec* sums) {
-  constexpr int L = Vec::kLanes;
+  constexpr int lanes = Vec::kLanes;
   const Vec scale_v = Vec::set(scale);
   const Vec minus_m = Vec::set(-m);
   auto probability = [&](int i) __attribute__((always_inline)) {
@@ -75,7 +75,7 @@ inline void row_probabilities(const float* s, void* p, int begin, int end, int l
     return HasMinusInfinity ? Vec::keep_above(e, x, -126.0F) : e;
   };
   auto edge = [&](int i) __attribute__((always_inline)) {
-    if (i + L <= lo || i >= hi) return Vec::zero();
+    if (i + lanes <= lo || i >= hi) return Vec::zero();
     return Vec::keep(probability(i), lo - i, hi - i);
   };
   Vec sum = sums[0];
@@ -85,12 +85,12 @@ inline void row_probabilities(const float* s, void* p, int begin, int end, int l
     sum2 = sum2 + b;
     Format::store(p, i, a, b);
   };
-  const int first_full = (lo + 2 * L - 1) / (2 * L) * (2 * L);
-  const int last_full = end < hi ? end : hi / (2 * L) * (2 * L);
+  const int first_full = (lo + 2 * lanes - 1) / (2 * lanes) * (2 * lanes);
+  const int last_full = end < hi ? end : hi / (2 * lanes) * (2 * lanes);
   int i = begin;
-  for (; i < first_full && i < end; i += 2 * L) add(i, edge(i), edge(i + L));
-  for (; i < last_full; i += 2 * L) add(i, probability(i), probability(i + L));
-  for (; i < end; i += 2 * L) add(i, edge(i), edge(i + L));
+  for (; i < first_full && i < end; i += 2 * lanes) add(i, edge(i), edge(i + lanes));
+  for (; i < last_full; i += 2 * lanes) add(i, probability(i), probability(i + lanes));
+  for (; i < end; i += 2 * lanes) add(i, edge(i), edge(i + lanes));
   sums[0] = sum;
   sums[1] = sum2;
 }
