@@ -16,12 +16,14 @@ template <class T>
 class GlobalPtr {
  public:
   GlobalPtr() = default;
+  // NOLINTBEGIN(google-explicit-constructor): converts as the plain pointer does
   PAGODA_HOST_DEVICE constexpr GlobalPtr(std::nullptr_t) {}
   PAGODA_HOST_DEVICE constexpr GlobalPtr(T* pointer) : pointer_(pointer) {}
   template <class U>
   requires(std::is_convertible_v<U*, T*> && !std::is_same_v<U, T>) PAGODA_HOST_DEVICE
       constexpr GlobalPtr(GlobalPtr<U> other)
       : pointer_(other.pointer_) {}  // to const, to void
+  // NOLINTEND(google-explicit-constructor)
 
   // Element i.
   template <class I>
@@ -50,6 +52,7 @@ class GlobalPtr {
     return reinterpret_cast<uint64_t>(pointer_);
   }
   [[nodiscard]] static PAGODA_HOST_DEVICE GlobalPtr at_address(uint64_t address) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): its purpose
     return GlobalPtr(reinterpret_cast<T*>(address));
   }
 

@@ -17,9 +17,11 @@ class SharedPtr {
  public:
   SharedPtr() = default;
   explicit SharedPtr(T* host) : host_(host) {}
+  // NOLINTBEGIN(google-explicit-constructor): converts as the plain pointer does
   template <class U>
   requires(std::is_convertible_v<U*, T*>) SharedPtr(SharedPtr<U> other)
       : host_(other.host()) {}  // to const, to void
+  // NOLINTEND(google-explicit-constructor)
 
   SharedPtr operator+(int32_t elements) const requires(!std::is_void_v<T>) {
     return SharedPtr(host_ + elements);
@@ -47,8 +49,10 @@ class RemotePtr {
   RemotePtr operator+(int32_t elements) const requires(!std::is_void_v<T>) {
     return RemotePtr(host_ + elements);
   }
+  // NOLINTBEGIN(google-explicit-constructor): converts as the plain pointer does
   template <class U>
   requires(std::is_convertible_v<U*, T*>) RemotePtr(RemotePtr<U> other) : host_(other.host()) {}
+  // NOLINTEND(google-explicit-constructor)
   [[nodiscard]] T* host() const { return host_; }
 
  private:
