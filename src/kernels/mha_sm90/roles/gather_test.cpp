@@ -92,9 +92,9 @@ class Run {
         pages_of_sequence_(c.page_size == 0 ? 1 : (c.keys + c.page_size - 1) / c.page_size),
         k_(c, c.is_fp8 ? DType::kF8E4M3 : dtype, c.dim_qk, outer(), rows_of_outer()),
         v_(c, c.is_fp8 ? DType::kF8E4M3 : dtype, c.dim_vo, outer(), rows_of_outer()),
-        q_(size_t(c.batch) * c.queries * c.heads * c.dim_qk),
-        out_(size_t(c.batch) * c.queries * c.heads * c.dim_vo, 0x7fff),
-        lse_(size_t(c.batch) * c.queries * c.heads, 1e30F) {
+        q_(static_cast<size_t>(c.batch) * c.queries * c.heads * c.dim_qk),
+        out_(static_cast<size_t>(c.batch) * c.queries * c.heads * c.dim_vo, 0x7fff),
+        lse_(static_cast<size_t>(c.batch) * c.queries * c.heads, 1e30F) {
     std::normal_distribution<float> normal;
     for (uint16_t& q : q_) q = static_cast<uint16_t>(to_bits(normal(random_)));
     table_.resize(outer());
@@ -111,8 +111,8 @@ class Run {
       }
     }
     for (int h = 0; h < c.kv_heads; ++h) {
-      k_scales_.push_back(c.k_scale * float(1 + h));
-      v_scales_.push_back(3.0F - float(h));
+      k_scales_.push_back(c.k_scale * static_cast<float>(1 + h));
+      v_scales_.push_back(3.0F - static_cast<float>(h));
     }
   }
 
@@ -181,20 +181,21 @@ class Run {
     sequences.padded_rows = case_.queries;
     if (case_.page_size == 0) {
       sequences.keys.kind = operand::KeyRowsKind::kDense;
-      sequences.keys.dense = {uint32_t(case_.keys), lengths_.data()};
+      sequences.keys.dense = {static_cast<uint32_t>(case_.keys), lengths_.data()};
     } else {
       sequences.keys.kind = operand::KeyRowsKind::kPaged;
       sequences.keys.paged = {.pages = table_.data(),
                               .table_stride = pages_of_sequence_,
                               .lengths = lengths_.data(),
                               .page_size = case_.page_size,
-                              .row_stride = uint32_t(case_.page_size)};
+                              .row_stride = static_cast<uint32_t>(case_.page_size)};
     }
   }
   [[nodiscard]] kernels::RowsView dense(int dim) const {
-    return {int64_t(case_.queries) * case_.heads * dim, int64_t(case_.heads) * dim, dim};
+    return {static_cast<int64_t>(case_.queries) * case_.heads * dim,
+            static_cast<int64_t>(case_.heads) * dim, dim};
   }
-  [[nodiscard]] float scale() const { return 1 / std::sqrt(float(case_.dim_qk)); }
+  [[nodiscard]] float scale() const { return 1 / std::sqrt(static_cast<float>(case_.dim_qk)); }
 
   std::vector<emulator::GlobalBuffer> buffers() {
     std::vector<emulator::GlobalBuffer> all{
@@ -223,7 +224,8 @@ class Run {
   static void add_row(std::vector<emulator::GlobalBuffer>& all, const char* name,
                       const Cache& cache, int64_t at) {
     const int64_t size = size_bytes(cache.dtype);
-    all.push_back(input(name, cache.bytes.data() + at * size, size_t(cache.dim * size)));
+    all.push_back(
+        input(name, cache.bytes.data() + at * size, static_cast<size_t>(cache.dim * size)));
   }
 
   void compare_row(int b, int i, int h, double tolerance) const {
@@ -233,7 +235,7 @@ class Run {
     const bool has_scales = case_.scales != Scales::kNone;
     const double k_scale = has_scales ? k_scales_[scaled_head] : 1;
     const double v_scale = has_scales ? v_scales_[scaled_head] : 1;
-    const int64_t row = (int64_t(b) * case_.queries + i) * case_.heads + h;
+    const int64_t row = (static_cast<int64_t>(b) * case_.queries + i) * case_.heads + h;
     std::vector<double> weights(keys);
     double largest = -std::numeric_limits<double>::infinity(), sum = 0;
     for (int key = 0; key < keys; ++key) {

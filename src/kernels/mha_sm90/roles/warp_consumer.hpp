@@ -31,7 +31,7 @@ struct RowPower {
 
   static PAGODA_HOST_DEVICE RowPower of(float largest) {
     if (!(largest > 0)) return {};
-    uint32_t bits;
+    uint32_t bits = 0;
     memcpy(&bits, &largest, sizeof bits);
     uint32_t exponent = bits >> 23U;   // 1 .. 254
     if (exponent < 15) exponent = 15;  // so that the inverse is a normal number
@@ -192,7 +192,7 @@ class WarpConsumer {
   }
   static PAGODA_DEVICE float to_float(uint32_t bf16) {
     const uint32_t bits = bf16 << 16U;
-    float value;
+    float value = 0;
     memcpy(&value, &bits, sizeof value);
     return value;
   }
