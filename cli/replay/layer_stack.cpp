@@ -6,6 +6,7 @@
 #include <chrono>
 #include <fmt/format.h>
 #include <stdexcept>
+#include <utility>
 
 #include "engine/cost.hpp"
 #include "engine/validate.hpp"
@@ -71,9 +72,8 @@ LayerOutput::Row LayerOutput::row(int64_t vector) const {
   return row;
 }
 
-LayerStack::LayerStack(core::MemorySpace& space, const StackConfig& config,
-                       const Synthesis& synthesis)
-    : space_(space), config_(config), synthesis_(synthesis), arrays_(space) {
+LayerStack::LayerStack(core::MemorySpace& space, StackConfig config, const Synthesis& synthesis)
+    : space_(space), config_(std::move(config)), synthesis_(synthesis), arrays_(space) {
   sinks_ = arrays_.sinks.send(std::span<const float>(synthesis.sinks()));
 }
 

@@ -114,7 +114,7 @@ class LayerStack {
     mirror::Staged cu_seqlens_q, page_indptr, page_indices, last_page_len, slots, sinks;
   };
 
-  LayerStack(core::MemorySpace& space, const StackConfig& config, const Synthesis& synthesis);
+  LayerStack(core::MemorySpace& space, StackConfig config, const Synthesis& synthesis);
   void make_lanes(int64_t needed);  // tokens
   [[nodiscard]] Lane& lane(int32_t layer) {
     return lanes_[static_cast<size_t>(layer) % lanes_.size()];
