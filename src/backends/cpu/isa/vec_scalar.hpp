@@ -10,9 +10,9 @@ namespace {
 
 struct Vec {
   static constexpr int kLanes = 4;
-  typedef float Floats __attribute__((vector_size(16)));
-  typedef int32_t Ints __attribute__((vector_size(16)));
-  typedef uint32_t Bits __attribute__((vector_size(16)));
+  using Floats __attribute__((vector_size(16))) = float;
+  using Ints __attribute__((vector_size(16))) = int32_t;
+  using Bits __attribute__((vector_size(16))) = uint32_t;
   Floats v;
 
   static Vec zero() { return {Floats{0, 0, 0, 0}}; }
