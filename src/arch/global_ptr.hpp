@@ -52,7 +52,6 @@ class GlobalPtr {
     return reinterpret_cast<uint64_t>(pointer_);
   }
   [[nodiscard]] static PAGODA_HOST_DEVICE GlobalPtr at_address(uint64_t address) {
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): its purpose
     return GlobalPtr(reinterpret_cast<T*>(address));
   }
 

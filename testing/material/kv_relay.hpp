@@ -249,7 +249,7 @@ struct SplitRingRelay {
   template <int qk_stage = 0>
   static PAGODA_DEVICE uint32_t sum_k(typename KProducer::Pipeline& k, Storage& storage,
                                       int thread) {
-    const int32_t stage = static_cast<int32_t>(k.state.index);
+    const auto stage = static_cast<int32_t>(k.state.index);
     k.template consumer_wait<qk_stage>();
     uint32_t sum = kv_relay::sum_of(
         storage.k.at(stage * KProducer::elements_full + qk_stage * KProducer::elements),

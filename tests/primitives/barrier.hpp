@@ -119,7 +119,7 @@ struct MBarrierRing {
     uint32_t value = load(p.in + thread_idx());
     for (int round = 0; round < kRounds; ++round) {
       const int stage = round % kStages;
-      const uint32_t parity = static_cast<uint32_t>(round / kStages % 2);
+      const auto parity = static_cast<uint32_t>(round / kStages % 2);
       if (warp_idx() == 0) {
         s.empty[stage].wait(parity ^ 1);  // the ring starts empty
         store(s.values.at(stage * 32 + lane), value);

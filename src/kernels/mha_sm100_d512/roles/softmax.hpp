@@ -28,7 +28,7 @@ class Softmax {
   using Ops = Operands<Config>;
   using T = typename Config::T;
   static constexpr TileConfig tile = Config::tile;
-  static constexpr int batch = TileConfig::score_batch(), batches = tile.score_columns() / batch;
+  static constexpr int batch = tile.score_batch(), batches = tile.score_columns() / batch;
   static constexpr int words = batch * static_cast<int>(sizeof(T)) / 4;  // of P
   static constexpr bool is_general = tile.scores == ScoreClass::kGeneral;
   static constexpr bool shares_rows = tile.row_lanes() == 2;
