@@ -9,7 +9,7 @@
 
 namespace pagoda::cuda {
 
-// Of the whole back end: the devices it runs on, and why it can't run (empty = it can).
+// The devices that the back end runs on, and why it can't run (empty = it can).
 [[nodiscard]] std::string description();
 [[nodiscard]] std::string unavailable_reason();
 [[nodiscard]] std::string driver();  // "CUDA 13.0": the newest version that the driver supports
