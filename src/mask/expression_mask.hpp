@@ -8,7 +8,6 @@
 #include "arch/memory.hpp"
 #include "core/target.hpp"
 #include "mask/interval_mask.hpp"
-#include "mask/kernel_mask.hpp"
 
 namespace pagoda::mask {
 
@@ -77,7 +76,6 @@ struct ExpressionLeaf {
 struct ExpressionRow;
 
 struct ExpressionMask {
-  static constexpr bool kRewritesScores = true;  // if has_bias()
   static constexpr int32_t kMaxLeaves = 8;
   static constexpr int32_t kMaxDepth = 4;  // stack of evaluate(): enough for any tree of 8 leaves
 
@@ -105,16 +103,9 @@ struct ExpressionMask {
         visible(tile, tile.first_row), visible(tile, tile.first_row + tile.num_rows - 1), shape);
     return is_interval ? range : range.all_partial();
   }
-  [[nodiscard]] PAGODA_DEVICE TileStatus status(const RowTile& tile, int32_t column,
-                                                int32_t count) const {
-    const TileStatus status =
-        tile_status(visible(tile, tile.first_row),
-                    visible(tile, tile.first_row + tile.num_rows - 1), column, count);
-    return is_interval || status == TileStatus::kSkip ? status : TileStatus::kPartial;
-  }
-  // `row` must exist: its words and biases are read.
-  [[nodiscard]] PAGODA_DEVICE ExpressionRow row(const RowTile& tile, int32_t row,
-                                                int32_t q_head) const;
+  // The keep words of one row, for every 32 columns. `row` must be a row of the sequence: its bits
+  // are read. Biases are separate: biases[i].row() once a row, its rewrite() for every column.
+  [[nodiscard]] PAGODA_DEVICE ExpressionRow row(const RowTile& tile, int32_t row) const;
 
   // Evaluates the program over the leaves' values. The stack is four registers that shift: an array
   // would be in local memory.
@@ -152,23 +143,14 @@ struct ExpressionRow {
   const ExpressionMask* mask = nullptr;
   RowTile tile{};
   int32_t row = 0;
-  int32_t q_head = 0;
   Interval keys;  // visible through mask->interval
 
+  // Bit i: whether key column + i is kept. Zero past the last key; column is any key >= 0.
   [[nodiscard]] PAGODA_DEVICE uint32_t keep32(int32_t column) const {
     const uint32_t inside = keys.keep32(column);
     // Without a visible key `column` may be past the words of bits.
     if (inside == 0 || mask->program == 0) return inside;
     return inside & mask->evaluate<uint32_t>(LeafWord{tile, row, column});
-  }
-  // A kernel with many columns a row is faster if it loops over the biases outside: row.bias(i)
-  // once for each i < mask.num_biases, its rewrite() for every column.
-  [[nodiscard]] PAGODA_DEVICE float rewrite(int32_t column, float score) const {
-    for (int32_t i = 0; i < mask->num_biases; ++i) score = bias(i).rewrite(column, score);
-    return score;
-  }
-  [[nodiscard]] PAGODA_DEVICE BiasRow bias(int32_t index) const {
-    return mask->biases[index].row(tile, row, q_head);
   }
 
  private:
@@ -182,12 +164,10 @@ struct ExpressionRow {
   };
 };
 
-PAGODA_DEVICE ExpressionRow ExpressionMask::row(const RowTile& tile, int32_t row,
-                                                int32_t q_head) const {
-  return {this, tile, row, q_head, interval.visible(tile, row)};
+PAGODA_DEVICE ExpressionRow ExpressionMask::row(const RowTile& tile, int32_t row) const {
+  return {this, tile, row, interval.visible(tile, row)};
 }
 
-static_assert(KernelMask<ExpressionMask>);
 static_assert(sizeof(ExpressionMask) < 1024,
               "kernel parameters are 4 KB, with tensor maps in them");
 

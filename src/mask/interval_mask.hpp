@@ -7,44 +7,23 @@
 #include "arch/memory.hpp"
 #include "core/target.hpp"
 #include "mask/interval.hpp"
-#include "mask/kernel_mask.hpp"
 #include "mask/kv_tile_range.hpp"
 
 namespace pagoda::mask {
 
-struct IntervalRow {
-  Interval keys;
-
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr uint32_t keep32(int32_t column) const {
-    return keys.keep32(column);
-  }
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr float rewrite(int32_t /*column*/, float score) const {
-    return score;
-  }
-};
-
 struct IntervalMask {
-  static constexpr bool kRewritesScores = false;
-
   IntervalRule rule{};
-  arch::GlobalPtr<const int32_t> valid_lengths =
-      nullptr;  // [batch], >= 0; nullptr = no padding mask
+  // [batch], >= 0; nullptr = no padding mask.
+  arch::GlobalPtr<const int32_t> valid_lengths = nullptr;
 
+  // The keys that row `row` of the sequence sees.
   [[nodiscard]] PAGODA_DEVICE Interval visible(const RowTile& tile, int32_t row) const {
     return rule.visible(tile.position(row), num_keys(tile));
   }
+  // The KV tiles of a tile of rows: every visible key lies in one.
   [[nodiscard]] PAGODA_DEVICE KVTileRange kv_tiles(const RowTile& tile, TileShape shape) const {
     return make_kv_tile_range(visible(tile, tile.first_row),
                               visible(tile, tile.first_row + tile.num_rows - 1), shape);
-  }
-  [[nodiscard]] PAGODA_DEVICE TileStatus status(const RowTile& tile, int32_t column,
-                                                int32_t count) const {
-    return tile_status(visible(tile, tile.first_row),
-                       visible(tile, tile.first_row + tile.num_rows - 1), column, count);
-  }
-  [[nodiscard]] PAGODA_DEVICE IntervalRow row(const RowTile& tile, int32_t row,
-                                              int32_t /*q_head*/) const {
-    return {visible(tile, row)};
   }
 
  private:
@@ -54,7 +33,5 @@ struct IntervalMask {
     return valid < tile.seqlen_kv ? valid : tile.seqlen_kv;
   }
 };
-
-static_assert(KernelMask<IntervalMask>);
 
 }  // namespace pagoda::mask

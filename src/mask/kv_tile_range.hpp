@@ -45,18 +45,12 @@ PAGODA_HOST_DEVICE constexpr TileShape tile_shape(int32_t keys, int32_t page_siz
   return {keys, a};
 }
 
-enum class TileStatus : uint8_t {
-  kSkip,      // no row sees any key
-  kPartial,   // the keep mask decides
-  kUnmasked,  // every row sees every key
-};
-
 struct KVTileRange {
   int32_t start_column = 0;  // first column of tile 0, aligned
   int32_t end_column = 0;    // past the last key that a row sees; <= start_column: no tile
   int32_t tile_keys = 0;
-  // Tiles [0, unmasked_begin) are partial, [unmasked_begin, unmasked_end) unmasked,
-  // [unmasked_end, num_tiles) partial.
+  // Tiles [unmasked_begin, unmasked_end) are unmasked: every row sees all their keys. The tiles
+  // before and after them are partial: the keep mask decides.
   int32_t unmasked_begin = 0;
   int32_t unmasked_end = 0;
   int32_t num_tiles = 0;
@@ -70,12 +64,7 @@ struct KVTileRange {
     const int32_t left = end_column - column(tile);
     return left < tile_keys ? left : tile_keys;
   }
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileStatus status(int32_t tile) const {
-    if (tile < 0 || tile >= num_tiles) return TileStatus::kSkip;
-    return unmasked_begin <= tile && tile < unmasked_end ? TileStatus::kUnmasked
-                                                         : TileStatus::kPartial;
-  }
-  // The same tiles with no claim that one of them needs no mask.
+  // The same tiles, all of them partial.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr KVTileRange all_partial() const {
     KVTileRange range = *this;
     range.unmasked_begin = range.unmasked_end = num_tiles;
@@ -118,16 +107,6 @@ PAGODA_HOST_DEVICE constexpr KVTileRange make_kv_tile_range(Interval first, Inte
   range.unmasked_begin = has_unmasked ? begin : range.num_tiles;
   range.unmasked_end = has_unmasked ? end : range.num_tiles;
   return range;
-}
-
-// The status of columns [column, column + count); they need not be a tile of a range.
-PAGODA_HOST_DEVICE constexpr TileStatus tile_status(Interval first, Interval last, int32_t column,
-                                                    int32_t count) {
-  if (last.hi <= first.lo || last.hi <= column || first.lo - column >= count) {
-    return TileStatus::kSkip;
-  }
-  const bool is_unmasked = last.lo <= column && first.hi - column >= count;
-  return is_unmasked ? TileStatus::kUnmasked : TileStatus::kPartial;
 }
 
 }  // namespace pagoda::mask

@@ -46,7 +46,7 @@ struct KeepWords {
       const int32_t base = column + 32 * (arch::lane_idx() % 4 % blocks);
       if (row.is_valid && row.keys.keep32(base) != 0) {
         const mask::RowTile rows = reader.work().rows;
-        words.own = params.mask.row(rows, row.token, row.q_head).keep32(base);
+        words.own = params.mask.row(rows, row.token).keep32(base);
       }
     }
     return words;

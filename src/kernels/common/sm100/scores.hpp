@@ -51,7 +51,7 @@ PAGODA_DEVICE void apply_score_mods_and_mask(const AttentionParams& params,
           params, work.rows, row, [&scores](int i) -> float& { return scores[i]; },
           [column](int i) { return column + i; });
       if (is_masked && keep != 0) {
-        keep = params.mask.row(work.rows, row.token, row.q_head).keep32(column);
+        keep = params.mask.row(work.rows, row.token).keep32(column);
       }
     }
     PAGODA_UNROLL
