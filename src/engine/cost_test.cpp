@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "core/int_math.hpp"
@@ -27,8 +28,8 @@ bool keeps(const std::vector<MaskNode>& nodes, size_t root, int32_t b, int64_t q
 
 // A batch of one, with one head of 8 + 8 fp32.
 struct OneSequence {
-  OneSequence(int32_t rows, int32_t keys, int32_t position, const Mask& mask_)
-      : mask(mask_), cache_length{position}, keys_{keys} {
+  OneSequence(int32_t rows, int32_t keys, int32_t position, Mask mask_)
+      : mask(std::move(mask_)), cache_length{position}, keys_{keys} {
     p.batch = p.num_q_heads = p.num_kv_heads = p.group = 1;
     p.head_dim_qk = p.head_dim_vo = 8;
     p.max_seqlen_q = rows;

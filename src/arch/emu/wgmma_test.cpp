@@ -354,6 +354,7 @@ RulesRun run_rules(Bug bug, Options options, int threads = RulesKernel::kThreads
   constexpr size_t kTiles = RulesKernel::kTiles, kN = RulesKernel::kN, kK = RulesKernel::kK;
   const std::vector<float> values = small_integers(kTiles * kN * kK, 5);
   std::vector<uint16_t> tiles;
+  tiles.reserve(values.size());
   for (const float value : values) tiles.push_back(core::float_to_bf16(value));
   std::vector<float> d(64 * kN);
   LaunchShape shape = shape_of<RulesKernel>("rules", {1});
