@@ -12,6 +12,7 @@
 
 #include "arch/debug.hpp"
 #include "arch/memory.hpp"
+#include "arch/thread.hpp"
 #include "arch/warp.hpp"
 #include "kernels/common/row_epilogue.hpp"
 
