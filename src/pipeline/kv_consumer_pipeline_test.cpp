@@ -45,7 +45,7 @@ struct Script {
   static constexpr int kThreads = 64;
 
   static MBarrierState& state(arch::MBarrier& barrier) {
-    return Machine::current().mbarrier(barrier.data().host(), "test", emulator::Where::current());
+    return Machine::current().mbarriers().find(barrier.data().host(), "test", emulator::Where::current());
   }
 
   // Records "rV0(1)": the stage, counted without wrapping, whose release `release` completes.
@@ -123,7 +123,7 @@ struct Script {
         }
       }
       if (!found) {
-        Machine::current().poll(
+        Machine::current().scheduler().poll(
             {.what = "a wait", .primitive = "peer", .where = emulator::Where::current()});
       }
     }

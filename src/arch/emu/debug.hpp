@@ -5,7 +5,7 @@
 
 #include "arch/emu/mbarrier.hpp"
 #include "arch/emu/memory.hpp"
-#include "emulator/sync/synchronisation.hpp"
+#include "emulator/sync/mbarrier.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {
@@ -16,10 +16,10 @@ class Role {
       : thread_(emulator::Machine::current_thread()), outer_(thread_.role) {
     thread_.role = name;
     thread_.last_role = name;
-    emulator::Machine::current().trace_begin(thread_, name, "role");
+    emulator::Machine::current().trace().begin(thread_, name, "role");
   }
   ~Role() {
-    emulator::Machine::current().trace_end(thread_, "role");
+    emulator::Machine::current().trace().end(thread_, "role");
     thread_.role = outer_;
   }
   Role(const Role&) = delete;
@@ -45,20 +45,20 @@ inline void name_named_barrier(int id, const char* name) {
 }
 inline void name_shared(SharedPtr<const void> start, uint32_t bytes, const char* name) {
   emulator::Cta& cta = *emulator::Machine::current_thread().cta;
-  const uint32_t offset = emulator::Machine::current().shared_offset(cta, start.host());
+  const uint32_t offset = cta.offset_of(start.host());
   cta.shared_names[offset] = {bytes, name};
 }
 inline void expect(bool holds, const char* claim, Where where = Where::current()) {
   if (!holds) {
-    emulator::Machine::current().fail(emulator::ReportKind::kProtocol, "expect", where,
-                                      std::string("this does not hold: ") + claim);
+    emulator::Machine::current().reporter().fail(emulator::ReportKind::kProtocol, "expect", where,
+                                                 std::string("this does not hold: ") + claim);
   }
 }
 inline void trace_begin(const char* work) {
-  emulator::Machine::current().trace_begin(emulator::Machine::current_thread(), work, "work");
+  emulator::Machine::current().trace().begin(emulator::Machine::current_thread(), work, "work");
 }
 inline void trace_end() {
-  emulator::Machine::current().trace_end(emulator::Machine::current_thread(), "work");
+  emulator::Machine::current().trace().end(emulator::Machine::current_thread(), "work");
 }
 // A run that is no mutant's has the schedule that it would have without the fault point.
 template <class T>
@@ -66,7 +66,7 @@ T mutable_value(const char* fault, T value, T wrong, Where where = Where::curren
   emulator::Machine& machine = emulator::Machine::current();
   if (machine.options().mutation == nullptr) return value;
   using emulator::Mutation;
-  return machine.mutation_at(fault, where, Mutation::kValue) == Mutation::kValue ? wrong : value;
+  return machine.mutations().at(fault, where, Mutation::kValue) == Mutation::kValue ? wrong : value;
 }
 inline float mutable_factor(const char* fault, float value, Where where = Where::current()) {
   return mutable_value(fault, value, 1.02F * value, where);

@@ -12,15 +12,15 @@ inline namespace emu {
 // A ring that never comes to stage 1 has no such mutant.
 inline uint32_t mutable_stage(const char* ring, uint32_t stage, Where where = Where::current()) {
   if (stage != 1) return stage;
-  return emulator::Machine::current().fault_at(ring, where, emulator::Mutation::kShared) ==
-                 emulator::Mutation::kShared
+  return emulator::Machine::current().mutations().at_name(
+             ring, where, emulator::Mutation::kShared) == emulator::Mutation::kShared
              ? 0
              : stage;
 }
 template <class T>
 T mutable_place(const char* fault, T own, T other, Where where = Where::current()) {
-  return emulator::Machine::current().fault_at(fault, where, emulator::Mutation::kShared) ==
-                 emulator::Mutation::kShared
+  return emulator::Machine::current().mutations().at_name(
+             fault, where, emulator::Mutation::kShared) == emulator::Mutation::kShared
              ? other
              : own;
 }

@@ -14,15 +14,15 @@ namespace detail {
 inline void note_grid_dependency(const char* primitive) {
   emulator::Machine& machine = emulator::Machine::current();
   const emulator::Thread& thread = emulator::Machine::current_thread();
-  machine.maybe_yield();
-  machine.trace_begin(thread, primitive, "wait");
-  machine.trace_end(thread);
+  machine.scheduler().maybe_yield();
+  machine.trace().begin(thread, primitive, "wait");
+  machine.trace().end(thread);
 }
 
 }  // namespace detail
 
 inline void grid_dependency_wait(Where where = Where::current()) {
-  if (emulator::Machine::current().is_dropped("grid_dependency_wait", where)) return;
+  if (emulator::Machine::current().mutations().is_dropped("grid_dependency_wait", where)) return;
   detail::note_grid_dependency("grid_dependency_wait");
   emulator::Machine::current_thread().may_touch_global = true;
 }

@@ -4,7 +4,7 @@
 
 #include "arch/emu/memory.hpp"
 #include "arch/layout/where.hpp"
-#include "emulator/sync/synchronisation.hpp"
+#include "emulator/sync/mbarrier.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {

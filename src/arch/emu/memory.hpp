@@ -33,7 +33,7 @@ class SharedPtr {
   }
   [[nodiscard]] uint32_t address() const {
     emulator::Cta& cta = *emulator::Machine::current_thread().cta;
-    return emulator::Machine::current().shared_offset(cta, host_) + emulator::kSharedWindowStart;
+    return cta.offset_of(host_) + emulator::kSharedWindowStart;
   }
   [[nodiscard]] T* host() const { return host_; }
 
@@ -75,9 +75,10 @@ Storage& shared_storage(Where where = Where::current()) {
   static_assert(std::is_trivial_v<Storage>, "shared memory is not constructed");
   emulator::Machine& machine = emulator::Machine::current();
   if (sizeof(Storage) > machine.shape().shared_bytes) {
-    machine.fail(emulator::ReportKind::kBounds, "shared_storage", where,
-                 "the storage takes " + std::to_string(sizeof(Storage)) +
-                     " bytes, the launch gives " + std::to_string(machine.shape().shared_bytes));
+    machine.reporter().fail(emulator::ReportKind::kBounds, "shared_storage", where,
+                            "the storage takes " + std::to_string(sizeof(Storage)) +
+                                " bytes, the launch gives " +
+                                std::to_string(machine.shape().shared_bytes));
   }
   return *reinterpret_cast<Storage*>(emulator::Machine::current_thread().cta->shared);
 }
@@ -103,14 +104,14 @@ T read(const T* from) {
 template <class T>
 std::remove_const_t<T> load(SharedPtr<T> from, Where where = Where::current()) {
   detail::check_width<T>();
-  emulator::Machine::current().thread_shared(from.host(), sizeof(T), false, "load", where);
+  emulator::Machine::current().memory().thread_shared(from.host(), sizeof(T), false, "load", where);
   return detail::read(from.host());
 }
 
 template <class T>
 std::remove_const_t<T> load(RemotePtr<T> from, Where where = Where::current()) {
   detail::check_width<T>();
-  emulator::Machine::current().thread_shared(from.host(), sizeof(T), false, "load", where);
+  emulator::Machine::current().memory().thread_shared(from.host(), sizeof(T), false, "load", where);
   return detail::read(from.host());
 }
 
@@ -118,7 +119,7 @@ template <class T>
 std::remove_const_t<T> load(GlobalPtr<T> pointer, Where where = Where::current()) {
   detail::check_width<T>();
   T* const from = RawGlobal::of(pointer);
-  emulator::Machine::current().thread_global(from, sizeof(T), false, "load", where);
+  emulator::Machine::current().memory().thread_global(from, sizeof(T), false, "load", where);
   return detail::read(from);
 }
 
@@ -127,27 +128,27 @@ std::remove_const_t<T> load_read_only(GlobalPtr<T> pointer, Where where = Where:
   detail::check_width<T>();
   T* const from = RawGlobal::of(pointer);
   emulator::Machine& machine = emulator::Machine::current();
-  const emulator::GlobalBuffer* buffer = machine.find_buffer(from);
+  const emulator::GlobalBuffer* buffer = machine.memory().find_buffer(from);
   if (buffer != nullptr && buffer->permission == emulator::Permission::kReadWrite) {
-    machine.report(
+    machine.reporter().report(
         emulator::ReportKind::kProtocol, "load_read_only", where,
         "the launch may write buffer " + buffer->name + "; ld.global.nc may give old bytes");
   }
-  machine.thread_global(from, sizeof(T), false, "load_read_only", where);
+  machine.memory().thread_global(from, sizeof(T), false, "load_read_only", where);
   return detail::read(from);
 }
 
 template <class T>
 void store(SharedPtr<T> to, std::type_identity_t<T> value, Where where = Where::current()) {
   detail::check_width<T>();
-  emulator::Machine::current().thread_shared(to.host(), sizeof(T), true, "store", where);
+  emulator::Machine::current().memory().thread_shared(to.host(), sizeof(T), true, "store", where);
   std::memcpy(static_cast<void*>(to.host()), &value, sizeof(T));
 }
 
 template <class T>
 void store(RemotePtr<T> to, std::type_identity_t<T> value, Where where = Where::current()) {
   detail::check_width<T>();
-  emulator::Machine::current().thread_shared(to.host(), sizeof(T), true, "store", where);
+  emulator::Machine::current().memory().thread_shared(to.host(), sizeof(T), true, "store", where);
   std::memcpy(static_cast<void*>(to.host()), &value, sizeof(T));
 }
 
@@ -155,7 +156,7 @@ template <class T>
 void store(GlobalPtr<T> pointer, std::type_identity_t<T> value, Where where = Where::current()) {
   detail::check_width<T>();
   T* const to = RawGlobal::of(pointer);
-  emulator::Machine::current().thread_global(to, sizeof(T), true, "store", where);
+  emulator::Machine::current().memory().thread_global(to, sizeof(T), true, "store", where);
   std::memcpy(static_cast<void*>(to), &value, sizeof(T));
 }
 
@@ -170,29 +171,29 @@ void note_polled(const void* address, const T& value) {
   if (thread.polled == address && thread.polled_value == bits) return;
   thread.polled = address;
   thread.polled_value = bits;
-  emulator::Machine::current().progress();
+  emulator::Machine::current().scheduler().progress();
 }
 
 template <class T>
 T load_acquire(const T* from, bool is_shared, Scope scope, const Where& where) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "acquire loads move 4 or 8 bytes");
   emulator::Machine& machine = emulator::Machine::current();
-  const auto mutation = machine.mutation_at("load_acquire", where,
-                                            emulator::Mutation::kDrop | machine.narrower(scope));
-  if (mutation == emulator::Mutation::kNarrow) scope = machine.narrowed(scope);
+  const auto mutation = machine.mutations().at(
+      "load_acquire", where, emulator::Mutation::kDrop | machine.mutations().narrower(scope));
+  if (mutation == emulator::Mutation::kNarrow) scope = machine.mutations().narrowed(scope);
   // A loop over this load waits for another thread: let it come first.
-  machine.poll({.what = is_shared ? "a word of shared memory to change"
-                                  : "a word of global memory to change",
-                .primitive = "load_acquire",
-                .where = where});
-  machine.thread_atomic(from, is_shared, sizeof(T), false, scope, "load_acquire", where);
-  machine.synchronise(from,
-                      {.scope = scope,
-                       .reads = true,
-                       .writes = false,
-                       .acquires = mutation != emulator::Mutation::kDrop,
-                       .releases = false},
-                      "load_acquire", where);
+  machine.scheduler().poll({.what = is_shared ? "a word of shared memory to change"
+                                              : "a word of global memory to change",
+                            .primitive = "load_acquire",
+                            .where = where});
+  machine.memory().thread_atomic(from, is_shared, sizeof(T), false, scope, "load_acquire", where);
+  machine.scopes().synchronise(emulator::Machine::current_thread(), from,
+                               {.scope = scope,
+                                .reads = true,
+                                .writes = false,
+                                .acquires = mutation != emulator::Mutation::kDrop,
+                                .releases = false},
+                               "load_acquire", where);
   const T value = read(from);
   note_polled(from, value);
   return value;
@@ -202,17 +203,17 @@ template <class T>
 void store_release(T* to, T value, bool is_shared, Scope scope, const Where& where) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "release stores move 4 or 8 bytes");
   emulator::Machine& machine = emulator::Machine::current();
-  const auto mutation = machine.mutation_at("store_release", where,
-                                            emulator::Mutation::kDrop | machine.narrower(scope));
-  if (mutation == emulator::Mutation::kNarrow) scope = machine.narrowed(scope);
-  machine.thread_atomic(to, is_shared, sizeof(T), true, scope, "store_release", where);
-  machine.synchronise(to,
-                      {.scope = scope,
-                       .reads = false,
-                       .writes = true,
-                       .acquires = false,
-                       .releases = mutation != emulator::Mutation::kDrop},
-                      "store_release", where);
+  const auto mutation = machine.mutations().at(
+      "store_release", where, emulator::Mutation::kDrop | machine.mutations().narrower(scope));
+  if (mutation == emulator::Mutation::kNarrow) scope = machine.mutations().narrowed(scope);
+  machine.memory().thread_atomic(to, is_shared, sizeof(T), true, scope, "store_release", where);
+  machine.scopes().synchronise(emulator::Machine::current_thread(), to,
+                               {.scope = scope,
+                                .reads = false,
+                                .writes = true,
+                                .acquires = false,
+                                .releases = mutation != emulator::Mutation::kDrop},
+                               "store_release", where);
   std::memcpy(to, &value, sizeof(T));
 }
 
@@ -220,34 +221,34 @@ template <class T, class Change>
 T atomic(T* at, bool is_shared, Order order, Scope scope, const char* primitive, const Where& where,
          Change change) {
   emulator::Machine& machine = emulator::Machine::current();
-  emulator::Mutations kinds = machine.narrower(scope);
+  emulator::Mutations kinds = machine.mutations().narrower(scope);
   if (order != Order::kRelaxed) kinds = kinds | emulator::Mutation::kDrop;
   if (!kinds.is_empty()) {
-    const auto mutation = machine.mutation_at(primitive, where, kinds);
+    const auto mutation = machine.mutations().at(primitive, where, kinds);
     // The mutant keeps the sum, and loses the order.
     if (mutation == emulator::Mutation::kDrop) order = Order::kRelaxed;
-    if (mutation == emulator::Mutation::kNarrow) scope = machine.narrowed(scope);
+    if (mutation == emulator::Mutation::kNarrow) scope = machine.mutations().narrowed(scope);
   }
-  machine.thread_atomic(at, is_shared, sizeof(T), true, scope, primitive, where);
-  machine.synchronise(at,
-                      {.scope = scope,
-                       .reads = true,
-                       .writes = true,
-                       .acquires = order == Order::kAcquire || order == Order::kAcqRel,
-                       .releases = order == Order::kRelease || order == Order::kAcqRel},
-                      primitive, where);
+  machine.memory().thread_atomic(at, is_shared, sizeof(T), true, scope, primitive, where);
+  machine.scopes().synchronise(emulator::Machine::current_thread(), at,
+                               {.scope = scope,
+                                .reads = true,
+                                .writes = true,
+                                .acquires = order == Order::kAcquire || order == Order::kAcqRel,
+                                .releases = order == Order::kRelease || order == Order::kAcqRel},
+                               primitive, where);
   const T before = read(at);
   const T after = change(before);
   std::memcpy(at, &after, sizeof(T));
   // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): bits, not values
   if (std::memcmp(&before, &after, sizeof(T)) != 0) {
-    machine.progress();
+    machine.scheduler().progress();
   } else {  // perhaps in a loop until another thread changes the word
     note_polled(at, before);
-    machine.poll({.what = is_shared ? "a word of shared memory to change"
-                                    : "a word of global memory to change",
-                  .primitive = primitive,
-                  .where = where});
+    machine.scheduler().poll({.what = is_shared ? "a word of shared memory to change"
+                                                : "a word of global memory to change",
+                              .primitive = primitive,
+                              .where = where});
   }
   return before;
 }
@@ -307,11 +308,13 @@ T atomic_cas(SharedPtr<T> at, std::type_identity_t<T> expected, std::type_identi
 template <Scope kScope = Scope::kGpu>
 void thread_fence(Where where = Where::current()) {
   emulator::Machine& machine = emulator::Machine::current();
-  const auto mutation = machine.mutation_at("thread_fence", where,
-                                            emulator::Mutation::kDrop | machine.narrower(kScope));
+  const auto mutation = machine.mutations().at(
+      "thread_fence", where, emulator::Mutation::kDrop | machine.mutations().narrower(kScope));
   if (mutation == emulator::Mutation::kDrop) return;
-  machine.thread_fence(mutation == emulator::Mutation::kNarrow ? machine.narrowed(kScope) : kScope,
-                       where);
+  machine.scopes().thread_fence(
+      emulator::Machine::current_thread(),
+      mutation == emulator::Mutation::kNarrow ? machine.mutations().narrowed(kScope) : kScope,
+      where);
 }
 
 }  // namespace emu

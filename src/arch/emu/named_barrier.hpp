@@ -2,7 +2,7 @@
 #pragma once
 
 #include "arch/layout/where.hpp"
-#include "emulator/sync/synchronisation.hpp"
+#include "emulator/sync/barriers.hpp"
 
 namespace pagoda::arch {
 inline namespace emu {

@@ -13,8 +13,8 @@ inline int thread_idx() { return emulator::Machine::current_thread().index; }
 inline int lane_idx() { return thread_idx() % 32; }
 namespace detail {
 inline void meet_warp(const char* primitive, const Where& where) {
-  emulator::Machine::current().collective_warp(~0U, primitive, where, nullptr,
-                                               [](emulator::Rendezvous&) {});
+  emulator::Machine::current().collectives().warp(~0U, primitive, where, nullptr,
+                                                  [](emulator::Collective&) {});
 }
 }  // namespace detail
 inline int warp_idx(Where where = Where::current()) {

@@ -22,13 +22,13 @@ struct LaneValue {
 // combine(lanes): fills `out` of every lane; lanes[i] == nullptr where lane i does not take part.
 template <class Combine>
 uint32_t exchange(const char* primitive, const Where& where, LaneValue mine, Combine combine) {
-  emulator::Machine::current().collective_warp(
-      kAllLanes, primitive, where, &mine, [&](emulator::Rendezvous& meeting) {
+  emulator::Machine::current().collectives().warp(
+      kAllLanes, primitive, where, &mine, [&](emulator::Collective& group) {
         LaneValue* lanes[32];
         for (int i = 0; i < 32; ++i) {
           const auto member = static_cast<size_t>(i);
-          lanes[i] = meeting.threads[member] != nullptr
-                         ? static_cast<LaneValue*>(meeting.arguments[member])
+          lanes[i] = group.threads[member] != nullptr
+                         ? static_cast<LaneValue*>(group.arguments[member])
                          : nullptr;
         }
         combine(lanes);
@@ -54,21 +54,21 @@ T shuffle_from(const char* primitive, T value, Source source, const Where& where
 
 inline void syncwarp(uint32_t mask = kAllLanes, Where where = Where::current()) {
   emulator::Machine& machine = emulator::Machine::current();
-  if (machine.is_dropped("syncwarp", where)) return;
-  machine.collective_warp(mask, "syncwarp", where, nullptr, [&](emulator::Rendezvous& meeting) {
+  if (machine.mutations().is_dropped("syncwarp", where)) return;
+  machine.collectives().warp(mask, "syncwarp", where, nullptr, [&](emulator::Collective& group) {
     emulator::Clocks all;
-    for (emulator::Thread* thread : meeting.threads) {
-      if (thread != nullptr) machine.release_into(*thread, all);
+    for (emulator::Thread* thread : group.threads) {
+      if (thread != nullptr) thread->release_into(all);
     }
-    for (emulator::Thread* thread : meeting.threads) {
-      if (thread != nullptr) machine.acquire_from(*thread, all);
+    for (emulator::Thread* thread : group.threads) {
+      if (thread != nullptr) thread->acquire(all);
     }
   });
 }
 
 inline int32_t elect_one(Where where = Where::current()) {
-  emulator::Machine::current().collective_warp(kAllLanes, "elect_one", where, nullptr,
-                                               [](emulator::Rendezvous&) {});
+  emulator::Machine::current().collectives().warp(kAllLanes, "elect_one", where, nullptr,
+                                                  [](emulator::Collective&) {});
   return emulator::Machine::current_thread().lane() == 0 ? 1 : 0;
 }
 

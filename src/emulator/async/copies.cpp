@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "emulator/sync/synchronisation.hpp"
+#include "emulator/sync/barriers.hpp"
 
 namespace pagoda::emulator {
 namespace {
@@ -17,7 +17,7 @@ CopyState& state_of(Thread& thread) {
 }
 
 void wake_waiter(Machine& machine, PendingCopy& copy) {
-  if (copy.waiter != nullptr) machine.wake(*std::exchange(copy.waiter, nullptr));
+  if (copy.waiter != nullptr) machine.scheduler().wake(*std::exchange(copy.waiter, nullptr));
 }
 
 // Blocks the executing thread until the copy has read its source, or is complete.
@@ -26,16 +26,16 @@ void wait_for(PendingCopy& copy, bool read_only, const char* primitive, const Wh
   Thread& thread = Machine::current_thread();
   while (!(read_only ? copy.has_read : copy.is_done)) {
     copy.waiter = &thread;
-    machine.block({.what = "its own copies", .primitive = primitive, .where = where});
+    machine.scheduler().block({.what = "its own copies", .primitive = primitive, .where = where});
   }
-  machine.acquire_from(thread, read_only ? copy.read_done : copy.done);
+  thread.acquire(read_only ? copy.read_done : copy.done);
   copy.is_observed = true;
 }
 
 void check_aligned(const void* address, size_t alignment, const char* what, const char* primitive,
                    const Where& where) {
   if (reinterpret_cast<uintptr_t>(address) % alignment == 0) return;
-  Machine::current().fail(
+  Machine::current().reporter().fail(
       ReportKind::kBounds, primitive, where,
       std::string(what) + " is not aligned to " + std::to_string(alignment) + " bytes");
 }
@@ -45,7 +45,7 @@ void check_bulk(const void* shared, const void* other, size_t bytes, const char*
   check_aligned(shared, 16, "the address in shared memory", primitive, where);
   check_aligned(other, 16, "the other address", primitive, where);
   if (bytes % 16 != 0 || bytes == 0) {
-    Machine::current().fail(
+    Machine::current().reporter().fail(
         ReportKind::kBounds, primitive, where,
         "size " + std::to_string(bytes) + " is not a positive multiple of 16 bytes");
   }
@@ -79,11 +79,11 @@ const char* copies_in_flight(const Thread& thread) {
 
 void cp_async(void* to, const void* from, size_t bytes, size_t valid_bytes, const Where& where) {
   Machine& machine = Machine::current();
-  machine.progress();
+  machine.scheduler().progress();
   check_aligned(to, bytes, "the address in shared memory", "cp_async", where);
   if (valid_bytes > 0) check_aligned(from, bytes, "the source", "cp_async", where);
   if (valid_bytes > bytes) {
-    machine.fail(
+    machine.reporter().fail(
         ReportKind::kBounds, "cp_async", where,
         std::to_string(valid_bytes) + " valid bytes of a copy of " + std::to_string(bytes));
   }
@@ -97,7 +97,7 @@ namespace {
 std::shared_ptr<PendingCopy> submit_cp_async(CopyState& copies, const Where& where) {
   Machine& machine = Machine::current();
   auto pending = std::make_shared<PendingCopy>();
-  auto operation = machine.make_operation(
+  auto operation = machine.engines().make_operation(
       "cp_async", where, Machine::current_thread(),
       [&machine, &copies, pending,
        group = std::exchange(copies.open_cp_async, {})](AsyncOperation& self) {
@@ -105,8 +105,8 @@ std::shared_ptr<PendingCopy> submit_cp_async(CopyState& copies, const Where& whe
           Access access = self.access(Proxy::kGeneric);
           access.stamp.where = copy.where;
           if (copy.valid_bytes > 0)
-            machine.access_global(copy.from, copy.valid_bytes, false, access);
-          machine.access_shared(copy.to, copy.bytes, true, access);
+            machine.memory().access_global(copy.from, copy.valid_bytes, false, access);
+          machine.memory().access_shared(copy.to, copy.bytes, true, access);
           std::memcpy(copy.to, copy.from, copy.valid_bytes);
           std::memset(static_cast<std::byte*>(copy.to) + copy.valid_bytes, 0,
                       copy.bytes - copy.valid_bytes);
@@ -116,7 +116,7 @@ std::shared_ptr<PendingCopy> submit_cp_async(CopyState& copies, const Where& whe
         copies.cp_async_done.join(pending->done);
         wake_waiter(machine, *pending);
       });
-  machine.submit(std::move(operation), &copies.cp_async_queue);
+  machine.engines().submit(std::move(operation), &copies.cp_async_queue);
   return pending;
 }
 
@@ -124,7 +124,7 @@ std::shared_ptr<PendingCopy> submit_cp_async(CopyState& copies, const Where& whe
 
 void cp_async_commit(const Where& where) {
   Machine& machine = Machine::current();
-  if (machine.is_dropped("cp_async_commit", where)) return;
+  if (machine.mutations().is_dropped("cp_async_commit", where)) return;
   CopyState& copies = state_of(Machine::current_thread());
   if (copies.open_cp_async.empty()) {  // keeps the count of groups even
     auto nothing = std::make_shared<PendingCopy>();
@@ -138,7 +138,7 @@ void cp_async_commit(const Where& where) {
 void cp_async_wait(size_t groups_in_flight, const Where& where) {
   Machine& machine = Machine::current();
   const Mutation mutation =
-      machine.mutation_at("cp_async_wait", where, Mutation::kDrop | Mutation::kMore);
+      machine.mutations().at("cp_async_wait", where, Mutation::kDrop | Mutation::kMore);
   if (mutation == Mutation::kDrop) return;
   if (mutation == Mutation::kMore) ++groups_in_flight;
   CopyState& copies = state_of(Machine::current_thread());
@@ -150,28 +150,28 @@ void cp_async_wait(size_t groups_in_flight, const Where& where) {
 
 void cp_async_mbarrier_arrive(void* address, const Where& where) {
   Machine& machine = Machine::current();
-  void* const beside = barrier_beside(machine, address);
-  const Mutation mutation = machine.mutation_at(
+  void* const beside = barrier_beside(address);
+  const Mutation mutation = machine.mutations().at(
       "cp_async_mbarrier_arrive", where,
       Mutation::kDrop | (beside != nullptr ? Mutation::kOtherBarrier : Mutation::kNone));
   if (mutation == Mutation::kDrop) return;
   if (mutation == Mutation::kOtherBarrier) address = beside;
   Thread& thread = Machine::current_thread();
   CopyState& copies = state_of(thread);
-  MBarrierState& barrier = machine.mbarrier(address, "cp_async_mbarrier_arrive", where);
+  MBarrierState& barrier = machine.mbarriers().find(address, "cp_async_mbarrier_arrive", where);
   if (!copies.open_cp_async.empty()) submit_cp_async(copies, where);
   copies.cp_async_groups.clear();  // who waits at the barrier waits for them
-  auto operation = machine.make_operation(
+  auto operation = machine.engines().make_operation(
       "cp_async_mbarrier_arrive", where, thread,
       [&machine, &barrier, &copies, where](AsyncOperation& self) {
         Clocks known = self.completion();
         known.join(copies.cp_async_done);
-        machine.mbarrier_arrive(
+        machine.mbarriers().arrive(
             barrier, 1,
             {std::move(known), barrier.cta, Scope::kCta, "cp_async_mbarrier_arrive", where});
       });
   operation->is_detached = true;
-  machine.submit(std::move(operation), &copies.cp_async_queue);
+  machine.engines().submit(std::move(operation), &copies.cp_async_queue);
 }
 
 // --- bulk copies -------------------------------------------------------------------------------
@@ -179,32 +179,32 @@ void cp_async_mbarrier_arrive(void* address, const Where& where) {
 void bulk_load(void* to, const void* from, size_t bytes, void* barrier_address,
                const Where& where) {
   Machine& machine = Machine::current();
-  machine.progress();
+  machine.scheduler().progress();
   check_bulk(to, from, bytes, "bulk_load", where);
-  MBarrierState& barrier = barrier_for_copy(barrier_address, "bulk_load", where);
-  machine.submit(machine.make_operation(
+  MBarrierState& barrier = machine.mbarriers().find_for_copy(barrier_address, "bulk_load", where);
+  machine.engines().submit(machine.engines().make_operation(
       "bulk_load", where, Machine::current_thread(), [=, &machine, &barrier](AsyncOperation& self) {
-        machine.access_global(from, bytes, false, self.access());
-        machine.access_shared(to, bytes, true, self.access());
+        machine.memory().access_global(from, bytes, false, self.access());
+        machine.memory().access_shared(to, bytes, true, self.access());
         std::memcpy(to, from, bytes);
-        machine.mbarrier_complete_bytes(barrier, static_cast<int64_t>(bytes), self.completion());
+        machine.mbarriers().complete_bytes(barrier, static_cast<int64_t>(bytes), self.completion());
       }));
 }
 
 void bulk_copy_to_cta(void* to, const void* from, size_t bytes, void* mine, int rank,
                       const Where& where) {
   Machine& machine = Machine::current();
-  machine.progress();
+  machine.scheduler().progress();
   check_bulk(from, to, bytes, "bulk_copy_to_cta", where);
   MBarrierState& barrier =
-      barrier_for_copy(map_shared(mine, rank, where), "bulk_copy_to_cta", where);
-  machine.submit(machine.make_operation(
+      machine.mbarriers().find_for_copy(map_shared(mine, rank, where), "bulk_copy_to_cta", where);
+  machine.engines().submit(machine.engines().make_operation(
       "bulk_copy_to_cta", where, Machine::current_thread(),
       [=, &machine, &barrier](AsyncOperation& self) {
-        machine.access_shared(from, bytes, false, self.access());
-        machine.access_shared(to, bytes, true, self.access());
+        machine.memory().access_shared(from, bytes, false, self.access());
+        machine.memory().access_shared(to, bytes, true, self.access());
         std::memmove(to, from, bytes);
-        machine.mbarrier_complete_bytes(barrier, static_cast<int64_t>(bytes), self.completion());
+        machine.mbarriers().complete_bytes(barrier, static_cast<int64_t>(bytes), self.completion());
       }));
 }
 
@@ -216,7 +216,7 @@ void submit_bulk_store(const char* primitive, const Where& where,
   auto pending = std::make_shared<PendingCopy>();
   auto staged = std::make_shared<std::vector<std::byte>>();
   state_of(thread).open_bulk.push_back(pending);
-  auto reading = machine.make_operation(
+  auto reading = machine.engines().make_operation(
       primitive, where, thread,
       [&machine, pending, staged, read = std::move(read)](AsyncOperation& self) {
         *staged = read(self);
@@ -225,7 +225,7 @@ void submit_bulk_store(const char* primitive, const Where& where,
         wake_waiter(machine, *pending);
       });
   reading->is_detached = true;  // the end of the thread asks for its own waits
-  auto writing = machine.make_operation(
+  auto writing = machine.engines().make_operation(
       primitive, where, thread,
       [&machine, pending, staged, write = std::move(write)](AsyncOperation& self) {
         write(self, *staged);
@@ -235,28 +235,28 @@ void submit_bulk_store(const char* primitive, const Where& where,
         wake_waiter(machine, *pending);
       });
   writing->is_detached = true;
-  machine.submit_in_order(std::move(reading), std::move(writing));
+  machine.engines().submit_in_order(std::move(reading), std::move(writing));
 }
 
 void bulk_store(void* to, const void* from, size_t bytes, const Where& where) {
   Machine& machine = Machine::current();
-  machine.progress();
+  machine.scheduler().progress();
   check_bulk(from, to, bytes, "bulk_store", where);
   submit_bulk_store(
       "bulk_store", where,
       [=, &machine](AsyncOperation& self) {
-        machine.access_shared(from, bytes, false, self.access());
+        machine.memory().access_shared(from, bytes, false, self.access());
         const auto* begin = static_cast<const std::byte*>(from);
         return std::vector<std::byte>(begin, begin + bytes);
       },
       [=, &machine](AsyncOperation& self, const std::vector<std::byte>& staged) {
-        machine.access_global(to, bytes, true, self.access());
+        machine.memory().access_global(to, bytes, true, self.access());
         std::memcpy(to, staged.data(), bytes);
       });
 }
 
 void bulk_commit_group(const Where& where) {
-  if (Machine::current().is_dropped("bulk_commit_group", where)) return;
+  if (Machine::current().mutations().is_dropped("bulk_commit_group", where)) return;
   CopyState& copies = state_of(Machine::current_thread());
   copies.bulk_groups.push_back(std::exchange(copies.open_bulk, {}));
 }
@@ -264,7 +264,7 @@ void bulk_commit_group(const Where& where) {
 void bulk_wait_group(size_t groups_in_flight, bool read_only, const char* primitive,
                      const Where& where) {
   const Mutation mutation =
-      Machine::current().mutation_at(primitive, where, Mutation::kDrop | Mutation::kMore);
+      Machine::current().mutations().at(primitive, where, Mutation::kDrop | Mutation::kMore);
   if (mutation == Mutation::kDrop) return;
   if (mutation == Mutation::kMore) ++groups_in_flight;
   CopyState& copies = state_of(Machine::current_thread());

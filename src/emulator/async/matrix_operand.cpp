@@ -20,7 +20,8 @@ void note_reads(Machine& machine, const AsyncOperation& operation, const Cta& ct
     const uint32_t begin = chunks[i];
     uint32_t end = begin;
     for (; i < chunks.size() && chunks[i] <= end; ++i) end = chunks[i] + kChunkBytes;
-    machine.access_shared(cta.shared + begin, end - begin, false, access, may_be_unwritten);
+    machine.memory().access_shared(cta.shared + begin, end - begin, false, access,
+                                   may_be_unwritten);
   }
 }
 
@@ -45,15 +46,15 @@ void read_operand(Machine& machine, const AsyncOperation& operation, const Cta& 
       const uint32_t address = arch::element_offset(fields, operand.major, mn, k, bytes);
       const uint32_t offset = address - kSharedWindowStart;
       if (address < kSharedWindowStart || offset + kChunkBytes > machine.shape().shared_bytes) {
-        machine.fail(ReportKind::kBounds, operation.primitive, operation.where,
-                     std::string("element (") + std::to_string(mn) + ", " + std::to_string(k) +
-                         ") of operand " + operand.name + " lies at address " +
-                         std::to_string(address) + ", outside of the CTA's shared memory (" +
-                         std::to_string(kSharedWindowStart) + " .. " +
-                         std::to_string(kSharedWindowStart + machine.shape().shared_bytes - 1) +
-                         ")\n  the descriptor starts at " + std::to_string(fields.start_bytes) +
-                         ", leading offset " + std::to_string(fields.leading_bytes) +
-                         ", stride offset " + std::to_string(fields.stride_bytes));
+        machine.reporter().fail(
+            ReportKind::kBounds, operation.primitive, operation.where,
+            std::string("element (") + std::to_string(mn) + ", " + std::to_string(k) +
+                ") of operand " + operand.name + " lies at address " + std::to_string(address) +
+                ", outside of the CTA's shared memory (" + std::to_string(kSharedWindowStart) +
+                " .. " + std::to_string(kSharedWindowStart + machine.shape().shared_bytes - 1) +
+                ")\n  the descriptor starts at " + std::to_string(fields.start_bytes) +
+                ", leading offset " + std::to_string(fields.leading_bytes) + ", stride offset " +
+                std::to_string(fields.stride_bytes));
       }
       chunks.push_back(offset);
     }

@@ -8,7 +8,7 @@
 #include "arch/layout/tensor_map.hpp"
 #include "core/element.hpp"
 #include "emulator/async/copies.hpp"
-#include "emulator/sync/synchronisation.hpp"
+#include "emulator/sync/barriers.hpp"
 
 namespace pagoda::emulator {
 namespace {
@@ -31,12 +31,13 @@ void check_map(const TensorMapSpec& map, const int32_t* coordinates, int rank, c
                bool is_store, const char* primitive, const Where& where) {
   Machine& machine = Machine::current();
   if (rank != map.rank) {
-    machine.fail(
+    machine.reporter().fail(
         ReportKind::kProtocol, primitive, where,
         std::to_string(rank) + " coordinates for a tensor map of rank " + std::to_string(map.rank));
   }
   if (const arch::TensorMapFault fault = validate(map); fault.exists()) {
-    machine.fail(ReportKind::kProtocol, primitive, where, "tensor map: " + text_of(fault));
+    machine.reporter().fail(ReportKind::kProtocol, primitive, where,
+                            "tensor map: " + text_of(fault));
   }
   int32_t all[arch::kMaxTensorRank] = {};
   std::copy(coordinates, coordinates + rank, all);
@@ -44,7 +45,7 @@ void check_map(const TensorMapSpec& map, const int32_t* coordinates, int rank, c
   const arch::TensorMapFault fault =
       is_store ? validate_store(map, all, address) : validate_load(map, all, address);
   if (fault.exists()) {
-    machine.fail(ReportKind::kBounds, primitive, where, text_of(fault));
+    machine.reporter().fail(ReportKind::kBounds, primitive, where, text_of(fault));
   }
 }
 
@@ -143,7 +144,7 @@ void tma_load(void* to, const TensorMapSpec& map, const int32_t* coordinates, in
               const Where& where) {
   Machine& machine = Machine::current();
   Thread& thread = Machine::current_thread();
-  machine.progress();
+  machine.scheduler().progress();
   check_map(map, coordinates, rank, to, false, primitive, where);
   Cta& home = *thread.cta;
   struct Destination {
@@ -154,17 +155,17 @@ void tma_load(void* to, const TensorMapSpec& map, const int32_t* coordinates, in
   if (target.cta_mask == 0) {
     void* const signalled =
         target.is_pair ? map_shared(barrier_address, home.rank & ~1, where) : barrier_address;
-    destinations.push_back(
-        {static_cast<std::byte*>(to), &barrier_for_copy(signalled, primitive, where)});
+    destinations.push_back({static_cast<std::byte*>(to),
+                            &machine.mbarriers().find_for_copy(signalled, primitive, where)});
   }
   for (int cta = 0; cta < 16; ++cta) {
     if ((target.cta_mask >> cta & 1) == 0) continue;
-    destinations.push_back(
-        {static_cast<std::byte*>(map_shared(to, cta, where)),
-         &barrier_for_copy(map_shared(barrier_address, cta, where), primitive, where)});
+    destinations.push_back({static_cast<std::byte*>(map_shared(to, cta, where)),
+                            &machine.mbarriers().find_for_copy(
+                                map_shared(barrier_address, cta, where), primitive, where)});
   }
-  const uint32_t base = machine.shared_offset(home, to) + kSharedBase;
-  machine.submit(machine.make_operation(
+  const uint32_t base = home.offset_of(to) + kSharedBase;
+  machine.engines().submit(machine.engines().make_operation(
       primitive, where, thread,
       [=, &machine, destinations = std::move(destinations),
        at = index_of(coordinates, rank)](AsyncOperation& self) {
@@ -173,19 +174,20 @@ void tma_load(void* to, const TensorMapSpec& map, const int32_t* coordinates, in
         for_each_line(map, at, [&](const Line& line) {
           fill(staged.data(), line_bytes, map);
           if (line.global != nullptr) {
-            machine.access_global(line.global, line.inside, false, self.access());
+            machine.memory().access_global(line.global, line.inside, false, self.access());
             std::memcpy(staged.data() + line.skipped, line.global, line.inside);
           }
           for (const Destination& destination : destinations) {
             for (uint32_t i = 0; i < line_bytes; i += 16) {
               std::byte* const chunk = destination.to + swizzled(map, base, line.dense + i);
-              machine.access_shared(chunk, 16, true, self.access());
+              machine.memory().access_shared(chunk, 16, true, self.access());
               std::memcpy(chunk, staged.data() + i, 16);
             }
           }
         });
         for (const Destination& destination : destinations) {
-          machine.mbarrier_complete_bytes(*destination.barrier, box_bytes(map), self.completion());
+          machine.mbarriers().complete_bytes(*destination.barrier, box_bytes(map),
+                                             self.completion());
         }
       }));
 }
@@ -194,10 +196,10 @@ void tma_store(const TensorMapSpec& map, const int32_t* coordinates, int rank, c
                bool adds, const Where& where) {
   Machine& machine = Machine::current();
   const char* const primitive = adds ? "tma_reduce_add" : "tma_store";
-  machine.progress();
+  machine.scheduler().progress();
   check_map(map, coordinates, rank, from, true, primitive, where);
   const auto* const begin = static_cast<const std::byte*>(from);
-  const uint32_t base = machine.shared_offset(*Machine::current_thread().cta, from) + kSharedBase;
+  const uint32_t base = Machine::current_thread().cta->offset_of(from) + kSharedBase;
   const Index at = index_of(coordinates, rank);
   submit_bulk_store(
       primitive, where,
@@ -208,7 +210,7 @@ void tma_store(const TensorMapSpec& map, const int32_t* coordinates, int rank, c
           if (i % pitch >= used) continue;  // between the lines of a narrow box
           const std::byte* const chunk = begin + swizzled(map, base, i);
           // What falls outside of the tensor may be unwritten: it goes nowhere.
-          machine.access_shared(chunk, 16, false, self.access(), true);
+          machine.memory().access_shared(chunk, 16, false, self.access(), true);
           std::memcpy(staged.data() + i, chunk, 16);
         }
         return staged;
@@ -220,7 +222,7 @@ void tma_store(const TensorMapSpec& map, const int32_t* coordinates, int rank, c
           auto* const to = const_cast<std::byte*>(line.global);
           Access access = self.access();
           access.stamp.is_atomic = adds;
-          machine.access_global(to, count, true, access);
+          machine.memory().access_global(to, count, true, access);
           const std::byte* const bytes = staged.data() + line.dense + line.skipped;
           if (adds) {
             add_elements(to, bytes, count, map.type);

@@ -14,7 +14,7 @@
 #include "emulator/async/matrix_operand.hpp"
 #include "emulator/machine/machine.hpp"
 #include "emulator/memory/tensor_memory.hpp"
-#include "emulator/sync/synchronisation.hpp"
+#include "emulator/sync/barriers.hpp"
 
 namespace pagoda::emulator {
 namespace {
@@ -68,8 +68,8 @@ void submit_in_order(const char* primitive, const Where& where,
   operation->known = thread.clocks;
   issuer.known = thread.clocks;
   operation->run = std::move(run);
-  machine.tick(thread);
-  machine.submit(std::move(operation), &issuer.queue);
+  thread.tick();
+  machine.engines().submit(std::move(operation), &issuer.queue);
 }
 
 // --- products ----------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ struct Product {
 };
 
 [[noreturn]] void refuse(const char* primitive, const Where& where, std::string why) {
-  Machine::current().fail(ReportKind::kProtocol, primitive, where, std::move(why));
+  Machine::current().reporter().fail(ReportKind::kProtocol, primitive, where, std::move(why));
 }
 
 Product check(const MmaForm& form, const MmaOperands& operands, const char* primitive,
@@ -262,13 +262,13 @@ void multiply_part(Machine& machine, const AsyncOperation& self, const Product& 
 void tcgen05_mma(const MmaForm& form, const MmaOperands& operands, const Where& where) {
   const char* const primitive = form.is_a_in_tmem ? "UMma::ts" : "UMma::ss";
   Machine& machine = Machine::current();
-  machine.progress();
+  machine.scheduler().progress();
   TensorMemory::of(*Machine::current_thread().cta, form.cta_group, primitive, where);
   Product product = check(form, operands, primitive, where);
   for (Cta* cta : product.ctas) TensorMemory::of(*cta, form.cta_group, primitive, where);
-  machine.statistics().multiply_adds += static_cast<uint64_t>(product.fields.m) *
+  machine.engines().count_multiply_adds(static_cast<uint64_t>(product.fields.m) *
                                         static_cast<uint64_t>(product.fields.n) *
-                                        static_cast<uint64_t>(product.k);
+                                        static_cast<uint64_t>(product.k));
   submit_in_order(primitive, where, [&machine, product = std::move(product)](AsyncOperation& self) {
     for (int part = 0; part < parts_of(product); ++part) {
       multiply_part(machine, self, product, part);
@@ -282,7 +282,7 @@ void tmem_copy(arch::TmemCopyShape shape, int cta_group, TmemPtr to, arch::SmemD
                const Where& where) {
   constexpr const char* kPrimitive = "tmem_copy";
   Machine& machine = Machine::current();
-  machine.progress();
+  machine.scheduler().progress();
   Cta& mine = *Machine::current_thread().cta;
   TensorMemory::of(mine, cta_group, kPrimitive, where);
   const std::vector<Cta*> ctas = group_of(mine, cta_group);
@@ -329,8 +329,8 @@ void tcgen05_commit(int cta_group, void* address, uint16_t cta_mask, const char*
                     const Where& where) {
   Machine& machine = Machine::current();
   Thread& thread = Machine::current_thread();
-  void* const beside = barrier_beside(machine, address);
-  const Mutation mutation = machine.mutation_at(
+  void* const beside = barrier_beside(address);
+  const Mutation mutation = machine.mutations().at(
       primitive, where,
       Mutation::kDrop | (beside != nullptr ? Mutation::kOtherBarrier : Mutation::kNone));
   if (mutation == Mutation::kDrop) return;
@@ -342,7 +342,8 @@ void tcgen05_commit(int cta_group, void* address, uint16_t cta_mask, const char*
   };
   std::vector<Target> barriers;
   const auto add = [&](void* at) {
-    barriers.push_back({&barrier_for_copy(at, primitive, where), machine.find_cta(at)});
+    barriers.push_back(
+        {&machine.mbarriers().find_for_copy(at, primitive, where), machine.memory().find_cta(at)});
   };
   if (cta_mask == 0) add(address);
   for (int rank = 0; rank < 16; ++rank) {
@@ -359,29 +360,29 @@ void tcgen05_commit(int cta_group, void* address, uint16_t cta_mask, const char*
   Clocks known = *thread.clocks;
   publish_tensor_accesses(thread, known);
   const uint32_t cta = thread.cta->index;
-  auto operation = machine.make_operation(
+  auto operation = machine.engines().make_operation(
       primitive, where, thread,
       [&machine, barriers, done = std::move(done), known = std::move(known), cta, primitive,
        where](AsyncOperation&) {
         for (const Target& target : barriers) {
           if (target.owner->running == 0) {
-            machine.fail(ReportKind::kProtocol, primitive, where,
-                         "arrival at mbarrier " + target.barrier->name + " of CTA " +
-                             std::to_string(target.owner->index) + ", which has ended");
+            machine.reporter().fail(ReportKind::kProtocol, primitive, where,
+                                    "arrival at mbarrier " + target.barrier->name + " of CTA " +
+                                        std::to_string(target.owner->index) + ", which has ended");
           }
           MBarrierState& barrier = *target.barrier;
           Released released{done, barrier.cta, Scope::kCluster, primitive, where};
           if (cta == barrier.cta) {
             released.clocks.join(known);
           } else {
-            Machine::release_to(barrier.gathering_from_others,
-                                {known, cta, Scope::kCluster, primitive, where});
+            Scopes::release_to(barrier.gathering_from_others,
+                               {known, cta, Scope::kCluster, primitive, where});
           }
-          machine.mbarrier_arrive(barrier, 1, released);
+          machine.mbarriers().arrive(barrier, 1, released);
         }
       });
   operation->is_detached = true;
-  machine.submit(std::move(operation), &issuer.queue);
+  machine.engines().submit(std::move(operation), &issuer.queue);
 }
 
 }  // namespace pagoda::emulator

@@ -20,12 +20,13 @@ void with_all_lanes(const char* primitive, const Where& where, Arguments& mine, 
   Machine& machine = Machine::current();
   const Thread& thread = Machine::current_thread();
   if (machine.shape().threads - thread.warp() * kLanes < kLanes) {
-    machine.fail(ReportKind::kProtocol, primitive, where, "the warp does not have all 32 lanes");
+    machine.reporter().fail(ReportKind::kProtocol, primitive, where,
+                            "the warp does not have all 32 lanes");
   }
-  machine.collective_warp(~0U, primitive, where, &mine, [&](Rendezvous& meeting) {
+  machine.collectives().warp(~0U, primitive, where, &mine, [&](Collective& group) {
     Arguments* lanes[kLanes];
-    for (size_t i = 0; i < kLanes; ++i) lanes[i] = static_cast<Arguments*>(meeting.arguments[i]);
-    execute(lanes, meeting.threads.data());
+    for (size_t i = 0; i < kLanes; ++i) lanes[i] = static_cast<Arguments*>(group.arguments[i]);
+    execute(lanes, group.threads.data());
   });
 }
 
@@ -40,13 +41,14 @@ struct RowAndRegisters {
 void access_row(Thread& lane, const std::byte* row, bool is_write, const char* primitive,
                 const Where& where) {
   Machine& machine = Machine::current();
-  const Machine::OnBehalfOf who(machine, &lane);
+  const Reporter::OnBehalfOf who(machine.reporter(), &lane);
   if (reinterpret_cast<uintptr_t>(row) % kRowBytes != 0) {
-    machine.fail(ReportKind::kBounds, primitive, where,
-                 "the address of a row is not aligned to 16 bytes");
+    machine.reporter().fail(ReportKind::kBounds, primitive, where,
+                            "the address of a row is not aligned to 16 bytes");
   }
   const bool may_be_unwritten = !machine.options().report_unwritten_operands;
-  machine.access_shared(row, kRowBytes, is_write, lane.access(primitive, where), may_be_unwritten);
+  machine.memory().access_shared(row, kRowBytes, is_write, lane.access(primitive, where),
+                                 may_be_unwritten);
 }
 
 // on_element(register half, element in shared memory) for every element of all matrices.
@@ -125,7 +127,7 @@ void multiply_in_warp(ElementType type, int k, float* d, const uint32_t* a, cons
       }
     }
     multiply_accumulate(kM, kN, k, panel_a, panel_b, panel_d);
-    Machine::current().statistics().multiply_adds += static_cast<uint64_t>(kM * kN * k);
+    Machine::current().engines().count_multiply_adds(static_cast<uint64_t>(kM * kN * k));
     for (int lane = 0; lane < kLanes; ++lane) {
       for (int i = 0; i < 4; ++i) {
         const arch::MatrixIndex at = arch::mma_accumulator(lane, i);

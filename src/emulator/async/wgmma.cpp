@@ -14,6 +14,7 @@
 
 #include "arch/layout/fragment_layout.hpp"
 #include "emulator/async/matrix_operand.hpp"
+#include "emulator/report/place.hpp"
 
 namespace pagoda::emulator {
 namespace {
@@ -23,11 +24,6 @@ constexpr int kWarps = 4;
 constexpr int kM = 64;
 constexpr int kKBytes = 32;
 constexpr uint32_t kPoison = 0xffffffff;  // NaN
-
-std::string line_of(const Where& where) {
-  const std::string_view path = where.file_name();
-  return std::string(path.substr(path.find_last_of('/') + 1)) + ":" + std::to_string(where.line());
-}
 
 // Accumulators of the warpgroup: one array of registers in each thread.
 struct Tile {
@@ -74,7 +70,7 @@ struct Lane {
 class WgmmaEngine {
  public:
   WgmmaEngine(Machine& machine, const Cta& cta, int warpgroup)
-      : machine_(machine), cta_(cta), agent_(machine.warpgroup_agent(cta, warpgroup)) {}
+      : machine_(machine), cta_(cta), agent_(machine.engines().warpgroup_agent(cta, warpgroup)) {}
 
   void fence(const Thread& thread) { lane(thread).is_fenced = true; }
   void issue(Thread& thread, const WgmmaShape& shape, const WgmmaOperands& operands,
@@ -113,9 +109,10 @@ void WgmmaEngine::issue(Thread& thread, const WgmmaShape& shape, const WgmmaOper
                         const Where& where) {
   Lane& mine = lane(thread);
   if (!mine.is_fenced) {
-    machine_.report(ReportKind::kProtocol, "wgmma", where,
-                    "no wgmma_fence since the last wgmma_commit_group: the tensor core may read "
-                    "registers before their last write");
+    machine_.reporter().report(
+        ReportKind::kProtocol, "wgmma", where,
+        "no wgmma_fence since the last wgmma_commit_group: the tensor core may read "
+        "registers before their last write");
     mine.is_fenced = true;
   }
   const uint32_t number = ++mine.issued;
@@ -132,14 +129,14 @@ void WgmmaEngine::issue(Thread& thread, const WgmmaShape& shape, const WgmmaOper
       product->a_panel.resize(static_cast<size_t>(kM * product->k()));
     }
     for (int& delegate : product->delegate) {
-      delegate = static_cast<int>(machine_.random()() % (kThreads / kWarps));
+      delegate = static_cast<int>(machine_.scheduler().random()() % (kThreads / kWarps));
     }
     open_.push_back(std::move(product));
   }
   const std::shared_ptr<Wgmma> product = open_[number - started_ - 1];
   if (product->shape != shape || product->a != operands.a || product->b != operands.b ||
       product->accumulates != operands.accumulates) {
-    machine_.fail(
+    machine_.reporter().fail(
         ReportKind::kProtocol, "wgmma", where,
         "the threads of a warpgroup must execute the same wgmma; others are at " +
             line_of(product->where) +
@@ -185,17 +182,19 @@ void WgmmaEngine::take_accumulators(const Thread& thread, const Wgmma& product, 
   const size_t at = index(thread);
   for (const auto& other : tiles_) {
     if (other != product.tile && other->overlaps(at, registers, product.shape.n)) {
-      machine_.fail(ReportKind::kProtocol, "wgmma", where,
-                    "the accumulators overlap those of the wgmma in flight at " +
-                        line_of(other->where) + ", of another shape: no wait comes between");
+      machine_.reporter().fail(ReportKind::kProtocol, "wgmma", where,
+                               "the accumulators overlap those of the wgmma in flight at " +
+                                   line_of(other->where) +
+                                   ", of another shape: no wait comes between");
     }
   }
   Tile& tile = *product.tile;
   if (tile.registers[at] != nullptr && tile.registers[at] != registers) {
-    machine_.fail(ReportKind::kProtocol, "wgmma", where,
-                  "this thread uses other accumulators than the rest of its warpgroup, which "
-                  "adds to those of the wgmma at " +
-                      line_of(tile.where));
+    machine_.reporter().fail(
+        ReportKind::kProtocol, "wgmma", where,
+        "this thread uses other accumulators than the rest of its warpgroup, which "
+        "adds to those of the wgmma at " +
+            line_of(tile.where));
   }
   tile.registers[at] = registers;
   tile.last_wgmma[at] = number;
@@ -225,7 +224,7 @@ void WgmmaEngine::start(Thread& thread, std::shared_ptr<Wgmma> product) {
   operation->run = [this, product = std::move(product)](const AsyncOperation& self) {
     execute(self, *product);
   };
-  machine_.submit(std::move(operation), &queue_);
+  machine_.engines().submit(std::move(operation), &queue_);
 }
 
 // --- execution ---------------------------------------------------------------------------------
@@ -263,9 +262,9 @@ void WgmmaEngine::execute(const AsyncOperation& operation, const Wgmma& product)
   if (!product.accumulates) std::fill(d.begin(), d.end(), 0.0F);
   multiply_accumulate(kM, n, k, shape.has_a_in_registers ? product.a_panel.data() : a_panel_.data(),
                       b_panel_.data(), d.data());
-  machine_.statistics().multiply_adds += static_cast<uint64_t>(kM) * static_cast<uint64_t>(n * k);
+  machine_.engines().count_multiply_adds(static_cast<uint64_t>(kM) * static_cast<uint64_t>(n * k));
   completed_ = operation.time;
-  for (Thread* waiter : std::exchange(waiters_, {})) machine_.wake(*waiter);
+  for (Thread* waiter : std::exchange(waiters_, {})) machine_.scheduler().wake(*waiter);
 }
 
 // --- groups ------------------------------------------------------------------------------------
@@ -285,14 +284,14 @@ void WgmmaEngine::wait(Thread& thread, size_t groups_in_flight, const Where& whe
   const uint32_t awaited = *(first_kept - 1);
   groups.erase(groups.begin(), first_kept);
   if (completed_ < awaited) {
-    machine_.trace_begin(thread, "wgmma", "wait");
+    machine_.trace().begin(thread, "wgmma", "wait");
     const std::string what = "wgmma up to the one at " + line_of(lane(thread).last_wgmma) +
                              ", which all 128 threads of the warpgroup must execute";
     while (completed_ < awaited) {
       waiters_.push_back(&thread);
-      machine_.block({.what = what, .primitive = "wgmma_wait_group", .where = where});
+      machine_.scheduler().block({.what = what, .primitive = "wgmma_wait_group", .where = where});
     }
-    machine_.trace_end(thread);
+    machine_.trace().end(thread);
   }
   Clocks& clocks = thread.own_clocks();
   clocks.generic.set(agent_, std::max(clocks.generic.get(agent_), awaited));
@@ -311,9 +310,9 @@ void WgmmaEngine::give_back(const Thread& thread, uint32_t completed, const Wher
       return std::bit_cast<uint32_t>(value) == kPoison;
     });
     if (!is_untouched) {
-      machine_.report(ReportKind::kProtocol, "wgmma_wait_group", where,
-                      "the thread wrote accumulators of the wgmma in flight at " +
-                          line_of(tile->where) + " before this wait");
+      machine_.reporter().report(ReportKind::kProtocol, "wgmma_wait_group", where,
+                                 "the thread wrote accumulators of the wgmma in flight at " +
+                                     line_of(tile->where) + " before this wait");
       continue;  // what is there now may be something else
     }
     for (int i = 0; i < tile->n / 2; ++i) {
@@ -330,12 +329,13 @@ void WgmmaEngine::give_back(const Thread& thread, uint32_t completed, const Wher
 void WgmmaEngine::end(const Thread& thread) {
   const Lane& mine = lane(thread);
   if (mine.committed != mine.issued) {
-    machine_.report(ReportKind::kProtocol, "wgmma", mine.last_wgmma,
-                    "the thread ended without wgmma_commit_group after this", &thread);
+    machine_.reporter().report(ReportKind::kProtocol, "wgmma", mine.last_wgmma,
+                               "the thread ended without wgmma_commit_group after this", &thread);
   }
   if (!mine.groups.empty() && mine.groups.back() > 0) {
-    machine_.report(ReportKind::kProtocol, "wgmma_commit_group", mine.last_commit,
-                    "the thread ended without a wgmma_wait_group for this group", &thread);
+    machine_.reporter().report(ReportKind::kProtocol, "wgmma_commit_group", mine.last_commit,
+                               "the thread ended without a wgmma_wait_group for this group",
+                               &thread);
   }
 }
 
@@ -350,9 +350,9 @@ WgmmaEngine& engine(const char* primitive, const Where& where) {
       thread.cta->warpgroups[static_cast<size_t>(thread.warpgroup())].wgmma;
   if (engine == nullptr) {
     if ((thread.warpgroup() + 1) * kThreads > machine.shape().threads) {
-      machine.fail(ReportKind::kProtocol, primitive, where,
-                   "the warpgroup does not have four warps: the CTA has " +
-                       std::to_string(machine.shape().threads) + " threads");
+      machine.reporter().fail(ReportKind::kProtocol, primitive, where,
+                              "the warpgroup does not have four warps: the CTA has " +
+                                  std::to_string(machine.shape().threads) + " threads");
     }
     engine = std::make_shared<WgmmaEngine>(machine, *thread.cta, thread.warpgroup());
   }
@@ -363,14 +363,14 @@ WgmmaEngine& engine(const char* primitive, const Where& where) {
 
 void wgmma(const WgmmaShape& shape, const WgmmaOperands& operands, const Where& where) {
   Machine& machine = Machine::current();
-  machine.maybe_yield();
-  machine.progress();
+  machine.scheduler().maybe_yield();
+  machine.scheduler().progress();
   const auto check = [&](const char* name, arch::SmemDescriptor descriptor, arch::Major major) {
     const char* const wrong =
         arch::validate(descriptor, arch::DescriptorFormat::kSm90, major, element_bytes(shape.type));
     if (wrong != nullptr) {
-      machine.fail(ReportKind::kProtocol, "wgmma", where,
-                   std::string("the descriptor of operand ") + name + ": " + wrong);
+      machine.reporter().fail(ReportKind::kProtocol, "wgmma", where,
+                              std::string("the descriptor of operand ") + name + ": " + wrong);
     }
   };
   if (!shape.has_a_in_registers) check("A", operands.a, shape.a_major);
@@ -379,18 +379,18 @@ void wgmma(const WgmmaShape& shape, const WgmmaOperands& operands, const Where& 
 }
 
 void wgmma_fence(const Where& where) {
-  if (Machine::current().is_dropped("wgmma_fence", where)) return;
+  if (Machine::current().mutations().is_dropped("wgmma_fence", where)) return;
   engine("wgmma_fence", where).fence(Machine::current_thread());
 }
 
 void wgmma_commit_group(const Where& where) {
-  if (Machine::current().is_dropped("wgmma_commit_group", where)) return;
+  if (Machine::current().mutations().is_dropped("wgmma_commit_group", where)) return;
   engine("wgmma_commit_group", where).commit(Machine::current_thread(), where);
 }
 
 void wgmma_wait_group(int groups_in_flight, const Where& where) {
-  const Mutation mutation =
-      Machine::current().mutation_at("wgmma_wait_group", where, Mutation::kDrop | Mutation::kMore);
+  const Mutation mutation = Machine::current().mutations().at("wgmma_wait_group", where,
+                                                              Mutation::kDrop | Mutation::kMore);
   if (mutation == Mutation::kDrop) return;
   if (mutation == Mutation::kMore) ++groups_in_flight;
   engine("wgmma_wait_group", where)

@@ -8,10 +8,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "arch/layout/where.hpp"
 #include "emulator/machine/options.hpp"
-#include "emulator/memory/shadow_memory.hpp"
 
 namespace pagoda::emulator {
+
+using arch::Where;
 
 enum class Mutation : uint8_t {
   kNone,

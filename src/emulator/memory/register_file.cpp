@@ -16,32 +16,35 @@ constexpr int kLanes = 32;
 
 void change_budget(int registers, bool is_increase, const char* primitive, const Where& where) {
   Machine& machine = Machine::current();
-  machine.maybe_yield();
+  machine.scheduler().maybe_yield();
   Thread& thread = Machine::current_thread();
   Cta& cta = *thread.cta;
   const LaunchShape& shape = machine.shape();
   if (shape.registers * shape.threads > kRegisterFile) {
-    machine.fail(ReportKind::kProtocol, primitive, where,
-                 std::to_string(shape.threads) + " threads of " + std::to_string(shape.registers) +
-                     " registers do not fit the register file of " + std::to_string(kRegisterFile));
+    machine.reporter().fail(
+        ReportKind::kProtocol, primitive, where,
+        std::to_string(shape.threads) + " threads of " + std::to_string(shape.registers) +
+            " registers do not fit the register file of " + std::to_string(kRegisterFile));
   }
   if (shape.threads / 128 * 128 <= thread.warpgroup() * 128) {
-    machine.fail(ReportKind::kProtocol, primitive, where, "the warpgroup does not have four warps");
+    machine.reporter().fail(ReportKind::kProtocol, primitive, where,
+                            "the warpgroup does not have four warps");
   }
-  machine.collective_warp(~0U, primitive, where, nullptr, [&](Rendezvous& meeting) {
+  machine.collectives().warp(~0U, primitive, where, nullptr, [&](Collective& group) {
     Warp& warp = cta.warps[static_cast<size_t>(thread.warp())];
     if (is_increase ? registers < warp.registers : registers > warp.registers) {
-      machine.fail(ReportKind::kProtocol, primitive, where,
-                   std::string(is_increase ? "an increase to " : "a decrease to ") +
-                       std::to_string(registers) + " registers, where the warp has " +
-                       std::to_string(warp.registers));
+      machine.reporter().fail(ReportKind::kProtocol, primitive, where,
+                              std::string(is_increase ? "an increase to " : "a decrease to ") +
+                                  std::to_string(registers) + " registers, where the warp has " +
+                                  std::to_string(warp.registers));
     }
     ++warp.register_changes;
     warp.register_change = where;
     if (!is_increase) {
       cta.free_registers += (warp.registers - registers) * kLanes;
       warp.registers = registers;
-      for (Thread* waiter : std::exchange(cta.register_waiters, {})) machine.wake(*waiter);
+      for (Thread* waiter : std::exchange(cta.register_waiters, {}))
+        machine.scheduler().wake(*waiter);
       return;
     }
     const int wanted = (registers - warp.registers) * kLanes;
@@ -50,20 +53,21 @@ void change_budget(int registers, bool is_increase, const char* primitive, const
       if (&other != &warp) within_reach += std::max(0, other.registers - kFewest) * kLanes;
     }
     if (wanted > within_reach) {
-      machine.fail(ReportKind::kProtocol, primitive, where,
-                   "the warp wants " + std::to_string(wanted) +
-                       " more registers; all other warps of the CTA can give back only " +
-                       std::to_string(within_reach));
+      machine.reporter().fail(
+          ReportKind::kProtocol, primitive, where,
+          "the warp wants " + std::to_string(wanted) +
+              " more registers; all other warps of the CTA can give back only " +
+              std::to_string(within_reach));
     }
     while (cta.free_registers < wanted) {
       const std::string what = std::to_string(wanted) + " registers to raise the warp from " +
                                std::to_string(warp.registers) + " to " + std::to_string(registers) +
                                " a thread";
-      for (Thread* lane : meeting.threads) {
+      for (Thread* lane : group.threads) {
         if (lane != nullptr) lane->waiting.what = what;
       }
       cta.register_waiters.push_back(&thread);
-      machine.block({.what = what, .primitive = primitive, .where = where});
+      machine.scheduler().block({.what = what, .primitive = primitive, .where = where});
     }
     cta.free_registers -= wanted;
     warp.registers = registers;
@@ -80,14 +84,14 @@ void register_budget_decrease(int registers, const Where& where) {
   change_budget(registers, false, "register_budget_decrease", where);
 }
 
-void register_budget_end_cta(Machine& machine, const Cta& cta) {
+void register_budget_end_cta(Reporter& reporter, const Cta& cta) {
   for (size_t first = 0; first + 4 <= cta.warps.size(); first += 4) {
     for (size_t i = first; i < first + 4; ++i) {
       const Warp& most = *std::max_element(
           &cta.warps[first], &cta.warps[first] + 4,
           [](const Warp& a, const Warp& b) { return a.register_changes < b.register_changes; });
       if (cta.warps[i].register_changes == most.register_changes) continue;
-      machine.report(
+      reporter.report(
           ReportKind::kProtocol, "register_budget", most.register_change,
           "warp " + std::to_string(i) + " did not execute this; all four warps of a warpgroup must",
           &cta.threads[i * kLanes]);

@@ -9,6 +9,6 @@ void register_budget_increase(int registers, const Where& where);
 void register_budget_decrease(int registers, const Where& where);
 
 // Reports a warpgroup of which only some warps changed their budget.
-void register_budget_end_cta(Machine& machine, const Cta& cta);
+void register_budget_end_cta(Reporter& reporter, const Cta& cta);
 
 }  // namespace pagoda::emulator

@@ -9,20 +9,13 @@
 #include <optional>
 #include <vector>
 
-#include "arch/layout/types.hpp"
 #include "arch/layout/where.hpp"
+#include "emulator/sync/scope.hpp"
 #include "emulator/sync/vector_clock.hpp"
 
 namespace pagoda::emulator {
 
-using arch::Scope;
 using arch::Where;
-
-// Does `scope` around a thread of CTA `a` reach the threads of CTA `b`?
-[[nodiscard]] constexpr bool includes(Scope scope, uint32_t a, uint32_t b, uint32_t cluster_size) {
-  return a == b || scope >= Scope::kGpu ||
-         (scope == Scope::kCluster && a / cluster_size == b / cluster_size);
-}
 
 // The path by which an access reaches memory. Order between two paths needs a fence.
 enum class Proxy : uint8_t { kGeneric, kAsync, kTensor };

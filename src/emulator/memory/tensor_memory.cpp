@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "emulator/machine/machine.hpp"
+#include "emulator/report/place.hpp"
 
 namespace pagoda::emulator {
 namespace {
@@ -24,11 +25,6 @@ constexpr uint32_t kAllLanes = ~0U;
 
 size_t offset_of(int lane, int column) {
   return static_cast<size_t>(lane * kTmemColumns + column) * kWordBytes;
-}
-
-std::string at_line(const Where& where) {
-  const std::string_view path = where.file_name();
-  return std::string(path.substr(path.find_last_of('/') + 1)) + ":" + std::to_string(where.line());
 }
 
 TensorMemory& memory_of(const Thread& thread, const char* primitive, const Where& where,
@@ -49,13 +45,14 @@ TensorMemory::TensorMemory(Cta& cta)
 TensorMemory& TensorMemory::of(Cta& cta, int cta_group, const char* primitive, const Where& where) {
   Machine& machine = Machine::current();
   if (!machine.shape().has_tensor_memory) {
-    machine.fail(ReportKind::kProtocol, primitive, where,
-                 "the launch has no tensor memory (kHasTensorMemory)");
+    machine.reporter().fail(ReportKind::kProtocol, primitive, where,
+                            "the launch has no tensor memory (kHasTensorMemory)");
   }
   if (cta_group == 2 && machine.shape().cluster_size % 2 != 0) {
-    machine.fail(ReportKind::kProtocol, primitive, where,
-                 "cta_group 2 in clusters of " + std::to_string(machine.shape().cluster_size) +
-                     " CTAs: the CTA has no peer");
+    machine.reporter().fail(ReportKind::kProtocol, primitive, where,
+                            "cta_group 2 in clusters of " +
+                                std::to_string(machine.shape().cluster_size) +
+                                " CTAs: the CTA has no peer");
   }
   if (!cta.tensor_memory) cta.tensor_memory = std::make_shared<TensorMemory>(cta);
   TensorMemory& memory = *cta.tensor_memory;
@@ -63,10 +60,10 @@ TensorMemory& TensorMemory::of(Cta& cta, int cta_group, const char* primitive, c
     memory.cta_group_ = cta_group;
     memory.cta_group_where_ = where;
   } else if (cta_group != 0 && memory.cta_group_ != cta_group) {
-    machine.fail(ReportKind::kProtocol, primitive, where,
-                 "cta_group " + std::to_string(cta_group) + " after " +
-                     std::to_string(memory.cta_group_) + " at " + at_line(memory.cta_group_where_) +
-                     ": a kernel uses one value");
+    machine.reporter().fail(ReportKind::kProtocol, primitive, where,
+                            "cta_group " + std::to_string(cta_group) + " after " +
+                                std::to_string(memory.cta_group_) + " at " +
+                                line_of(memory.cta_group_where_) + ": a kernel uses one value");
   }
   return memory;
 }
@@ -84,8 +81,9 @@ void TensorMemory::check_columns(int column, int columns, const char* primitive,
     return "columns " + std::to_string(column) + ".." + std::to_string(column + columns - 1);
   };
   if (column < 0 || column + columns > kTmemColumns) {
-    machine.fail(ReportKind::kBounds, primitive, where,
-                 text() + " lie outside of tensor memory's " + std::to_string(kTmemColumns));
+    machine.reporter().fail(
+        ReportKind::kBounds, primitive, where,
+        text() + " lie outside of tensor memory's " + std::to_string(kTmemColumns));
   }
   const Column& first = columns_[static_cast<size_t>(column)];
   const Column& last = columns_[static_cast<size_t>(column + columns - 1)];
@@ -93,16 +91,17 @@ void TensorMemory::check_columns(int column, int columns, const char* primitive,
   for (int i = column; i < column + columns; ++i) {
     const Column& state = columns_[static_cast<size_t>(i)];
     if (state.allocation == 0) {
-      machine.report(ReportKind::kProtocol, primitive, where,
-                     text() + " of tensor memory: column " + std::to_string(i) +
-                         (state.was_freed ? " was freed at " + at_line(state.where)
-                                          : std::string(" is not allocated")));
+      machine.reporter().report(ReportKind::kProtocol, primitive, where,
+                                text() + " of tensor memory: column " + std::to_string(i) +
+                                    (state.was_freed ? " was freed at " + line_of(state.where)
+                                                     : std::string(" is not allocated")));
       return;
     }
     if (state.allocation != first.allocation) {
-      machine.report(ReportKind::kProtocol, primitive, where,
-                     text() + " of tensor memory reach from one allocation into another, of " +
-                         at_line(state.where));
+      machine.reporter().report(
+          ReportKind::kProtocol, primitive, where,
+          text() + " of tensor memory reach from one allocation into another, of " +
+              line_of(state.where));
       return;
     }
   }
@@ -113,12 +112,12 @@ uint32_t* TensorMemory::read(int lane, int column, int columns, const Access& ac
   Machine& machine = Machine::current();
   const Stamp& stamp = access.stamp;
   check_columns(column, columns, stamp.primitive, stamp.where);
-  ++machine.statistics().accesses;
+  machine.memory().count_access();
   const size_t offset = offset_of(lane, column);
   const size_t bytes = static_cast<size_t>(columns) * kWordBytes;
   if (!may_be_unwritten) check_written(lane, column, columns, access);
   if (const auto conflict = shadow_.read(offset, bytes, access)) {
-    machine.report_race(*conflict, access, false, place(conflict->offset), bytes);
+    machine.memory().report_race(*conflict, access, false, place(conflict->offset), bytes);
   }
   return word(lane, column);
 }
@@ -127,17 +126,18 @@ void TensorMemory::check_written(int lane, int column, int columns, const Access
   const auto unwritten =
       shadow_.first_unwritten(offset_of(lane, column), static_cast<size_t>(columns) * kWordBytes);
   if (!unwritten) return;
-  Machine::current().report(ReportKind::kUninitialised, access.stamp.primitive, access.stamp.where,
-                            "read of " + place(*unwritten) + ", which nothing wrote");
+  Machine::current().reporter().report(ReportKind::kUninitialised, access.stamp.primitive,
+                                       access.stamp.where,
+                                       "read of " + place(*unwritten) + ", which nothing wrote");
 }
 
 uint32_t* TensorMemory::write(int lane, int column, int columns, const Access& access) {
   Machine& machine = Machine::current();
   check_columns(column, columns, access.stamp.primitive, access.stamp.where);
-  ++machine.statistics().accesses;
+  machine.memory().count_access();
   const size_t bytes = static_cast<size_t>(columns) * kWordBytes;
   if (const auto conflict = shadow_.write(offset_of(lane, column), bytes, access)) {
-    machine.report_race(*conflict, access, true, place(conflict->offset), bytes);
+    machine.memory().report_race(*conflict, access, true, place(conflict->offset), bytes);
   }
   return word(lane, column);
 }
@@ -172,11 +172,11 @@ void TensorMemory::free(int column, int columns, const Clocks& known, const Wher
   const bool is_start =
       column == 0 || columns_[static_cast<size_t>(column) - 1].allocation != number;
   if (!is_start || size != columns) {
-    machine.fail(ReportKind::kProtocol, kPrimitive, where,
-                 "free of " + std::to_string(columns) + " columns from column " +
-                     std::to_string(column) +
-                     ", which is not what was allocated: " + std::to_string(size) + " columns at " +
-                     at_line(columns_[static_cast<size_t>(column)].where));
+    machine.reporter().fail(
+        ReportKind::kProtocol, kPrimitive, where,
+        "free of " + std::to_string(columns) + " columns from column " + std::to_string(column) +
+            ", which is not what was allocated: " + std::to_string(size) + " columns at " +
+            line_of(columns_[static_cast<size_t>(column)].where));
   }
   // Whoever uses the columns next must find them at rest.
   const Access access{.stamp = {.agent = Machine::current_thread().agent,
@@ -188,7 +188,7 @@ void TensorMemory::free(int column, int columns, const Clocks& known, const Wher
   const size_t bytes = static_cast<size_t>(columns) * kWordBytes;
   for (int lane = 0; lane < kTmemLanes; ++lane) {
     if (const auto conflict = shadow_.write(offset_of(lane, column), bytes, access)) {
-      machine.report_race(*conflict, access, true, place(conflict->offset), bytes);
+      machine.memory().report_race(*conflict, access, true, place(conflict->offset), bytes);
     }
     shadow_.forget(offset_of(lane, column), bytes);
     std::fill_n(word(lane, column), columns, kPoison);
@@ -196,7 +196,7 @@ void TensorMemory::free(int column, int columns, const Clocks& known, const Wher
   for (int i = column; i < column + columns; ++i) {
     columns_[static_cast<size_t>(i)] = {0, true, where};
   }
-  for (Thread* waiter : std::exchange(waiters, {})) machine.wake(*waiter);
+  for (Thread* waiter : std::exchange(waiters, {})) machine.scheduler().wake(*waiter);
 }
 
 TensorMemory::Issuer& TensorMemory::issuer(Thread& thread) {
@@ -211,9 +211,9 @@ TensorMemory::Issuer& TensorMemory::issuer(Thread& thread) {
   return issuer;
 }
 
-std::string TensorMemory::describe(const Machine& machine, Agent agent) const {
+std::string TensorMemory::describe(Agent agent) const {
   for (const auto& [thread, issuer] : issuers_) {
-    if (issuer.agent == agent) return "issued by " + machine.describe(*issuer.thread);
+    if (issuer.agent == agent) return "issued by " + emulator::describe(*issuer.thread);
   }
   const size_t warp = (agent_index(agent) - cta_.threads.size()) % warps_.size();
   const Thread& first = cta_.threads[32 * warp];
@@ -222,10 +222,10 @@ std::string TensorMemory::describe(const Machine& machine, Agent agent) const {
   return text;
 }
 
-void TensorMemory::report_end(Machine& machine) const {
+void TensorMemory::report_end(Reporter& reporter) const {
   const auto report = [&](const char* primitive, const Where& where, const std::string& message,
                           size_t thread) {
-    machine.report(ReportKind::kProtocol, primitive, where, message, &cta_.threads[thread]);
+    reporter.report(ReportKind::kProtocol, primitive, where, message, &cta_.threads[thread]);
   };
   int previous = 0;
   for (const Column& column : columns_) {
@@ -278,18 +278,20 @@ int allocate_pair(Thread& thread, TensorMemory& mine, int columns, const Where& 
   if (peer.pair_request.columns == 0) {
     mine.pair_request = {.columns = columns, .waiter = &thread, .result = -1};
     while (mine.pair_request.result < 0) {
-      machine.block({.what = "the allocation of tensor memory by the other CTA of the pair",
-                     .primitive = "tmem_allocate",
-                     .where = where});
+      machine.scheduler().block(
+          {.what = "the allocation of tensor memory by the other CTA of the pair",
+           .primitive = "tmem_allocate",
+           .where = where});
     }
     const int column = mine.pair_request.result;
     mine.pair_request = {};
     return column;
   }
   if (peer.pair_request.columns != columns) {
-    machine.fail(ReportKind::kProtocol, "tmem_allocate", where,
-                 "the two CTAs of a pair allocate different numbers of columns: " +
-                     std::to_string(columns) + " and " + std::to_string(peer.pair_request.columns));
+    machine.reporter().fail(
+        ReportKind::kProtocol, "tmem_allocate", where,
+        "the two CTAs of a pair allocate different numbers of columns: " + std::to_string(columns) +
+            " and " + std::to_string(peer.pair_request.columns));
   }
   for (;;) {
     for (int column = 0; column + columns <= kTmemColumns; column += 32) {
@@ -299,13 +301,13 @@ int allocate_pair(Thread& thread, TensorMemory& mine, int columns, const Where& 
         Thread* const waiter = peer.pair_request.waiter;
         peer.pair_request.result = column;
         peer.pair_request.columns = 0;  // answered: the next request is a new one
-        machine.wake(*waiter);
+        machine.scheduler().wake(*waiter);
         return column;
       }
     }
     mine.waiters.push_back(&thread);
     peer.waiters.push_back(&thread);
-    machine.block(for_columns);
+    machine.scheduler().block(for_columns);
   }
 }
 
@@ -314,17 +316,19 @@ int allocate_pair(Thread& thread, TensorMemory& mine, int columns, const Where& 
 void tmem_allocate(int cta_group, uint32_t* out, int columns, const Where& where) {
   constexpr const char* kPrimitive = "tmem_allocate";
   Machine& machine = Machine::current();
-  machine.maybe_yield();
-  machine.collective_warp(kAllLanes, kPrimitive, where, nullptr, [&](Rendezvous&) {
+  machine.scheduler().maybe_yield();
+  machine.collectives().warp(kAllLanes, kPrimitive, where, nullptr, [&](Collective&) {
     Thread& thread = Machine::current_thread();
     TensorMemory& memory = memory_of(thread, kPrimitive, where, cta_group);
     if (!arch::is_tmem_allocation(columns)) {
-      machine.fail(ReportKind::kProtocol, kPrimitive, where,
-                   std::to_string(columns) + " columns: an allocation has 32, 64, 128, 256 or 512");
+      machine.reporter().fail(
+          ReportKind::kProtocol, kPrimitive, where,
+          std::to_string(columns) + " columns: an allocation has 32, 64, 128, 256 or 512");
     }
     if (memory.is_relinquished) {
-      machine.fail(ReportKind::kProtocol, kPrimitive, where,
-                   "the CTA gave up its right to allocate at " + at_line(memory.relinquished));
+      machine.reporter().fail(
+          ReportKind::kProtocol, kPrimitive, where,
+          "the CTA gave up its right to allocate at " + line_of(memory.relinquished));
     }
     int column = -1;
     if (cta_group == 2) {
@@ -332,29 +336,30 @@ void tmem_allocate(int cta_group, uint32_t* out, int columns, const Where& where
     } else {
       while ((column = memory.find_free(columns)) < 0) {
         memory.waiters.push_back(&thread);
-        machine.block({.what = std::to_string(columns) + " free columns of tensor memory",
-                       .primitive = kPrimitive,
-                       .where = where});
+        machine.scheduler().block(
+            {.what = std::to_string(columns) + " free columns of tensor memory",
+             .primitive = kPrimitive,
+             .where = where});
       }
       memory.allocate(column, columns, where);
     }
     const auto address = static_cast<uint32_t>(column);
-    machine.thread_shared(out, sizeof address, true, kPrimitive, where);
+    machine.memory().thread_shared(out, sizeof address, true, kPrimitive, where);
     std::memcpy(out, &address, sizeof address);
   });
 }
 
 void tmem_free(int cta_group, TmemPtr at, int columns, const Where& where) {
   Machine& machine = Machine::current();
-  machine.maybe_yield();
-  machine.collective_warp(kAllLanes, "tmem_free", where, nullptr, [&](Rendezvous& meeting) {
+  machine.scheduler().maybe_yield();
+  machine.collectives().warp(kAllLanes, "tmem_free", where, nullptr, [&](Collective& group) {
     TensorMemory& memory = memory_of(Machine::current_thread(), "tmem_free", where, cta_group);
     if (at.lane() != 0) {
-      machine.fail(ReportKind::kProtocol, "tmem_free", where,
-                   "the address names lane " + std::to_string(at.lane()) + ", not 0");
+      machine.reporter().fail(ReportKind::kProtocol, "tmem_free", where,
+                              "the address names lane " + std::to_string(at.lane()) + ", not 0");
     }
     Clocks known;  // complete accesses need no fence
-    for (const Thread* thread : meeting.threads) {
+    for (const Thread* thread : group.threads) {
       if (thread == nullptr) continue;
       known.tensor.join(thread->clocks->generic);
       known.tensor.join(thread->clocks->async);
@@ -366,7 +371,7 @@ void tmem_free(int cta_group, TmemPtr at, int columns, const Where& where) {
 
 void tmem_relinquish(int cta_group, const Where& where) {
   Machine& machine = Machine::current();
-  machine.collective_warp(kAllLanes, "tmem_relinquish", where, nullptr, [&](Rendezvous&) {
+  machine.collectives().warp(kAllLanes, "tmem_relinquish", where, nullptr, [&](Collective&) {
     TensorMemory& memory =
         memory_of(Machine::current_thread(), "tmem_relinquish", where, cta_group);
     memory.is_relinquished = true;
@@ -407,42 +412,43 @@ std::vector<Run> runs_of(const TmemTransfer& transfer) {
 }
 
 // Where the warp's instruction begins: the same address in all lanes, in the warp's own lanes.
-TmemPtr check_address(const TmemTransfer& transfer, const Rendezvous& meeting,
-                      const char* primitive, const Where& where) {
+TmemPtr check_address(const TmemTransfer& transfer, const Collective& group, const char* primitive,
+                      const Where& where) {
   Machine& machine = Machine::current();
   const Thread& thread = Machine::current_thread();
   const TmemPtr at =
-      static_cast<const LaneTransfer*>(meeting.arguments[static_cast<size_t>(thread.lane())])->at;
+      static_cast<const LaneTransfer*>(group.arguments[static_cast<size_t>(thread.lane())])->at;
   for (size_t lane = 0; lane < 32; ++lane) {
-    if (meeting.threads[lane] == nullptr) {
-      machine.fail(ReportKind::kProtocol, primitive, where, "the warp is not whole: 32 lanes move");
+    if (group.threads[lane] == nullptr) {
+      machine.reporter().fail(ReportKind::kProtocol, primitive, where,
+                              "the warp is not whole: 32 lanes move");
     }
-    if (static_cast<const LaneTransfer*>(meeting.arguments[lane])->at != at) {
-      machine.fail(ReportKind::kProtocol, primitive, where,
-                   "the lanes of the warp give different addresses");
+    if (static_cast<const LaneTransfer*>(group.arguments[lane])->at != at) {
+      machine.reporter().fail(ReportKind::kProtocol, primitive, where,
+                              "the lanes of the warp give different addresses");
     }
   }
   const int first = arch::tmem_first_lane_of_warp(thread.warp());
   const int lanes = transfer.shape == TmemShape::k32x32b ? 32 : 16;
   if (at.lane() < first || at.lane() + lanes > first + 32) {
-    machine.fail(ReportKind::kProtocol, primitive, where,
-                 "warp " + std::to_string(thread.warp()) + " touches lanes " +
-                     std::to_string(at.lane()) + ".." + std::to_string(at.lane() + lanes - 1) +
-                     " of tensor memory; its own are " + std::to_string(first) + ".." +
-                     std::to_string(first + 31));
+    machine.reporter().fail(
+        ReportKind::kProtocol, primitive, where,
+        "warp " + std::to_string(thread.warp()) + " touches lanes " + std::to_string(at.lane()) +
+            ".." + std::to_string(at.lane() + lanes - 1) + " of tensor memory; its own are " +
+            std::to_string(first) + ".." + std::to_string(first + 31));
   }
   if ((at.lane() - first) % 16 != 0) {
-    machine.fail(ReportKind::kProtocol, primitive, where,
-                 "the address names lane " + std::to_string(at.lane()) +
-                     "; a shape of 16 lanes begins at a multiple of 16");
+    machine.reporter().fail(ReportKind::kProtocol, primitive, where,
+                            "the address names lane " + std::to_string(at.lane()) +
+                                "; a shape of 16 lanes begins at a multiple of 16");
   }
   return at;
 }
 
 // Checks and remembers an access of the warp; each row by what a thread that touches it knows.
-void access_runs(TensorMemory& memory, const TmemTransfer& transfer, const Rendezvous& meeting,
+void access_runs(TensorMemory& memory, const TmemTransfer& transfer, const Collective& group,
                  TmemPtr at, bool is_write, const char* primitive, const Where& where) {
-  const Thread& warp_thread = *meeting.threads[0];
+  const Thread& warp_thread = *group.threads[0];
   const int warp = warp_thread.warp();
   const TensorMemory::WarpState& state = memory.warp(warp);
   for (const Run& run : runs_of(transfer)) {
@@ -452,7 +458,7 @@ void access_runs(TensorMemory& memory, const TmemTransfer& transfer, const Rende
                   .primitive = primitive,
                   .where = where,
                   .proxy = Proxy::kTensor},
-        .clocks = meeting.threads[static_cast<size_t>(run.thread)]->clocks.get()};
+        .clocks = group.threads[static_cast<size_t>(run.thread)]->clocks.get()};
     const int lane = at.lane() + run.lane;
     const int column = at.column() + run.column;
     if (is_write) {
@@ -469,18 +475,18 @@ void tmem_load(const TmemTransfer& transfer, TmemPtr from, uint32_t* out, const 
   constexpr const char* kPrimitive = "tmem_load";
   LaneTransfer mine{from, out};
   Machine& machine = Machine::current();
-  machine.collective_warp(kAllLanes, kPrimitive, where, &mine, [&](Rendezvous& meeting) {
+  machine.collectives().warp(kAllLanes, kPrimitive, where, &mine, [&](Collective& group) {
     Thread& thread = Machine::current_thread();
     TensorMemory& memory = memory_of(thread, kPrimitive, where);
-    const TmemPtr at = check_address(transfer, meeting, kPrimitive, where);
-    access_runs(memory, transfer, meeting, at, false, kPrimitive, where);
+    const TmemPtr at = check_address(transfer, group, kPrimitive, where);
+    access_runs(memory, transfer, group, at, false, kPrimitive, where);
 
     const int registers = arch::tmem_registers(transfer.shape, transfer.repeat);
     TensorMemory::PendingLoad load{.where = where, .registers = registers, .to = {}, .values = {}};
     load.values.resize(static_cast<size_t>(32 * registers));
     for (int lane = 0; lane < 32; ++lane) {
       uint32_t* const to =
-          static_cast<LaneTransfer*>(meeting.arguments[static_cast<size_t>(lane)])->registers;
+          static_cast<LaneTransfer*>(group.arguments[static_cast<size_t>(lane)])->registers;
       load.to[static_cast<size_t>(lane)] = to;
       for (int r = 0; r < registers; ++r) {
         const TmemIndex index = arch::tmem_element(transfer.shape, lane, r, transfer.split);
@@ -496,9 +502,10 @@ void tmem_load(const TmemTransfer& transfer, TmemPtr from, uint32_t* out, const 
     };
     for (const TensorMemory::PendingLoad& earlier : loads) {
       if (!overlaps(earlier)) continue;
-      machine.report(ReportKind::kProtocol, kPrimitive, where,
-                     "the registers are still the destination of the load at " +
-                         at_line(earlier.where) + "\n  tmem_wait_load is missing between the two");
+      machine.reporter().report(ReportKind::kProtocol, kPrimitive, where,
+                                "the registers are still the destination of the load at " +
+                                    line_of(earlier.where) +
+                                    "\n  tmem_wait_load is missing between the two");
     }
     std::erase_if(loads, overlaps);
     loads.push_back(std::move(load));
@@ -508,22 +515,23 @@ void tmem_load(const TmemTransfer& transfer, TmemPtr from, uint32_t* out, const 
 void tmem_store(const TmemTransfer& transfer, TmemPtr to, const uint32_t* in, const Where& where) {
   constexpr const char* kPrimitive = "tmem_store";
   LaneTransfer mine{to, const_cast<uint32_t*>(in)};
-  Machine::current().collective_warp(kAllLanes, kPrimitive, where, &mine, [&](Rendezvous& meeting) {
-    Thread& thread = Machine::current_thread();
-    TensorMemory& memory = memory_of(thread, kPrimitive, where);
-    const TmemPtr at = check_address(transfer, meeting, kPrimitive, where);
-    access_runs(memory, transfer, meeting, at, true, kPrimitive, where);
-    const int registers = arch::tmem_registers(transfer.shape, transfer.repeat);
-    for (int lane = 0; lane < 32; ++lane) {
-      const uint32_t* const from =
-          static_cast<LaneTransfer*>(meeting.arguments[static_cast<size_t>(lane)])->registers;
-      for (int r = 0; r < registers; ++r) {
-        const TmemIndex index = arch::tmem_element(transfer.shape, lane, r, transfer.split);
-        *memory.word(at.lane() + index.lane, at.column() + index.column) = from[r];
-      }
-    }
-    memory.warp(thread.warp()).store = where;
-  });
+  Machine::current().collectives().warp(
+      kAllLanes, kPrimitive, where, &mine, [&](Collective& group) {
+        Thread& thread = Machine::current_thread();
+        TensorMemory& memory = memory_of(thread, kPrimitive, where);
+        const TmemPtr at = check_address(transfer, group, kPrimitive, where);
+        access_runs(memory, transfer, group, at, true, kPrimitive, where);
+        const int registers = arch::tmem_registers(transfer.shape, transfer.repeat);
+        for (int lane = 0; lane < 32; ++lane) {
+          const uint32_t* const from =
+              static_cast<LaneTransfer*>(group.arguments[static_cast<size_t>(lane)])->registers;
+          for (int r = 0; r < registers; ++r) {
+            const TmemIndex index = arch::tmem_element(transfer.shape, lane, r, transfer.split);
+            *memory.word(at.lane() + index.lane, at.column() + index.column) = from[r];
+          }
+        }
+        memory.warp(thread.warp()).store = where;
+      });
 }
 
 // --- waits and fences --------------------------------------------------------------------------
@@ -546,8 +554,8 @@ bool deliver(const TensorMemory::PendingLoad& load, size_t lane) {
 }
 
 // What `agent` did until `time` is complete: the whole warp knows.
-void complete(Rendezvous& meeting, Agent agent, uint32_t time) {
-  for (Thread* thread : meeting.threads) {
+void complete(Collective& group, Agent agent, uint32_t time) {
+  for (Thread* thread : group.threads) {
     if (thread == nullptr) continue;
     Clocks& clocks = thread->own_clocks();
     clocks.tensor.set(agent, time);
@@ -561,50 +569,50 @@ void tmem_wait_load(const Where& where) {
   constexpr const char* kPrimitive = "tmem_wait_load";
   Machine& machine = Machine::current();
   Thread& self = Machine::current_thread();
-  if (machine.is_dropped(kPrimitive, where)) {
+  if (machine.mutations().is_dropped(kPrimitive, where)) {
     // The registers keep their poison.
     memory_of(self, kPrimitive, where).warp(self.warp()).loads.clear();
     return;
   }
-  machine.collective_warp(kAllLanes, kPrimitive, where, nullptr, [&](Rendezvous& meeting) {
+  machine.collectives().warp(kAllLanes, kPrimitive, where, nullptr, [&](Collective& group) {
     Thread& thread = Machine::current_thread();
     TensorMemory& memory = memory_of(thread, kPrimitive, where);
     TensorMemory::WarpState& state = memory.warp(thread.warp());
     for (const TensorMemory::PendingLoad& load : state.loads) {
       for (size_t lane = 0; lane < 32; ++lane) {
         if (deliver(load, lane)) continue;
-        machine.report(ReportKind::kProtocol, "tmem_load", load.where,
-                       "the registers of this load were changed before tmem_wait_load");
+        machine.reporter().report(ReportKind::kProtocol, "tmem_load", load.where,
+                                  "the registers of this load were changed before tmem_wait_load");
         break;
       }
     }
     state.loads.clear();
-    complete(meeting, memory.load_agent(thread.warp()), state.load_time++);
+    complete(group, memory.load_agent(thread.warp()), state.load_time++);
   });
 }
 
 void tmem_wait_store(const Where& where) {
   constexpr const char* kPrimitive = "tmem_wait_store";
   Machine& machine = Machine::current();
-  if (machine.is_dropped(kPrimitive, where)) return;
-  machine.collective_warp(kAllLanes, kPrimitive, where, nullptr, [&](Rendezvous& meeting) {
+  if (machine.mutations().is_dropped(kPrimitive, where)) return;
+  machine.collectives().warp(kAllLanes, kPrimitive, where, nullptr, [&](Collective& group) {
     Thread& thread = Machine::current_thread();
     TensorMemory& memory = memory_of(thread, kPrimitive, where);
     TensorMemory::WarpState& state = memory.warp(thread.warp());
     state.store.reset();
-    complete(meeting, memory.store_agent(thread.warp()), state.store_time++);
+    complete(group, memory.store_agent(thread.warp()), state.store_time++);
   });
 }
 
 void tcgen05_fence_before_thread_sync(const Where& where) {
   Machine& machine = Machine::current();
-  if (machine.is_dropped("tcgen05_fence_before_thread_sync", where)) return;
+  if (machine.mutations().is_dropped("tcgen05_fence_before_thread_sync", where)) return;
   publish_tensor_accesses(Machine::current_thread(), Machine::current_thread().own_clocks());
 }
 
 void tcgen05_fence_after_thread_sync(const Where& where) {
   Machine& machine = Machine::current();
-  if (machine.is_dropped("tcgen05_fence_after_thread_sync", where)) return;
+  if (machine.mutations().is_dropped("tcgen05_fence_after_thread_sync", where)) return;
   Clocks& clocks = Machine::current_thread().own_clocks();
   clocks.tensor.join(clocks.generic);
 }

@@ -52,7 +52,7 @@ class TensorMemory {
   void free(int column, int columns, const Clocks& known, const Where& where);
 
   // What the CTA left undone, when its cluster has ended.
-  void report_end(Machine& machine) const;
+  void report_end(Reporter& reporter) const;
 
   // The warp's loads and stores since its last waits.
   struct PendingLoad {
@@ -86,7 +86,7 @@ class TensorMemory {
     return agent(static_cast<int>(warps_.size()) + warp);
   }
   // Whose agent it is, for reports.
-  [[nodiscard]] std::string describe(const Machine& machine, Agent agent) const;
+  [[nodiscard]] std::string describe(Agent agent) const;
 
   // An allocation for both CTAs of a pair waits here for the other CTA.
   struct PairRequest {

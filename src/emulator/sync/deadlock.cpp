@@ -1,20 +1,16 @@
-// The report of a run in which nothing can happen any more: every barrier that somebody waits for
-// with who has arrived there, every wait, and who has ended.
+// The table of a deadlock: every barrier that a thread waits for with its arrivals, every wait, and
+// the threads that have ended.
+#include "emulator/sync/deadlock.hpp"
+
 #include <algorithm>
 #include <map>
-#include <string>
 #include <string_view>
+#include <utility>
 
-#include "emulator/machine/machine.hpp"
+#include "emulator/report/place.hpp"
 
 namespace pagoda::emulator {
 namespace {
-
-std::string place(const char* primitive, const Where& where) {
-  const std::string_view path = where.file_name();
-  return std::string(primitive) + " at " + std::string(path.substr(path.find_last_of('/') + 1)) +
-         ":" + std::to_string(where.line());
-}
 
 std::string count_of(uint64_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
@@ -39,7 +35,7 @@ std::string describe(const MBarrierState& barrier) {
         from.last_phase == barrier.phase
             ? count_of(from.count_in_phase, from.is_engine ? "byte" : "arrival") + " in this phase"
             : "last in phase " + std::to_string(from.last_phase);
-    text += " by " + place(from.primitive, from.where);
+    text += " by " + call_at(from.primitive, from.where);
     if (*from.role != '\0') text += " (" + std::string(from.role) + ")";
     text += "\n";
   }
@@ -50,12 +46,12 @@ std::string describe_barriers(const Cta& cta) {
   const std::string who = "  CTA " + std::to_string(cta.index) + " ";
   std::string table;
   std::map<uint32_t, const MBarrierState*> by_offset;
-  for (const auto& [offset, barrier] : cta.mbarriers) {
+  for (const auto& [offset, barrier] : cta.mbarriers.all()) {
     if (!barrier.waiters.empty()) by_offset[offset] = &barrier;
   }
   for (const Thread& thread : cta.threads) {  // those that are polled
     if (thread.state != ThreadState::kPolling || thread.waiting.barrier == nullptr) continue;
-    for (const auto& [offset, barrier] : cta.mbarriers) {
+    for (const auto& [offset, barrier] : cta.mbarriers.all()) {
       if (&barrier == thread.waiting.barrier) by_offset[offset] = &barrier;
     }
   }
@@ -111,7 +107,7 @@ std::string describe_waits(const Cta& cta) {
         if (!is_waiting(thread)) return {};
         return (thread.state == ThreadState::kPolling ? " poll " : " wait for ") +
                describe(thread.waiting) + " in " +
-               place(thread.waiting.primitive, thread.waiting.where);
+               call_at(thread.waiting.primitive, thread.waiting.where);
       });
 }
 
@@ -128,31 +124,13 @@ std::string describe_ended(const Cta& cta) {
 
 }  // namespace
 
-void Machine::count_arrival(MBarrierState& barrier, uint64_t count, const char* primitive,
-                            const Where& where, bool is_engine) {
-  const Thread* const who = completing_ != nullptr ? completing_->issuer : running_;
-  const char* const role = who != nullptr ? who->role : "";
-  auto from =
-      std::find_if(barrier.arrivals.begin(), barrier.arrivals.end(), [&](const auto& known) {
-        return known.where.line() == where.line() && known.role == role &&
-               known.primitive == primitive;
-      });
-  if (from == barrier.arrivals.end()) {
-    from = barrier.arrivals.insert(
-        from, {.role = role, .primitive = primitive, .where = where, .is_engine = is_engine});
-  }
-  if (from->last_phase != barrier.phase) from->count_in_phase = 0;
-  from->last_phase = barrier.phase;
-  from->count_in_phase += count;
-}
-
-void Machine::report_deadlock() {
+std::optional<Deadlock> describe_deadlock(const std::vector<std::unique_ptr<Cluster>>& clusters) {
   std::string table;
   std::string waits;
   std::string ended;
   const Thread* first_waiting = nullptr;
   bool polls = false;
-  for (const auto& cluster : clusters_) {
+  for (const auto& cluster : clusters) {
     for (const auto& cta : cluster->ctas) {
       table += describe_barriers(*cta);
       waits += describe_waits(*cta);
@@ -166,14 +144,12 @@ void Machine::report_deadlock() {
       table += "  cluster barrier: " + std::to_string(cluster->arrived) + " threads have arrived\n";
     }
   }
-  if (first_waiting == nullptr) return;
+  if (first_waiting == nullptr) return std::nullopt;
   std::string message =
       polls ? "threads poll, and nothing can change any more\n" : "nothing can run any more\n";
   message += table + waits + ended;
   message.pop_back();
-  report(ReportKind::kDeadlock, first_waiting->waiting.primitive, first_waiting->waiting.where,
-         std::move(message), first_waiting);
-  is_over_ = true;
+  return Deadlock{first_waiting, std::move(message)};
 }
 
 }  // namespace pagoda::emulator

@@ -1,4 +1,4 @@
-// From events to Chrome's trace event format, and the machine's hooks that record them.
+// From events to Chrome's trace event format.
 #include "emulator/trace/trace.hpp"
 
 #include <algorithm>
@@ -6,8 +6,6 @@
 #include <map>
 #include <string_view>
 #include <utility>
-
-#include "emulator/machine/machine.hpp"
 
 namespace pagoda::emulator {
 namespace {
@@ -235,78 +233,5 @@ class Conversion {
 }  // namespace
 
 std::string Tracer::to_chrome_json() const { return Conversion(events_).json(); }
-
-// --- the machine's hooks -----------------------------------------------------------------------
-
-void Machine::trace_begin(const Thread& thread, std::string_view name, const char* category) {
-  if (!is_tracing(thread)) return;
-  options_.tracer->record({.kind = Kind::kBegin,
-                           .step = next_step(),
-                           .cta = thread.cta->index,
-                           .warp = static_cast<uint32_t>(thread.warp()),
-                           .name = std::string(name),
-                           .category = category,
-                           .role = thread.role,
-                           .source = {}});
-}
-
-void Machine::trace_end(const Thread& thread, const char* category) {
-  if (!is_tracing(thread)) return;
-  options_.tracer->record({.kind = Kind::kEnd,
-                           .step = next_step(),
-                           .cta = thread.cta->index,
-                           .warp = static_cast<uint32_t>(thread.warp()),
-                           .name = {},
-                           .category = category,
-                           .role = thread.role,
-                           .source = {}});
-}
-
-uint64_t Machine::trace_arrival(const std::string& barrier) {
-  if (options_.tracer == nullptr) return 0;
-  const Thread* const thread = completing_ != nullptr ? completing_->issuer : running_;
-  if (thread == nullptr) return 0;
-  options_.tracer->record(
-      {.kind = Kind::kFlowStart,
-       .step = next_step(),
-       .cta = thread->cta->index,
-       .warp = static_cast<uint32_t>(thread->warp()),
-       .name = barrier,
-       .category = "arrive",
-       .role = thread->role,
-       .flow = ++next_flow_,
-       .operation = completing_ != nullptr ? completing_->issued_step : uint64_t{0},
-       .source = {}});
-  next_step();  // the arrival is a span of one step
-  return next_flow_;
-}
-
-void Machine::trace_flow_end(const Thread& thread, uint64_t flow) {
-  if (!is_tracing(thread) || flow == 0) return;
-  options_.tracer->record({.kind = Kind::kFlowEnd,
-                           .step = next_step(),
-                           .cta = thread.cta->index,
-                           .warp = static_cast<uint32_t>(thread.warp()),
-                           .name = {},
-                           .category = {},
-                           .role = thread.role,
-                           .flow = flow,
-                           .source = {}});
-}
-
-void Machine::trace_async(const AsyncOperation& operation) {
-  if (options_.tracer == nullptr) return;
-  const std::string_view path = operation.where.file_name();
-  options_.tracer->record({.kind = Kind::kOperation,
-                           .step = next_step(),
-                           .cta = operation.cta->index,
-                           .warp = static_cast<uint32_t>(operation.issuer->warp()),
-                           .name = operation.primitive,
-                           .category = "async",
-                           .role = operation.issuer->last_role,
-                           .operation = operation.issued_step,
-                           .source = std::string(path.substr(path.find_last_of('/') + 1)) + ":" +
-                                     std::to_string(operation.where.line())});
-}
 
 }  // namespace pagoda::emulator
