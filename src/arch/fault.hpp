@@ -1,9 +1,14 @@
-// Faults that a kernel has in a mutant only (`pagoda emulate --mutate`): memory that two stages or two
-// streams share by mistake. On the GPU, and in the emulator but for the mutant, both are the identity. All
-// places that name a fault have it together.
+// Faults that a kernel has in a mutant only (`pagoda emulate --mutate`). On the GPU each function
+// below returns its right value and leaves no code; in the emulator, too, but for the mutant of the
+// fault that `fault` or `ring` names.
 //
-//   mutable_stage(const char* ring, uint32_t stage)   the stage whose memory is used; the fault: 0 for 1
-//   mutable_place(const char* fault, T own, T other)  own; the fault: other
+// A wrong value in the arithmetic. Each line that calls one is a fault of its own:
+//   T mutable_value(const char* fault, T value, T wrong)     wrong; it must have no side effects
+//   float mutable_factor(const char* fault, float value)     1.02 times the value
+// Memory that two stages or two streams share by mistake. All lines that name a fault have it
+// together:
+//   uint32_t mutable_stage(const char* ring, uint32_t stage) the memory of stage 0 for stage 1
+//   T mutable_place(const char* fault, T own, T other)       other
 #pragma once
 
 #include "core/target.hpp"

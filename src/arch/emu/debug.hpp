@@ -60,17 +60,6 @@ inline void trace_begin(const char* work) {
 inline void trace_end() {
   emulator::Machine::current().trace().end(emulator::Machine::current_thread(), "work");
 }
-// A run that is no mutant's has the schedule that it would have without the fault point.
-template <class T>
-T mutable_value(const char* fault, T value, T wrong, Where where = Where::current()) {
-  emulator::Machine& machine = emulator::Machine::current();
-  if (machine.options().mutation == nullptr) return value;
-  using emulator::Mutation;
-  return machine.mutations().at(fault, where, Mutation::kValue) == Mutation::kValue ? wrong : value;
-}
-inline float mutable_factor(const char* fault, float value, Where where = Where::current()) {
-  return mutable_value(fault, value, 1.02F * value, where);
-}
 
 }  // namespace emu
 }  // namespace pagoda::arch

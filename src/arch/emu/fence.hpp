@@ -1,4 +1,5 @@
-// Proxy fences in the emulator: what the thread knows becomes known to the asynchronous proxy.
+// Proxy fences in the emulator: they order the generic accesses that the thread knows of before
+// later accesses of the asynchronous proxy.
 #pragma once
 
 #include "arch/layout/where.hpp"
@@ -7,7 +8,7 @@
 namespace pagoda::arch {
 inline namespace emu {
 
-// The emulator does not tell shared from global memory here: each form orders both.
+// The emulator does not distinguish shared and global memory here: each form orders both.
 inline void fence_proxy_async_shared(Where where = Where::current()) {
   emulator::fence_proxy_async("fence_proxy_async_shared", where);
 }

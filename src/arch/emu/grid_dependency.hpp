@@ -1,6 +1,6 @@
-// griddepcontrol in the emulator, which runs one launch at a time: what it depends on has ended. Of a
-// launch that is dependent a thread may touch global memory after its wait only, and so may what it
-// issues. (Stricter than PTX, where one thread's wait and a barrier are enough for others.)
+// griddepcontrol in the emulator, which runs one launch at a time: earlier launches have ended. In
+// a dependent launch a thread, and the operations that it issues, may access global memory only
+// after its wait. (Stricter than PTX, where one thread's wait and a barrier suffice for others.)
 #pragma once
 
 #include "arch/layout/where.hpp"

@@ -1,4 +1,4 @@
-// ldmatrix and stmatrix in the emulator. The 16 bytes of a row are an access by the lane that gives
+// ldmatrix and stmatrix in the emulator. The 16 bytes of a row are an access by the lane that has
 // its address.
 #pragma once
 

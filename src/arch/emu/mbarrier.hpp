@@ -1,5 +1,5 @@
-// mbarrier in the emulator. The 8 bytes in shared memory only name the barrier; its state lives in
-// the machine, because the chip's encoding is opaque.
+// mbarrier in the emulator. The 8 bytes in shared memory only identify the barrier; the machine has
+// its state, because the chip's encoding is opaque.
 #pragma once
 
 #include "arch/emu/memory.hpp"
@@ -43,7 +43,7 @@ struct MBarrier {
   bool test_wait(uint32_t parity, Where where = Where::current()) {
     return emulator::mbarrier_test(&word_, parity, where);
   }
-  // May suspend for as long as it likes: here until the phase ends.
+  // PTX lets it suspend for an unspecified time: here until the phase ends.
   bool try_wait(uint32_t parity, Where where = Where::current()) {
     emulator::mbarrier_wait(&word_, parity, Scope::kCta, "mbarrier_try_wait", where);
     return true;

@@ -162,7 +162,7 @@ void store(GlobalPtr<T> pointer, std::type_identity_t<T> value, Where where = Wh
 
 namespace detail {
 
-// Seeing another word, or another value in it, is progress; seeing the same again is none.
+// Reading another word, or another value in it, is progress; reading the same again is not.
 template <class T>
 void note_polled(const void* address, const T& value) {
   emulator::Thread& thread = emulator::Machine::current_thread();
@@ -181,7 +181,7 @@ T load_acquire(const T* from, bool is_shared, Scope scope, const Where& where) {
   const auto mutation = machine.mutations().at(
       "load_acquire", where, emulator::Mutation::kDrop | machine.mutations().narrower(scope));
   if (mutation == emulator::Mutation::kNarrow) scope = machine.mutations().narrowed(scope);
-  // A loop over this load waits for another thread: let it come first.
+  // A loop over this load waits for another thread: the others run first.
   machine.scheduler().poll({.what = is_shared ? "a word of shared memory to change"
                                               : "a word of global memory to change",
                             .primitive = "load_acquire",
@@ -225,7 +225,7 @@ T atomic(T* at, bool is_shared, Order order, Scope scope, const char* primitive,
   if (order != Order::kRelaxed) kinds = kinds | emulator::Mutation::kDrop;
   if (!kinds.is_empty()) {
     const auto mutation = machine.mutations().at(primitive, where, kinds);
-    // The mutant keeps the sum, and loses the order.
+    // The mutant keeps the value and drops the order.
     if (mutation == emulator::Mutation::kDrop) order = Order::kRelaxed;
     if (mutation == emulator::Mutation::kNarrow) scope = machine.mutations().narrowed(scope);
   }

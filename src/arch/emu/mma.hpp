@@ -1,4 +1,4 @@
-// mma.sync in the emulator: sums in fp32 in the order of k (runtime/matrix_math.hpp).
+// mma.sync in the emulator: sums in fp32 in the order of k (emulator/async/matrix_math.hpp).
 #pragma once
 
 #include <concepts>

@@ -138,7 +138,7 @@ struct MatrixKernel {
     }
     if (params.bug != Bug::kNoBarrier) syncthreads();
     if (warp_idx() == 0) return;
-    // Lanes from 8 Count on give addresses that nobody uses.
+    // Lanes from 8 Count on give addresses that no lane uses.
     const int row = lane_idx() < 8 * Count ? lane_idx() : 1 << 16;
     SharedPtr<uint16_t> from = storage.in.at(row * 8);
     if (params.bug == Bug::kMisaligned && lane_idx() == 5) from = from + 4;

@@ -1,5 +1,5 @@
-// setmaxnreg in the emulator: moves registers between warps and their CTA. The kernel's launch
-// bounds are LaunchShape::registers; how many a role really uses, only the compiler knows.
+// setmaxnreg in the emulator: warps release registers to their CTA and acquire them from it. They
+// start with LaunchShape::registers; the emulator does not know how many a role uses.
 #pragma once
 
 #include "arch/layout/where.hpp"

@@ -1,4 +1,4 @@
-// The tensor core of Blackwell in the emulator: runtime/tensor_memory.hpp does the work.
+// The tensor core of Blackwell in the emulator: maps to emulator/memory/tensor_memory.hpp.
 #pragma once
 
 #include "arch/emu/mbarrier.hpp"

@@ -1,5 +1,5 @@
-// Indices of the executing thread in the emulator. warp_idx and warpgroup_idx are shuffles on the GPU:
-// here, too, all lanes of the warp must come.
+// Indices of the executing thread in the emulator. warp_idx and warpgroup_idx are shuffles on the
+// GPU: here, too, all lanes of the warp must execute them.
 #pragma once
 
 #include "arch/layout/types.hpp"
@@ -12,17 +12,17 @@ inline namespace emu {
 inline int thread_idx() { return emulator::Machine::current_thread().index; }
 inline int lane_idx() { return thread_idx() % 32; }
 namespace detail {
-inline void meet_warp(const char* primitive, const Where& where) {
+inline void converge_warp(const char* primitive, const Where& where) {
   emulator::Machine::current().collectives().warp(~0U, primitive, where, nullptr,
                                                   [](emulator::Collective&) {});
 }
 }  // namespace detail
 inline int warp_idx(Where where = Where::current()) {
-  detail::meet_warp("warp_idx", where);
+  detail::converge_warp("warp_idx", where);
   return thread_idx() / 32;
 }
 inline int warpgroup_idx(Where where = Where::current()) {
-  detail::meet_warp("warpgroup_idx", where);
+  detail::converge_warp("warpgroup_idx", where);
   return thread_idx() / 128;
 }
 inline Dim3 block_idx() { return emulator::Machine::current_thread().cta->block_idx; }

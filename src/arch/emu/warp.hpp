@@ -19,7 +19,7 @@ struct LaneValue {
   uint32_t out = 0;
 };
 
-// combine(lanes): fills `out` of every lane; lanes[i] == nullptr where lane i does not take part.
+// combine(lanes) sets `out` of every lane; lanes[i] is nullptr where lane i takes no part.
 template <class Combine>
 uint32_t exchange(const char* primitive, const Where& where, LaneValue mine, Combine combine) {
   emulator::Machine::current().collectives().warp(

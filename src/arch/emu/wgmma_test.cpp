@@ -1,6 +1,6 @@
 // wgmma: exact on small integers against plain loops for every shape, type, major-ness and swizzle;
-// its rules, each by a kernel that breaks it; and that the kernel which keeps them is left in
-// peace.
+// its rules, each by a kernel that breaks it, beside the kernel that follows them and has no
+// report.
 #include "arch/wgmma.hpp"
 
 #include <cmath>

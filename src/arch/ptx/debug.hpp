@@ -23,13 +23,6 @@ PAGODA_DEVICE void name_shared(SharedPtr<const void>, uint32_t, const char*,
 PAGODA_DEVICE void expect(bool, const char*, Where = Where::current()) {}
 PAGODA_DEVICE void trace_begin(const char*, Where = Where::current()) {}
 PAGODA_DEVICE void trace_end(Where = Where::current()) {}
-template <class T>
-PAGODA_DEVICE T mutable_value(const char*, T value, T, Where = Where::current()) {
-  return value;
-}
-PAGODA_DEVICE float mutable_factor(const char*, float value, Where = Where::current()) {
-  return value;
-}
 
 }  // namespace ptx
 }  // namespace pagoda::arch

@@ -4,7 +4,7 @@
 #include <concepts>
 #include <cstdint>
 
-#include "arch/debug.hpp"
+#include "arch/fault.hpp"
 #include "arch/layout/types.hpp"
 #include "arch/math.hpp"
 #include "arch/memory.hpp"

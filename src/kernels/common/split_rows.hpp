@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "arch/debug.hpp"
+#include "arch/fault.hpp"
 #include "arch/memory.hpp"
 #include "arch/thread.hpp"
 #include "arch/warp.hpp"

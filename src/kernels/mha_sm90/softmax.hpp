@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "arch/debug.hpp"
+#include "arch/fault.hpp"
 #include "arch/math.hpp"
 #include "arch/thread.hpp"
 #include "arch/warp.hpp"

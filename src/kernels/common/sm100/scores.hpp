@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "arch/debug.hpp"
+#include "arch/fault.hpp"
 #include "arch/math.hpp"
 #include "arch/warp.hpp"
 #include "kernels/common/kinds.hpp"

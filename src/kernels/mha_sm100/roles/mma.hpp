@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "arch/debug.hpp"
+#include "arch/fault.hpp"
 #include "arch/layout/instruction_descriptor.hpp"
 #include "kernels/common/sm100/mma_types.hpp"
 #include "kernels/mha_sm100/rings.hpp"

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "arch/debug.hpp"
+#include "arch/fault.hpp"
 #include "arch/tcgen05.hpp"
 #include "arch/thread.hpp"
 #include "arch/warp.hpp"

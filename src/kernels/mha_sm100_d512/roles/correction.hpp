@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "arch/debug.hpp"
+#include "arch/fault.hpp"
 #include "arch/fence.hpp"
 #include "arch/named_barrier.hpp"
 #include "arch/tcgen05.hpp"

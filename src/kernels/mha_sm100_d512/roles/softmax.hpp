@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "arch/debug.hpp"
+#include "arch/fault.hpp"
 #include "arch/fence.hpp"
 #include "arch/named_barrier.hpp"
 #include "arch/tcgen05.hpp"

@@ -1,5 +1,5 @@
-// A fault point gives the right value but in its own mutant, and does not change an ordinary run.
-#include "arch/debug.hpp"
+// A fault returns the right value but in its own mutant, and does not change an ordinary run.
+#include "arch/fault.hpp"
 
 #include <gtest/gtest.h>
 
