@@ -7,12 +7,12 @@
 #include "arch/bulk_copy.hpp"
 #include "arch/debug.hpp"
 #include "arch/fence.hpp"
-#include "arch/mbarrier.hpp"
 #include "arch/memory.hpp"
 #include "arch/named_barrier.hpp"
 #include "arch/thread.hpp"
 #include "arch/tma.hpp"
 #include "arch/warp.hpp"
+#include "testing/demo/ring.hpp"
 
 namespace pagoda::demo {
 
@@ -29,8 +29,7 @@ struct CopyRing {
   struct Storage {
     arch::SharedArray<uint32_t, kStages * kWidth, 128> in;  // [stage, 128]
     arch::SharedArray<uint32_t, 2 * kWidth, 128> out;       // [2, 128]
-    arch::MBarrier full[kStages];
-    arch::MBarrier empty[kStages];
+    Ring<kStages> ring;
   };
   static constexpr int kConsumers = 128;
   static constexpr int kThreads = kConsumers + 32;  // and the warp that loads
@@ -38,15 +37,11 @@ struct CopyRing {
   static PAGODA_DEVICE void run(const Params& params) {
     auto& storage = arch::shared_storage<Storage>();
     if (arch::thread_idx() == 0) {
-      for (int stage = 0; stage < kStages; ++stage) {
-        arch::name_barrier(storage.full[stage], "full", stage);
-        arch::name_barrier(storage.empty[stage], "empty", stage);
-        storage.full[stage].init(1);
-        storage.empty[stage].init(kConsumers);
-      }
+      storage.ring.init_full(1);
+      storage.ring.init_empty(kConsumers);
       arch::name_shared(storage.in.data(), storage.in.bytes(), "in");
       arch::name_shared(storage.out.data(), storage.out.bytes(), "out");
-      arch::fence_mbarrier_init();  // the copy engine sees the barriers
+      arch::fence_mbarrier_init();  // the inits, before copies of the engine signal the barriers
     }
     arch::syncthreads();
     if (arch::warp_idx() == kConsumers / 32) {
@@ -57,23 +52,18 @@ struct CopyRing {
   }
 
  private:
-  static PAGODA_DEVICE uint32_t phase_of(int step) {
-    return static_cast<uint32_t>(step / kStages) & 1U;
-  }
-
   static PAGODA_DEVICE void load_rows(const Params& params, Storage& storage) {
     const arch::Role role("load");
-    // One lane alone: lanes that only wait could fall behind it by a whole round of the ring, and
-    // then wait for a phase whose parity has come again.
+    // One lane alone waits and issues. Lanes that only wait could be a whole round of the ring late,
+    // and would then wait for a phase of the same parity.
     if (arch::elect_one() == 0) return;
     int step = 0;
     for (int row = arch::block_idx().x; row < params.rows; row += arch::grid_dim().x, ++step) {
-      const int stage = step % kStages;
-      storage.empty[stage].wait(phase_of(step) ^ 1U);  // the consumers have read the stage
+      storage.ring.acquire(step);  // the 128 consumers have read the stage
       arch::trace_begin("issue");
-      storage.full[stage].arrive_expect_tx(kRowBytes);
-      arch::bulk_load(1, storage.in.at(stage * kWidth), params.in + row * kWidth, kRowBytes,
-                      storage.full[stage]);
+      storage.ring.full(step).arrive_expect_tx(kRowBytes);
+      arch::bulk_load(1, storage.in.at(Ring<kStages>::stage(step) * kWidth),
+                      params.in + row * kWidth, kRowBytes, storage.ring.full(step));
       arch::trace_end();
     }
   }
@@ -84,16 +74,16 @@ struct CopyRing {
     const int32_t is_first = thread == 0 ? 1 : 0;
     int step = 0;
     for (int row = arch::block_idx().x; row < params.rows; row += arch::grid_dim().x, ++step) {
-      const int stage = step % kStages;
       const int half = step % 2 * kWidth;
-      storage.full[stage].wait(phase_of(step));  // the row has landed
+      storage.ring.wait_full(step);  // the copy engine has written the row
       arch::trace_begin("row");
-      const uint32_t word = arch::load(storage.in.at(stage * kWidth + thread));
-      storage.empty[stage].arrive();
-      if (is_first != 0) arch::bulk_wait_group_read<1>();  // the store before last has read `half`
+      const uint32_t word = arch::load(storage.in.at(Ring<kStages>::stage(step) * kWidth + thread));
+      storage.ring.empty(step).arrive();
+      // Waits for the bulk_store of two steps ago to read `half`.
+      if (is_first != 0) arch::bulk_wait_group_read<1>();
       arch::named_barrier_sync(1, kConsumers);
       arch::store(storage.out.at(half + thread), 3 * word + 1);
-      arch::fence_proxy_async_shared();  // the engine sees this thread's word
+      arch::fence_proxy_async_shared();  // the store above, before the bulk_store reads it
       arch::named_barrier_sync(1, kConsumers);
       arch::bulk_store(is_first, params.out + row * kWidth, storage.out.at(half), kRowBytes);
       if (is_first != 0) arch::bulk_commit_group();

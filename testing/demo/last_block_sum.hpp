@@ -1,4 +1,4 @@
-// A sum over the grid without a second launch: the CTA that finishes last adds the partial sums.
+// A sum over the grid without a second launch: the last CTA to finish adds the partial sums.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +36,10 @@ struct LastBlockSum {
     const arch::Role role("first thread");
     arch::store(params.partial + block,
                 arch::load(storage.sums.at(0)) + arch::load(storage.sums.at(1)));
-    arch::thread_fence();  // the partial sum comes before the ticket
+    arch::thread_fence();  // the store of the partial sum, before the ticket
     const uint32_t ticket = arch::atomic_add(params.ticket, 1);
     if (ticket + 1 != static_cast<uint32_t>(params.blocks)) return;
-    arch::thread_fence();  // the partial sums of the earlier tickets are seen
+    arch::thread_fence();  // the earlier tickets, before loads of their partial sums
     uint32_t total = 0;
     for (int i = 0; i < params.blocks; ++i) total += arch::load(params.partial + i);
     arch::store(params.out, total);

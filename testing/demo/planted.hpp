@@ -1,5 +1,5 @@
-// A kernel with one bug of each kind that the emulator reports; docs/emulator.md shows what it
-// says. On a GPU most of them fail now and then; only the deadlock fails always.
+// A kernel with one bug of each kind that the emulator reports; docs/emulator.md shows the reports.
+// On a GPU most of the bugs fail now and then; only the deadlock fails always.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 #include "arch/bulk_copy.hpp"
 #include "arch/debug.hpp"
 #include "arch/fence.hpp"
-#include "arch/mbarrier.hpp"
 #include "arch/memory.hpp"
 #include "arch/named_barrier.hpp"
 #include "arch/thread.hpp"
 #include "arch/tma.hpp"
+#include "testing/demo/ring.hpp"
 
 namespace pagoda::demo {
 
@@ -22,7 +22,7 @@ struct Planted {
     kDeadlock,       // one lane releases a stage that counts 32 arrivals
     kUninitialised,  // a lane skips its store
     kBounds,         // one row too many
-    kProtocol,       // the last store of the copy engine is not waited for
+    kProtocol,       // the thread ends without a wait for its last bulk_store
   };
   struct Params {
     arch::GlobalPtr<const uint32_t> in;  // [rows, 32]
@@ -33,20 +33,16 @@ struct Planted {
   static constexpr int kStages = 2;
   struct Storage {
     arch::SharedArray<uint32_t, kStages * 32, 128> slot;  // [stage, 32]
-    arch::MBarrier full[kStages];
-    arch::MBarrier empty[kStages];
+    Ring<kStages> ring;
+    static PAGODA_DEVICE int at(int step) { return Ring<kStages>::stage(step) * 32; }
   };
   static constexpr int kThreads = 64;
 
   static PAGODA_DEVICE void run(const Params& params) {
     auto& storage = arch::shared_storage<Storage>();
     if (arch::thread_idx() == 0) {
-      for (int stage = 0; stage < kStages; ++stage) {
-        arch::name_barrier(storage.full[stage], "full", stage);
-        arch::name_barrier(storage.empty[stage], "empty", stage);
-        storage.full[stage].init(32);
-        storage.empty[stage].init(params.bug == Bug::kDeadlock ? 32 : 1);
-      }
+      storage.ring.init_full(32);
+      storage.ring.init_empty(params.bug == Bug::kDeadlock ? 32 : 1);
       arch::name_shared(storage.slot.data(), storage.slot.bytes(), "slot");
     }
     arch::syncthreads();
@@ -58,22 +54,18 @@ struct Planted {
   }
 
  private:
-  static PAGODA_DEVICE uint32_t phase_of(int row) {
-    return static_cast<uint32_t>(row / kStages) & 1U;
-  }
-
   static PAGODA_DEVICE void fill(const Params& params, Storage& storage) {
     const arch::Role role("producer");
     const int lane = arch::lane_idx();
     const int rows = params.rows + (params.bug == Bug::kBounds ? 1 : 0);
     for (int row = 0; row < rows; ++row) {
-      const int stage = row % kStages;
-      storage.empty[stage].wait(phase_of(row) ^ 1U);
+      storage.ring.acquire(row);  // drain() has stored the stage
       if (params.bug != Bug::kUninitialised || lane != 5) {
-        arch::store(storage.slot.at(stage * 32 + lane), arch::load(params.in + row * 32 + lane));
+        arch::store(storage.slot.at(Storage::at(row) + lane),
+                    arch::load(params.in + row * 32 + lane));
       }
       if (params.bug != Bug::kRace) arch::fence_proxy_async_shared();
-      storage.full[stage].arrive();
+      storage.ring.full(row).arrive();
     }
   }
 
@@ -81,13 +73,12 @@ struct Planted {
     const arch::Role role("consumer");
     if (arch::lane_idx() != 0) return;
     for (int row = 0; row < params.rows; ++row) {
-      const int stage = row % kStages;
-      storage.full[stage].wait(phase_of(row));
-      arch::bulk_store(1, params.out + row * 32, storage.slot.at(stage * 32), 128);
+      storage.ring.wait_full(row);  // the 32 lanes of fill() have stored the row
+      arch::bulk_store(1, params.out + row * 32, storage.slot.at(Storage::at(row)), 128);
       arch::bulk_commit_group();
       if (params.bug == Bug::kProtocol && row == params.rows - 1) return;
-      arch::bulk_wait_group<0>();  // the engine has read the stage
-      storage.empty[stage].arrive();
+      arch::bulk_wait_group<0>();  // the bulk_store has read the stage
+      storage.ring.empty(row).arrive();
     }
   }
 };

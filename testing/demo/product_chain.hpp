@@ -1,5 +1,5 @@
-// O = sum over tiles of (Q K[tile]^T) V[tile] on the tensor core of Blackwell: attention without the
-// softmax. One warp issues products; four turn each S into bf16 where it stands, in tensor memory.
+// O = sum over tiles of (Q K[tile]^T) V[tile] on the tensor core of Blackwell: attention without
+// softmax. One warp issues products; four warps convert each S to bf16 in place, in tensor memory.
 // No Blackwell chip has run it yet.
 //
 //   barrier  producer                    consumer     arrivals
@@ -46,7 +46,7 @@ struct ProductChain {
     copy(storage.q.data(), params.q, kRows * kDepth);
     copy(storage.k.data(), params.k, params.tiles * kKeys * kDepth);
     copy(storage.v.data(), params.v, params.tiles * kKeys * kColumns);
-    arch::fence_proxy_async_shared();  // the tensor core reads what threads wrote
+    arch::fence_proxy_async_shared();  // the stores above, before products read them
     if (arch::warp_idx() == 0) arch::tmem_allocate<1>(storage.tmem.data(), kTmemColumns);
     if (arch::thread_idx() == 0) {
       arch::name_barrier(storage.s_full, "s_full");
@@ -101,11 +101,12 @@ struct ProductChain {
     const arch::TmemPtr o = s.columns(kKeys);
     const auto q = describe(storage.q.data(), kRows * 16, 128);
     for (int tile = 0; tile < tiles; ++tile) {
-      // P of the last tile is read before S takes its place: products of a thread are in order.
+      // S overwrites P of the tile before, which P V has read: products of a thread are in order.
       const auto k = describe(storage.k.at(tile * kKeys * kDepth), kKeys * 16, 128);
       Mma::ss(s, q, k, instruction(arch::Major::kK), false);
       arch::tcgen05_commit<1>(storage.s_full);
-      storage.p_full.wait(static_cast<uint32_t>(tile) & 1U);  // P stands in tensor memory
+      storage.p_full.wait(static_cast<uint32_t>(tile) &
+                          1U);  // the 128 threads of convert() have stored P
       arch::tcgen05_fence_after_thread_sync();
       for (int step = 0; step < kKeys / 16; ++step) {
         const auto v =
@@ -130,10 +131,10 @@ struct ProductChain {
       }
       arch::tmem_store<TmemShape::k32x32b, kKeys / 2>(s, p);
       arch::tmem_wait_store();
-      arch::tcgen05_fence_before_thread_sync();  // S is read and P is there
+      arch::tcgen05_fence_before_thread_sync();  // loads of S and stores of P, before the arrival
       storage.p_full.arrive();
     }
-    storage.o_full.wait(0);  // the last P V is complete
+    storage.o_full.wait(0);  // the last P V is complete: multiply() commits it
     arch::tcgen05_fence_after_thread_sync();
     arch::tmem_load<TmemShape::k32x32b, kColumns>(words, s.columns(kKeys));
     arch::tmem_wait_load();

@@ -1,5 +1,5 @@
-// The smallest kernel with everything that a Hopper kernel is made of: one lane loads tiles of A and
-// B by TMA into a ring, a warpgroup multiplies them with wgmma and keeps one group in flight.
+// The smallest kernel with the parts of a Hopper GEMM: one lane loads tiles of A and B by TMA into
+// a ring, a warpgroup multiplies them with wgmma and keeps one group in flight.
 //
 //   C [64, 64] = sum over k of A [64, k] B [64, k]'      bf16 in, fp32 out
 #pragma once
@@ -82,7 +82,7 @@ struct TileProduct {
     }
     arch::wgmma_wait_group<0>();
     arch::wgmma_pin(sums);
-    // The last stage is not released: nobody fills it again.
+    // The last stage is not released: no load follows.
     const int thread = arch::thread_idx();
     PAGODA_UNROLL
     for (int i = 0; i < kSize / 2; ++i) {
