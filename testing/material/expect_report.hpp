@@ -1,4 +1,4 @@
-// For tests: what a run says, as text that is empty where it says what it must.
+// For tests: the reports of a run as text, and the lack of an expected one.
 #pragma once
 
 #include <cstdint>

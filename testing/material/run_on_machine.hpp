@@ -1,4 +1,5 @@
-// Runs host code as the one busy thread of an emulated launch: for tests of device functions that read global memory.
+// Runs host code as thread 0 of an emulated launch: for tests of device functions that read global
+// memory.
 #pragma once
 
 #include <functional>
@@ -21,7 +22,7 @@ struct OneThread {
   }
 };
 
-// `body` may touch `buffers` through src/arch; anything else is reported in the result.
+// `body` may access `buffers` through src/arch; any other access is reported in the result.
 inline Result run_on_machine(std::vector<GlobalBuffer> buffers, const std::function<void()>& body) {
   return launch<OneThread>(shape_of<OneThread>("one thread", {1}), {&body}, std::move(buffers));
 }

@@ -93,7 +93,7 @@ void cp_async(void* to, const void* from, size_t bytes, size_t valid_bytes, cons
 
 namespace {
 
-// One operation carries out the copies collected so far; they are in order only in a group's wait.
+// One operation carries out the copies since the last commit.
 std::shared_ptr<PendingCopy> submit_cp_async(CopyState& copies, const Where& where) {
   Machine& machine = Machine::current();
   auto pending = std::make_shared<PendingCopy>();
@@ -126,7 +126,7 @@ void cp_async_commit(const Where& where) {
   Machine& machine = Machine::current();
   if (machine.mutations().is_dropped("cp_async_commit", where)) return;
   CopyState& copies = state_of(Machine::current_thread());
-  if (copies.open_cp_async.empty()) {  // keeps the count of groups even
+  if (copies.open_cp_async.empty()) {  // an empty group counts, too
     auto nothing = std::make_shared<PendingCopy>();
     nothing->is_done = nothing->is_empty = true;
     copies.cp_async_groups.push_back(std::move(nothing));
@@ -160,7 +160,7 @@ void cp_async_mbarrier_arrive(void* address, const Where& where) {
   CopyState& copies = state_of(thread);
   MBarrierState& barrier = machine.mbarriers().find(address, "cp_async_mbarrier_arrive", where);
   if (!copies.open_cp_async.empty()) submit_cp_async(copies, where);
-  copies.cp_async_groups.clear();  // who waits at the barrier waits for them
+  copies.cp_async_groups.clear();  // a wait at the barrier covers them
   auto operation = machine.engines().make_operation(
       "cp_async_mbarrier_arrive", where, thread,
       [&machine, &barrier, &copies, where](AsyncOperation& self) {
@@ -224,7 +224,7 @@ void submit_bulk_store(const char* primitive, const Where& where,
         pending->has_read = true;
         wake_waiter(machine, *pending);
       });
-  reading->is_detached = true;  // the end of the thread asks for its own waits
+  reading->is_detached = true;  // copies_in_flight() checks its waits at the end of the thread
   auto writing = machine.engines().make_operation(
       primitive, where, thread,
       [&machine, pending, staged, write = std::move(write)](AsyncOperation& self) {

@@ -19,16 +19,16 @@ namespace pagoda::emulator {
 
 // A copy that a thread waits for.
 struct PendingCopy {
-  bool has_read = false;  // its source may be overwritten
+  bool has_read = false;  // the source has been read and may be overwritten
   bool is_done = false;
   bool is_empty = false;     // a group without copies
   bool is_observed = false;  // a wait has seen that it no longer reads shared memory
   Clocks read_done;
   Clocks done;
-  Thread* waiter = nullptr;  // blocked until it gets further
+  Thread* waiter = nullptr;  // blocked until has_read or is_done
 };
 
-// What a thread has copied and not yet waited for.
+// The copies of a thread that it has not waited for.
 struct CopyState {
   struct ThreadCopy {  // one cp.async
     void* to;
@@ -46,7 +46,7 @@ struct CopyState {
   std::deque<Group> bulk_groups;
 };
 
-// Why the thread must not end yet ("copies in flight ..."), or nullptr.
+// The copies that the thread has not waited for ("cp_async copies in flight ..."), or nullptr.
 const char* copies_in_flight(const Thread& thread);
 
 void cp_async(void* to, const void* from, size_t bytes, size_t valid_bytes, const Where& where);
@@ -62,15 +62,15 @@ void bulk_commit_group(const Where& where);
 void bulk_wait_group(size_t groups_in_flight, bool read_only, const char* primitive,
                      const Where& where);
 
-// A store of the copy engine, which a thread waits for in two steps: `read` takes the bytes from
-// shared memory, `write` puts them into global memory, later.
+// A store of the copy engine, which a thread waits for in two steps: `read` reads the bytes from
+// shared memory, `write` stores them to global memory, later.
 void submit_bulk_store(const char* primitive, const Where& where,
                        std::function<std::vector<std::byte>(AsyncOperation&)> read,
                        std::function<void(AsyncOperation&, const std::vector<std::byte>&)> write);
 
 struct TensorLoadTarget {
-  uint16_t cta_mask =
-      0;  // bit r: into CTA r of the cluster, at the same place, its barrier too; 0: here
+  // Bit r: into CTA r of the cluster, at the same offset, and to the barrier there; 0: this CTA.
+  uint16_t cta_mask = 0;
   bool is_pair = false;  // the bytes go to the barrier of the even CTA of the pair
 };
 void tma_load(void* to, const arch::TensorMapSpec& map, const int32_t* coordinates, int rank,

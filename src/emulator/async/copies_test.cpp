@@ -1,5 +1,5 @@
 // Asynchronous copies: one kernel that moves tiles in and out by every engine, and the same kernel
-// with each of its synchronisations left out, which must be reported.
+// without each of its synchronisations, which must be reported.
 #include "emulator/async/copies.hpp"
 
 #include <algorithm>
@@ -247,7 +247,7 @@ AddOneRun run_gather(Options options) {
   return run;
 }
 
-// Groups without copies keep the count even at the end of a loop; nobody need wait for them.
+// Groups without copies keep the count even at the end of a loop; no thread needs to wait for them.
 struct EmptyGroups {
   struct Params {
     arch::GlobalPtr<const uint32_t> in;
@@ -308,7 +308,7 @@ TEST(Copies, every_synchronisation_of_thread_copies_left_out_is_noticed) {
   }
 }
 
-// One lane brings 16 bytes by cp.async or by a bulk load and sends them out by the copy engine.
+// One lane loads 16 bytes by cp.async or by a bulk load and stores them by a bulk store.
 struct InAndOut {
   enum class Bug {
     kNone,

@@ -121,7 +121,7 @@ void AsyncEngines::finish(AsyncQueue& queue) {
 
 void AsyncEngines::report_end(const Cta& cta) {
   for (const Cta::Issued& issued : cta.slots) {
-    if (issued.agent == kNobody || issued.is_detached) continue;
+    if (issued.agent == kNoAgent || issued.is_detached) continue;
     const auto has_observed = [&](const Thread& thread) {
       return thread.clocks->generic.get(issued.agent) >= issued.time ||
              thread.clocks->tensor.get(issued.agent) >= issued.time;

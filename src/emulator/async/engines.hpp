@@ -52,7 +52,7 @@ class AsyncEngines {
  private:
   void complete(AsyncQueue& queue);  // its first operation
   AsyncQueue& make_queue();
-  // The slot of an operation in its CTA; -1: its agent is an engine's.
+  // The slot of an operation in its CTA; negative: its agent is an engine's.
   [[nodiscard]] int64_t slot_of(const AsyncOperation& operation) const {
     return static_cast<int64_t>(agent_index(operation.agent)) - shape_.first_slot();
   }

@@ -11,7 +11,7 @@
 
 namespace pagoda::emulator {
 
-// kTFloat32: a float of which 10 bits of the mantissa count.
+// kTFloat32: a float with 10 bits of mantissa.
 enum class ElementType : uint8_t {
   kBFloat16,
   kHalf,
@@ -42,7 +42,7 @@ template <class T>
   }
 }
 
-// Elements that lie one after the other, to every `stride`-th float.
+// Converts contiguous elements to every `stride`-th float.
 void decode_elements(ElementType type, const void* from, int count, float* to, int stride = 1);
 
 // d[m, n] += a[m, k] b[k, n], all row-major and dense. n must be a multiple of 8, m of 4.

@@ -8,11 +8,11 @@
 namespace pagoda::emulator {
 namespace {
 
-constexpr uint32_t kChunkBytes = 16;  // what no swizzle takes apart
+constexpr uint32_t kChunkBytes = 16;  // contiguous under every swizzle
 
-// Remembers the reads, neighbouring chunks as one.
-void note_reads(Machine& machine, const AsyncOperation& operation, const Cta& cta,
-                std::vector<uint32_t> chunks) {
+// Records the reads, neighbouring chunks as one.
+void record_reads(Machine& machine, const AsyncOperation& operation, const Cta& cta,
+                  std::vector<uint32_t> chunks) {
   const Access access = operation.access();
   const bool may_be_unwritten = !machine.options().report_unwritten_operands;
   std::sort(chunks.begin(), chunks.end());
@@ -59,7 +59,7 @@ void read_operand(Machine& machine, const AsyncOperation& operation, const Cta& 
       chunks.push_back(offset);
     }
   }
-  note_reads(machine, operation, cta, chunks);
+  record_reads(machine, operation, cta, chunks);
 
   const int line_stride = is_k_major ? operand.mn_stride : operand.k_stride;
   const int element_stride = is_k_major ? operand.k_stride : operand.mn_stride;

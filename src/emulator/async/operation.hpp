@@ -15,26 +15,26 @@ namespace pagoda::emulator {
 struct Cta;
 struct Thread;
 
-// Issued by a thread, carried out later.
+// A thread issues it; it completes later.
 struct AsyncOperation {
   const char* primitive = "";
   Where where;
   Thread* issuer = nullptr;
-  Cta* cta = nullptr;     // whose agent it uses
-  Agent agent = kNobody;  // that makes its accesses
+  Cta* cta = nullptr;      // whose agent it uses
+  Agent agent = kNoAgent;  // that makes its accesses
   uint32_t time = 0;
   uint64_t issued_step = 0;             // for traces
-  std::shared_ptr<const Clocks> known;  // what the issuer knew
+  std::shared_ptr<const Clocks> known;  // the clocks of the issuer
   bool is_detached = false;             // the CTA may end before a thread has waited for it
   bool may_touch_global = true;         // as its issuer might
-  // Carries it out: checks and makes its accesses by Memory, arrives at barriers.
+  // Executes it: makes its accesses, checked by Memory, and arrives at barriers.
   std::function<void(AsyncOperation&)> run;
 
   [[nodiscard]] Access access(Proxy proxy = Proxy::kAsync) const;
   [[nodiscard]] Clocks completion() const;  // that it has happened
 };
 
-// Operations that one engine carries out in order. Two queues are unordered.
+// Operations that one engine executes in order. Two queues are unordered.
 struct AsyncQueue {
   std::deque<std::unique_ptr<AsyncOperation>> operations;
   bool is_listed = false;  // in AsyncEngines::ready_

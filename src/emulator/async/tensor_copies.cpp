@@ -57,7 +57,7 @@ struct Line {
   uint32_t dense = 0;                 // offset of the line in the box before the swizzle
 };
 
-// Calls on_line for the lines of the box in the order of their place in shared memory.
+// Calls on_line for the lines of the box, in the order of their addresses in shared memory.
 template <class OnLine>
 void for_each_line(const TensorMapSpec& map, const Index& at, OnLine on_line) {
   const auto element = static_cast<int64_t>(element_bytes(map.type));
@@ -209,7 +209,7 @@ void tma_store(const TensorMapSpec& map, const int32_t* coordinates, int rank, c
         for (uint32_t i = 0; i < staged.size(); i += 16) {
           if (i % pitch >= used) continue;  // between the lines of a narrow box
           const std::byte* const chunk = begin + swizzled(map, base, i);
-          // What falls outside of the tensor may be unwritten: it goes nowhere.
+          // Bytes outside of the tensor are not stored and may be unwritten.
           machine.memory().access_shared(chunk, 16, false, self.access(), true);
           std::memcpy(staged.data() + i, chunk, 16);
         }

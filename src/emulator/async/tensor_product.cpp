@@ -1,5 +1,5 @@
-// What a thread issues to the tensor core of Blackwell: products, copies into tensor memory, and
-// the commits that tell of their completion.
+// Operations that a thread issues to the tensor core of Blackwell: products, copies into tensor
+// memory, and the commits that signal their completion.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -27,7 +27,7 @@ using arch::MmaForm;
 using arch::MmaType;
 using arch::TmemPtr;
 
-constexpr int kOperandColumns = 8;  // the 32 bytes of K that an instruction takes
+constexpr int kOperandColumns = 8;  // the 32 bytes of K of an instruction
 constexpr int kOperandBytes = 4 * kOperandColumns;
 
 ElementType element_type_of(MmaType type) {
@@ -42,7 +42,7 @@ ElementType element_type_of(MmaType type) {
   }
 }
 
-// The CTAs that work together, the one of even rank first.
+// The CTAs of the group, that of even rank first.
 std::vector<Cta*> group_of(Cta& cta, int cta_group) {
   if (cta_group == 1) return {&cta};
   const auto& members = cta.cluster->ctas;
@@ -50,7 +50,7 @@ std::vector<Cta*> group_of(Cta& cta, int cta_group) {
   return {members[even].get(), members[even + 1].get()};
 }
 
-// To the queue of the executing thread, after what it issued before.
+// Issues to the queue of the executing thread, after its earlier operations.
 void submit_in_order(const char* primitive, const Where& where,
                      std::function<void(AsyncOperation&)> run) {
   Machine& machine = Machine::current();
@@ -83,14 +83,14 @@ struct Product {
   std::vector<Cta*> ctas;
 };
 
-[[noreturn]] void refuse(const char* primitive, const Where& where, std::string why) {
+[[noreturn]] void fail_protocol(const char* primitive, const Where& where, std::string why) {
   Machine::current().reporter().fail(ReportKind::kProtocol, primitive, where, std::move(why));
 }
 
 Product check(const MmaForm& form, const MmaOperands& operands, const char* primitive,
               const Where& where) {
   if (const char* why = arch::validate(operands.instruction, form)) {
-    refuse(primitive, where, std::string("the instruction descriptor is invalid: ") + why);
+    fail_protocol(primitive, where, std::string("the instruction descriptor is invalid: ") + why);
   }
   Product product{.form = form,
                   .operands = operands,
@@ -101,7 +101,7 @@ Product check(const MmaForm& form, const MmaOperands& operands, const char* prim
                   .ctas = group_of(*Machine::current_thread().cta, form.cta_group)};
   const InstructionDescriptorFields& fields = product.fields;
   if (arch::type_bits(fields.a_type) < 8 || arch::type_bits(fields.b_type) < 8) {
-    refuse(primitive, where, "the emulator has no elements of 4 and 6 bits");
+    fail_protocol(primitive, where, "the emulator has no elements of 4 and 6 bits");
   }
   product.a_type = element_type_of(fields.a_type);
   product.b_type = element_type_of(fields.b_type);
@@ -109,26 +109,27 @@ Product check(const MmaForm& form, const MmaOperands& operands, const char* prim
   product.k = kOperandBytes / bytes;
   const auto check_shared = [&](const char* name, arch::SmemDescriptor descriptor, Major major) {
     if (const char* why = arch::validate(descriptor, DescriptorFormat::kSm100, major, bytes)) {
-      refuse(primitive, where, std::string("the descriptor of ") + name + " is invalid: " + why);
+      fail_protocol(primitive, where,
+                    std::string("the descriptor of ") + name + " is invalid: " + why);
     }
   };
   if (!form.is_a_in_tmem) check_shared("A", operands.a_shared, fields.a_major);
   check_shared("B", operands.b, fields.b_major);
   const bool is_half = form.cta_group == 1 && fields.m == 64;
   if (operands.d.lane() != 0 && !(is_half && operands.d.lane() == 16)) {
-    refuse(primitive, where,
-           "D begins at lane " + std::to_string(operands.d.lane()) +
-               (is_half ? ", not 0 or 16" : ", not 0"));
+    fail_protocol(primitive, where,
+                  "D begins at lane " + std::to_string(operands.d.lane()) +
+                      (is_half ? ", not 0 or 16" : ", not 0"));
   }
   if (form.is_a_in_tmem && operands.a_tensor.lane() != 0) {
-    refuse(primitive, where,
-           "A begins at lane " + std::to_string(operands.a_tensor.lane()) + ", not 0");
+    fail_protocol(primitive, where,
+                  "A begins at lane " + std::to_string(operands.a_tensor.lane()) + ", not 0");
   }
   return product;
 }
 
-// One CTA of a pair with M = 128 keeps its half of the columns in each half of the lanes, next to a
-// copy of A of its own. Every other shape is one part.
+// With cta_group 2 and M = 128 each half of the lanes contains half of the columns of D and its own
+// copy of A: two parts. Every other shape is one part.
 int parts_of(const Product& product) {
   return product.form.cta_group == 2 && product.fields.m == 128 ? 2 : 1;
 }
@@ -161,7 +162,8 @@ std::vector<float> read_a(Machine& machine, const AsyncOperation& self, const Pr
   const bool may_be_unwritten = !machine.options().report_unwritten_operands;
   const int columns = product.fields.n / parts_of(product);
   for (int row = 0; row < m; ++row) {
-    const auto place = place_of(product, row, part * columns);  // a row of A lies beside that of D
+    const auto place =
+        place_of(product, row, part * columns);  // row i of A is in the lane of row i of D
     TensorMemory& memory = *product.ctas[static_cast<size_t>(place.cta)]->tensor_memory;
     const uint32_t* const words =
         memory.read(place.at.lane, product.operands.a_tensor.column(), kOperandColumns,
@@ -176,18 +178,18 @@ std::vector<float> read_b(Machine& machine, const AsyncOperation& self, const Pr
                           int part) {
   const int n = product.fields.n;
   const int columns = n / parts_of(product);                           // of the panel
-  const int share = n / product.form.cta_group;                        // in each CTA
+  const int per_cta = n / product.form.cta_group;                      // columns of B in a CTA
   std::vector<float> panel(static_cast<size_t>(product.k * columns));  // [k, columns]
   for (int i = 0; i < product.form.cta_group; ++i) {
     if (parts_of(product) == 2 && i != part) continue;
-    const int begin = parts_of(product) == 2 ? 0 : i * share;
+    const int begin = parts_of(product) == 2 ? 0 : i * per_cta;
     read_operand(machine, self, *product.ctas[static_cast<size_t>(i)],
                  {.name = "B",
                   .descriptor = product.operands.b,
                   .format = DescriptorFormat::kSm100,
                   .major = product.fields.b_major,
                   .type = product.b_type,
-                  .mn = share,
+                  .mn = per_cta,
                   .k = product.k,
                   .mn_stride = 1,
                   .k_stride = columns},
@@ -207,7 +209,7 @@ uint32_t to_word(AccumulatorType type, float value) {
                                        : std::bit_cast<uint32_t>(value);
 }
 
-// `sums` [columns]: what the operands give; exact in fp32, D need not be.
+// `sums` [columns]: products of this instruction, exact in fp32; D need not be.
 void store_integers(const float* sums, int columns, bool is_saturated, bool accumulates,
                     uint32_t* words) {
   for (int i = 0; i < columns; ++i) {
@@ -288,10 +290,11 @@ void tmem_copy(arch::TmemCopyShape shape, int cta_group, TmemPtr to, arch::SmemD
   const std::vector<Cta*> ctas = group_of(mine, cta_group);
   for (Cta* cta : ctas) TensorMemory::of(*cta, cta_group, kPrimitive, where);
   if (const char* why = arch::validate(from, DescriptorFormat::kSm100, Major::kK, 1)) {
-    refuse(kPrimitive, where, std::string("the descriptor is invalid: ") + why);
+    fail_protocol(kPrimitive, where, std::string("the descriptor is invalid: ") + why);
   }
   if (to.lane() != 0) {
-    refuse(kPrimitive, where, "the address names lane " + std::to_string(to.lane()) + ", not 0");
+    fail_protocol(kPrimitive, where,
+                  "the address names lane " + std::to_string(to.lane()) + ", not 0");
   }
   submit_in_order(kPrimitive, where, [&machine, ctas, shape, to, from](AsyncOperation& self) {
     const int rows = arch::tmem_copy_rows(shape);
@@ -351,8 +354,8 @@ void tcgen05_commit(int cta_group, void* address, uint16_t cta_mask, const char*
     add(map_shared(address, rank, where));
   }
   TensorMemory::Issuer& issuer = memory.issuer(thread);
-  // The end of the products, and with it what came before them, is there where the barrier is; what the
-  // thread has learnt since comes from its CTA.
+  // The engine releases the end of the products, and what happened before them, at the CTA of
+  // the barrier. What the thread has acquired since is released at the thread's CTA.
   Clocks done;
   if (issuer.known) done = *issuer.known;
   done.generic.set(issuer.agent, issuer.time);

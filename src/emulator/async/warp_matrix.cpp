@@ -1,4 +1,4 @@
-// All 32 lanes meet; then their registers and rows are gathered, worked on, and scattered again.
+// The last of the 32 lanes to arrive reads the operands of all lanes and writes their results.
 #include "emulator/async/warp_matrix.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ constexpr int kLanes = 32;
 constexpr int kRows = 8;          // of a matrix
 constexpr size_t kRowBytes = 16;  // 8 elements of 16 bits
 
-// Calls execute(arguments of the 32 lanes, their threads) once all lanes are here.
+// Calls execute(arguments of the 32 lanes, their threads) when all lanes have arrived.
 template <class Arguments, class Execute>
 void with_all_lanes(const char* primitive, const Where& where, Arguments& mine, Execute execute) {
   Machine& machine = Machine::current();
@@ -37,7 +37,7 @@ struct RowAndRegisters {
   bool is_transposed;
 };
 
-// An access to one row, made by the lane that gives its address.
+// An access to one row, by the lane that has its address.
 void access_row(Thread& lane, const std::byte* row, bool is_write, const char* primitive,
                 const Where& where) {
   Machine& machine = Machine::current();

@@ -1,5 +1,5 @@
-// Matrix instructions of one warp: ldmatrix, stmatrix, mma.sync. The last lane that arrives does
-// the work of all.
+// Matrix instructions of one warp: ldmatrix, stmatrix, mma.sync. The last lane to arrive executes
+// them for all.
 #pragma once
 
 #include <cstdint>

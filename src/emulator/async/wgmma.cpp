@@ -1,5 +1,5 @@
-// Rules: PTX ISA, "Asynchronous warpgroup level matrix instructions". Of wgmma.fence the emulator
-// asks what CUTLASS does: one by every thread at the start of each commit group.
+// Rules: PTX ISA, "Asynchronous warpgroup level matrix instructions". The emulator requires the
+// wgmma.fence of CUTLASS: one by every thread at the start of each commit group.
 #include "emulator/async/wgmma.hpp"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct Tile {
   std::vector<float> values;                    // [kM, n], where they are in flight
   std::array<float*, kThreads> registers{};     // [n / 2]
   std::array<bool, kThreads> is_in_flight{};    // else the thread's registers hold its values
-  std::array<uint32_t, kThreads> last_wgmma{};  // that the thread has handed over
+  std::array<uint32_t, kThreads> last_wgmma{};  // number of the last one of each thread
 
   [[nodiscard]] bool overlaps(size_t thread, const float* begin, int their_n) const {
     const float* const mine = registers[thread];
@@ -40,17 +40,17 @@ struct Tile {
   }
 };
 
-// A wgmma that some threads have handed over already.
+// A wgmma that some of the 128 threads have executed.
 struct Wgmma {
   WgmmaShape shape;
   arch::SmemDescriptor a, b;
   bool accumulates;
   Where where;
   std::shared_ptr<Tile> tile;
-  int handed_over = 0;
+  int num_executed = 0;        // threads that have executed it
   std::vector<float> a_panel;  // [kM, k], if A is in registers
-  // The operation may rely on what all threads know. One thread of each warp, another each time,
-  // stands for its warp.
+  // The operation is ordered after what all threads know. For speed the clocks of one lane of each
+  // warp, chosen at random, are those of the warp.
   std::array<int, kWarps> delegate;
   std::array<std::shared_ptr<const Clocks>, kWarps> known;
 
@@ -58,7 +58,7 @@ struct Wgmma {
 };
 
 struct Lane {
-  uint32_t issued = 0;          // wgmma handed over; they are numbered from 1
+  uint32_t issued = 0;          // wgmma that it has executed, numbered from 1
   uint32_t committed = 0;       // of these, in a group
   bool is_fenced = false;       // since the last commit
   std::deque<uint32_t> groups;  // last wgmma of each group that was not waited for
@@ -86,7 +86,7 @@ class WgmmaEngine {
                                   const Where& where);
   void take_accumulators(const Thread& thread, const Wgmma& product, float* registers,
                          uint32_t number, const Where& where);
-  void give_back(const Thread& thread, uint32_t completed, const Where& where);
+  void return_accumulators(const Thread& thread, uint32_t completed, const Where& where);
   void start(Thread& thread, std::shared_ptr<Wgmma> product);
   void execute(const AsyncOperation& operation, const Wgmma& product);
 
@@ -94,8 +94,8 @@ class WgmmaEngine {
   const Cta& cta_;
   Agent agent_;
   AsyncQueue queue_;
-  uint32_t started_ = 0;                     // wgmma that all threads handed over
-  uint32_t completed_ = 0;                   // of these, carried out
+  uint32_t started_ = 0;                     // wgmma that all threads have executed
+  uint32_t completed_ = 0;                   // of these, complete
   std::deque<std::shared_ptr<Wgmma>> open_;  // wgmma started_ + 1 and on
   std::array<Lane, kThreads> lanes_;
   std::vector<std::shared_ptr<Tile>> tiles_;  // with values in flight
@@ -157,13 +157,13 @@ void WgmmaEngine::issue(Thread& thread, const WgmmaShape& shape, const WgmmaOper
   }
   const size_t warp = index(thread) / 32;
   if (product->delegate[warp] == thread.lane()) product->known[warp] = thread.clocks;
-  if (++product->handed_over < kThreads) return;
+  if (++product->num_executed < kThreads) return;
   open_.pop_front();
   ++started_;
   start(thread, product);
 }
 
-// The accumulators that the engine holds already, or new ones.
+// The accumulators in flight in these registers, or new ones.
 std::shared_ptr<Tile> WgmmaEngine::find_tile(size_t thread, const WgmmaShape& shape,
                                              float* registers, const Where& where) {
   for (const auto& tile : tiles_) {
@@ -176,7 +176,7 @@ std::shared_ptr<Tile> WgmmaEngine::find_tile(size_t thread, const WgmmaShape& sh
   return tiles_.emplace_back(std::move(tile));
 }
 
-// The thread's accumulators move from its registers to the engine.
+// Copies the thread's accumulators from its registers to the engine and poisons the registers.
 void WgmmaEngine::take_accumulators(const Thread& thread, const Wgmma& product, float* registers,
                                     uint32_t number, const Where& where) {
   const size_t at = index(thread);
@@ -296,11 +296,12 @@ void WgmmaEngine::wait(Thread& thread, size_t groups_in_flight, const Where& whe
   Clocks& clocks = thread.own_clocks();
   clocks.generic.set(agent_, std::max(clocks.generic.get(agent_), awaited));
   clocks.async.set(agent_, std::max(clocks.async.get(agent_), awaited));
-  give_back(thread, awaited, where);
+  return_accumulators(thread, awaited, where);
 }
 
-// The accumulators of completed wgmma move back to the thread's registers.
-void WgmmaEngine::give_back(const Thread& thread, uint32_t completed, const Where& where) {
+// Copies the accumulators of completed wgmma back to the thread's registers.
+void WgmmaEngine::return_accumulators(const Thread& thread, uint32_t completed,
+                                      const Where& where) {
   const size_t at = index(thread);
   for (const auto& tile : tiles_) {
     if (!tile->is_in_flight[at] || tile->last_wgmma[at] > completed) continue;
@@ -313,7 +314,7 @@ void WgmmaEngine::give_back(const Thread& thread, uint32_t completed, const Wher
       machine_.reporter().report(ReportKind::kProtocol, "wgmma_wait_group", where,
                                  "the thread wrote accumulators of the wgmma in flight at " +
                                      line_of(tile->where) + " before this wait");
-      continue;  // what is there now may be something else
+      continue;  // the registers may hold another variable now
     }
     for (int i = 0; i < tile->n / 2; ++i) {
       const arch::MatrixIndex from = arch::wgmma_accumulator(static_cast<int32_t>(at), i);

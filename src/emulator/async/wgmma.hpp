@@ -1,6 +1,6 @@
-// Asynchronous matrix products of warpgroups. Each thread hands over its part; the last one issues
-// the operation to the warpgroup's engine, which works in order. Until the wait for its group, the
-// accumulators live in the engine, and the threads' registers hold poison (NaN).
+// Asynchronous matrix products of warpgroups. Each of the 128 threads adds its operands; the last
+// one issues the operation to the warpgroup's engine, which works in order. Until the wait for its
+// group, the engine owns the accumulators, and the registers of the threads contain poison (NaN).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct WgmmaShape {
   friend bool operator==(const WgmmaShape&, const WgmmaShape&) = default;
 };
 
-// Of the executing thread.
+// The operands of the executing thread.
 struct WgmmaOperands {
   float* accumulators;          // [n / 2]; must stay in scope until the wait
   const uint32_t* a_registers;  // [4], or nullptr; read at once
@@ -32,7 +32,7 @@ void wgmma_fence(const Where& where);
 void wgmma_commit_group(const Where& where);
 void wgmma_wait_group(int groups_in_flight, const Where& where);
 
-// Reports what the thread leaves in flight.
+// Reports wgmma and groups that the ended thread has not committed or not waited for.
 void wgmma_end_thread(const Thread& thread);
 
 }  // namespace pagoda::emulator

@@ -40,7 +40,7 @@ boost::context::pooled_fixedsize_stack& stacks() {
   return pool;
 }
 
-// Keeps the stack's bounds, which AddressSanitizer wants at every switch.
+// Records the bounds of the stack, which AddressSanitizer needs at every switch.
 struct TrackedStack {
   boost::context::stack_context* seen;
   boost::context::stack_context allocate() { return *seen = stacks().allocate(); }
@@ -67,7 +67,7 @@ struct Fiber::State {
   void* outside_fiber = nullptr;
 #endif
 
-  // --- what the sanitizers are told, around each change of stack ---
+  // --- calls of the sanitizers around each change of stack ---
   void before_entering() {
 #ifdef PAGODA_FIBER_ASAN
     __sanitizer_start_switch_fiber(&outside_fake, static_cast<const char*>(stack.sp) - stack.size,

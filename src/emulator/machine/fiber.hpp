@@ -8,7 +8,7 @@ namespace pagoda::emulator {
 
 class Fiber {
  public:
-  // `body` starts at the first resume(). It may end or suspend; exceptions must not leave it.
+  // `body` starts at the first resume(). It may end or suspend, and must not throw.
   explicit Fiber(std::function<void()> body);
   ~Fiber();  // unwinds the stack of a body that has not ended
   Fiber(Fiber&&) noexcept;

@@ -1,5 +1,5 @@
-// The grid of a launch: makes its clusters, keeps those that are resident, and finds in them whose
-// shared memory an address is and whose an agent is.
+// The grid of a launch: starts its clusters, owns those that are resident, and finds the CTA of an
+// address and the thread of an agent.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ class Grid {
 
   // The resident CTA whose shared memory holds the address; nullptr: none.
   [[nodiscard]] Cta* find_cta(const void* shared_address) const;
-  // "CTA 0, warp 4, lane 0, role load": the thread that an agent is, or that issued its operation.
+  // "CTA 0, warp 4, lane 0, role load": the agent's thread, or the issuer of its operation.
   [[nodiscard]] std::string describe(Agent agent) const;
 
  private:

@@ -34,7 +34,7 @@ enum class ThreadState : uint8_t { kReady, kBlocked, kPolling, kDone };
 struct Thread {
   Cta* cta = nullptr;
   int index = 0;  // in the CTA
-  Agent agent = kNobody;
+  Agent agent = kNoAgent;
   uint32_t time = 1;
   std::shared_ptr<Clocks> clocks;
   ThreadState state = ThreadState::kReady;
@@ -45,7 +45,7 @@ struct Thread {
   std::unique_ptr<Fiber> fiber;
 
   // Fence-based synchronisation through relaxed atomics.
-  // Knowledge at the last thread_fence of .cta, .cluster and .gpu; a wider one replaces the narrower.
+  // Clocks at the last thread_fence of .cta, .cluster and .gpu; a wider one replaces a narrower.
   std::array<std::shared_ptr<const Clocks>, 3> fence_released;
   std::vector<Released> seen_relaxed;  // acquired by the next thread_fence
 
@@ -105,7 +105,7 @@ struct Cta {
   // Agents of asynchronous operations are used again, the one that is free for longest first.
   std::deque<uint32_t> free_slots;
   struct Issued {
-    Agent agent = kNobody;
+    Agent agent = kNoAgent;
     uint32_t time = 0;
     const char* primitive = "";
     Where where;

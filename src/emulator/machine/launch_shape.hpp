@@ -1,4 +1,4 @@
-// What a launch asks of the machine, and how the agents of its CTAs are numbered.
+// The configuration of a launch, and how the agents of its CTAs are numbered.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct LaunchShape {
   int cluster_size = 1;
   int threads = 128;
   size_t shared_bytes = 0;
-  int registers = 168;  // a thread, as compiled; setmaxnreg moves from there
+  int registers = 168;  // a thread, at the launch; setmaxnreg changes them
   bool has_tensor_memory = false;
   bool is_dependent = false;  // starts before the launches before it have ended
 

@@ -1,5 +1,5 @@
-// The machine's life: start clusters, run threads and engines in the order that the mode chooses,
-// check what each thread and CTA leaves behind at its end.
+// The loop of a run: starts clusters, runs threads and completes operations in the order that the
+// mode chooses, and checks each thread and CTA at its end.
 #include "emulator/machine/machine.hpp"
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Counting the synchronisation that a kernel executes.
+// Sites by source line, role and name.
 #include "emulator/machine/mutation.hpp"
 
 #include <functional>

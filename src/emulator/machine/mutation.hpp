@@ -1,5 +1,5 @@
-// Which synchronisation a kernel executes, and the one change to it that a run makes: a mutant. A site is
-// a call in the source, a kind is what can be done wrong there.
+// The synchronising calls of a kernel, and the mutant of a run: a change to one of them. A site is
+// a call in the source, a kind is a way to do it wrong.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ enum class Mutation : uint8_t {
   kNone,
   kDrop,          // the call is left out
   kParity,        // a wait for the other parity
-  kMore,          // an arrival, 16 bytes or a warp more to wait for; a group more left in flight
-  kFewer,         // an arrival, 16 bytes or a warp fewer
-  kNarrow,        // the next narrower scope that leaves out a thread of the launch
-  kOtherBarrier,  // at the mbarrier that lies beside
-  kShared,        // memory that another stage or stream uses: a fault of the kernel, by name
-  kValue,         // a wrong value in the arithmetic: a fault of the kernel (arch/debug.hpp)
+  kMore,          // waits for an arrival, 16 bytes or a warp more; allows a group more in flight
+  kFewer,         // waits for an arrival, 16 bytes or a warp fewer
+  kNarrow,        // the next narrower scope that excludes a thread of the launch
+  kOtherBarrier,  // arrives at the mbarrier before it in shared memory
+  kShared,        // the memory of another stage or stream: a fault by name (arch/fault.hpp)
+  kValue,         // a wrong value in the arithmetic (arch/fault.hpp)
 };
 inline constexpr Mutation kMutations[] = {
     Mutation::kDrop,   Mutation::kParity,       Mutation::kMore,   Mutation::kFewer,
@@ -76,9 +76,10 @@ struct MutationSite {
 
 class MutationSites {
  public:
-  // Notes the execution of a call that can go wrong in `kinds`. The one that is under test, or none.
+  // Counts an execution of a call that can be done wrong in `kinds`. Returns the kind under test if
+  // this is its site.
   Mutation at(const char* primitive, const Where& where, const char* role, Mutations kinds);
-  // The same for a fault of the kernel: every place and role that names it is one site.
+  // The same for a fault by name: all lines and roles that name it are one site.
   Mutation at_name(const char* fault, const Where& where, Mutations kinds);
 
   [[nodiscard]] const std::vector<MutationSite>& sites() const { return sites_; }

@@ -1,5 +1,5 @@
-// The calls of synchronising primitives: each is a step of the schedule, and a place that the
-// mutant of the run may change.
+// The calls of synchronising primitives: each is a step of the schedule, and the mutant of the run
+// may change it.
 #pragma once
 
 #include <cstdint>
@@ -31,15 +31,14 @@ class MutationPoints {
   bool is_dropped(const char* primitive, const Where& where) {
     return at(primitive, where, Mutation::kDrop) == Mutation::kDrop;
   }
-  // A fault of the kernel itself, which all places that name it share. No step of the schedule.
+  // A fault by name (arch/fault.hpp): all lines that name it have it together. No step.
   Mutation at_name(const char* fault, const Where& where, Mutations kinds) {
     return sites_ == nullptr ? Mutation::kNone : sites_->at_name(fault, where, kinds);
   }
   // False in an ordinary run: no call can be changed, and none is counted.
   [[nodiscard]] bool are_counted() const { return sites_ != nullptr; }
 
-  // The next scope that leaves out a thread of the launch which `scope` includes; `scope` itself
-  // where there is none.
+  // The next narrower scope that excludes a thread of the launch; `scope` itself: there is none.
   [[nodiscard]] Scope narrowed(Scope scope) const;
   [[nodiscard]] Mutations narrower(Scope scope) const {
     return narrowed(scope) == scope ? Mutations() : Mutation::kNarrow;

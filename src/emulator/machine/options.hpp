@@ -7,7 +7,7 @@
 
 namespace pagoda::emulator {
 
-// Which of the things that could happen next does happen. All are deterministic for a seed.
+// The order in which threads run and operations complete. All modes are deterministic for a seed.
 enum class Mode : uint8_t {
   kRoundRobin,  // threads in turn; an asynchronous operation completes every few switches
   kRandom,      // any thread that can run, or any operation that may complete
@@ -27,8 +27,8 @@ struct Options {
   int resident_clusters = 4;           // more of the grid starts as these end
   int max_reports = 8;                 // the run ends at this many
   uint64_t max_steps = 1'000'000'000;  // calls of synchronising primitives; then the run ends
-  // Operands of matrix products that nothing wrote give poison (NaN), which the result shows unless
-  // a mask drops it. Set to have every such read reported.
+  // Operands of matrix products that nothing wrote are poison (NaN). It reaches the result unless a
+  // mask drops it. True: every such read is reported.
   bool report_unwritten_operands = false;
   Tracer* tracer = nullptr;           // trace.hpp
   MutationSites* mutation = nullptr;  // mutation.hpp

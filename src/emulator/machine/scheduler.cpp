@@ -68,7 +68,7 @@ bool Scheduler::is_async_turn() {
 }
 
 Thread* Scheduler::next_thread(bool has_operations) {
-  // In mode random a polling thread may run before the ready ones; in all others when none is ready.
+  // In mode random a polling thread may run before the ready ones; else when none is ready.
   const bool polls = mode_ == Mode::kRandom && !polling_.empty() && random_() % 8 == 0;
   return polls ? next_polling() : next_ready(has_operations);
 }

@@ -1,5 +1,5 @@
-// Decides which thread runs next, by mode and seed, and knows what executes now. Every random
-// choice of a run comes from here, so that a seed replays it.
+// Chooses the thread that runs next, by mode and seed, and records what executes now. All random
+// choices of a run draw from its generator, so that a seed replays the run.
 #pragma once
 
 #include <cstddef>
@@ -64,10 +64,10 @@ class Scheduler {
   void start(Thread& thread) { ready_.push_back(&thread); }
   // May an operation complete before the next thread runs?
   bool is_async_turn();
-  // The thread to run, or nullptr: an operation must complete first, or only polling threads are
-  // left. `has_operations`: some could complete.
+  // The thread to run; nullptr: an operation must complete first, or all threads poll.
+  // `has_operations`: an operation could complete.
   Thread* next_thread(bool has_operations);
-  // A thread that polls, where nothing else can happen; nullptr: all have polled in vain.
+  // A polling thread, when nothing else can run; nullptr: no poll has seen progress.
   Thread* next_idle_poll();
   // Runs it until it suspends or ends. True: it has ended.
   bool resume(Thread& thread);

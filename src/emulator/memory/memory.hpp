@@ -1,5 +1,5 @@
-// Shared and global memory of a launch: every access is checked for bounds, alignment, poison and
-// order, and remembered. The caller moves the bytes.
+// Shared and global memory of a launch: checks bounds, alignment, poison and order of every access,
+// and records it in the shadow memory. The caller copies the bytes.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +52,7 @@ class Memory {
   void thread_atomic(const void* address, bool is_shared, size_t bytes, bool is_write, Scope scope,
                      const char* primitive, const Where& where);
 
-  // The CTA whose shared memory holds the address, and the buffer that does; nullptr: none.
+  // The CTA that owns the address in shared memory; the buffer that contains it; nullptr: none.
   [[nodiscard]] Cta* find_cta(const void* shared_address) const;
   [[nodiscard]] const GlobalBuffer* find_buffer(const void* address) const;
 

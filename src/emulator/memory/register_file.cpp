@@ -1,5 +1,5 @@
-// PTX ISA, setmaxnreg: a CTA owns the registers that it was launched with, and no more; what one
-// warp is to get, another must give back first. Measured on an H200 (21 Nov 2026), 384 threads of
+// PTX ISA, setmaxnreg: a CTA owns the registers that it was launched with, and no more; a warp can
+// acquire only what other warps have released. Measured on an H200 (21 Nov 2026), 384 threads of
 // 168: budgets 24 + 2 x 240 run; 32 + 2 x 240 hang, though the register file has room for them.
 #include "emulator/memory/register_file.hpp"
 
@@ -48,7 +48,7 @@ void change_budget(int registers, bool is_increase, const char* primitive, const
       return;
     }
     const int wanted = (registers - warp.registers) * kLanes;
-    int within_reach = cta.free_registers;  // if all other warps kept only the fewest
+    int within_reach = cta.free_registers;  // if all other warps released down to kFewest
     for (const Warp& other : cta.warps) {
       if (&other != &warp) within_reach += std::max(0, other.registers - kFewest) * kLanes;
     }

@@ -1,4 +1,4 @@
-// Registers that warps give back to their CTA and take from it (setmaxnreg).
+// Registers that warps release to their CTA and acquire from it (setmaxnreg).
 #pragma once
 
 #include "emulator/machine/machine.hpp"

@@ -1,4 +1,4 @@
-// Checks against what is remembered of each byte, and what an access leaves behind.
+// Checks of an access against the history of its bytes.
 #include "emulator/memory/shadow_memory.hpp"
 
 #include <algorithm>
@@ -38,11 +38,11 @@ void ShadowMemory::Cell::set_write(const Stamp& stamp) {
   more_reads.reset();
 }
 
-// A read that happened before this one says nothing more: whoever is after this one is after it.
-// That holds only on the same path, so paths are kept apart.
+// A read that happened before this one can be dropped: an access after this one is after both. This
+// holds on one path only, so reads on different paths are recorded separately.
 void ShadowMemory::Cell::add_read(const Access& access) {
   const auto covers = [&](const Stamp& earlier) {
-    return earlier.agent == kNobody || earlier.agent == access.stamp.agent ||
+    return earlier.agent == kNoAgent || earlier.agent == access.stamp.agent ||
            (earlier.proxy == access.stamp.proxy && !earlier.is_atomic &&
             access.is_after(earlier, false));
   };
@@ -125,7 +125,7 @@ std::optional<size_t> ShadowMemory::first_unwritten(size_t offset, size_t bytes)
     const Granule& granule = (*chunk)[offset % kChunkBytes / kGranuleBytes];
     const size_t granule_end = std::min(end, (offset / kGranuleBytes + 1) * kGranuleBytes);
     for (size_t byte = offset; byte < granule_end; byte += granule.unit) {
-      if (granule.at(byte % kGranuleBytes).write.agent == kNobody) return byte;
+      if (granule.at(byte % kGranuleBytes).write.agent == kNoAgent) return byte;
     }
     offset = granule_end;
   }

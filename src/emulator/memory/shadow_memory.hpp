@@ -1,5 +1,5 @@
-// What the emulator remembers of every byte of a memory: who wrote it last and who has read it
-// since, so that an access that is not ordered after an earlier one is a data race.
+// The history of every byte of a memory: its last write and the reads since. An access that is not
+// ordered after them is a data race.
 #pragma once
 
 #include <array>
@@ -20,9 +20,9 @@ using arch::Where;
 // The path by which an access reaches memory. Order between two paths needs a fence.
 enum class Proxy : uint8_t { kGeneric, kAsync, kTensor };
 
-// One access, as remembered.
+// One access, as recorded.
 struct Stamp {
-  Agent agent = kNobody;
+  Agent agent = kNoAgent;
   uint32_t time = 0;
   const char* primitive = nullptr;
   Where where;
@@ -31,20 +31,20 @@ struct Stamp {
   Scope scope = Scope::kGpu;  // of an atomic
 };
 
-// One access, as it is made: the stamp that it leaves and what its agent knows.
+// One access, as it is made: the stamp to record and the clocks of its agent.
 struct Access {
   Stamp stamp;
   const Clocks* clocks;
   bool may_touch_global = true;  // false: an earlier launch may still be writing
   uint32_t cluster_size = 1;     // of the launch; set where the access is atomic
 
-  // Did the access that left `earlier` happen before this one, on a path that this one sees?
+  // Did `earlier` happen before this access, on a path that this access observes?
   [[nodiscard]] bool is_after(const Stamp& earlier, bool earlier_is_write) const {
-    if (earlier.agent == kNobody || earlier.agent == stamp.agent) return true;
+    if (earlier.agent == kNoAgent || earlier.agent == stamp.agent) return true;
     if (earlier.is_atomic && stamp.is_atomic && is_strong_with(earlier)) return true;
     return earlier.time <= knowledge(earlier.proxy, earlier_is_write).get(earlier.agent);
   }
-  // Two atomics of which each has the other's thread in its scope: these never race.
+  // Two atomics never race where the scope of each includes the other's thread.
   [[nodiscard]] bool is_strong_with(const Stamp& earlier) const {
     const uint32_t cta = agent_cta(stamp.agent);
     const uint32_t other = agent_cta(earlier.agent);
@@ -53,7 +53,7 @@ struct Access {
   }
 
  private:
-  // A generic read before an asynchronous write needs order, but no fence: nothing is carried over.
+  // A generic read before an asynchronous write needs order, but no fence: it wrote no data.
   [[nodiscard]] const VectorClock& knowledge(Proxy earlier, bool earlier_is_write) const {
     if (stamp.proxy == Proxy::kTensor && earlier == Proxy::kTensor) return clocks->tensor;
     if (stamp.proxy != Proxy::kGeneric && earlier == Proxy::kGeneric && earlier_is_write) {
@@ -73,17 +73,17 @@ class ShadowMemory {
  public:
   explicit ShadowMemory(size_t bytes) : chunks_((bytes + kChunkBytes - 1) / kChunkBytes) {}
 
-  // Both check, then remember. The range must lie inside the memory.
+  // Both check, then record. The range must lie inside the memory.
   std::optional<Conflict> write(size_t offset, size_t bytes, const Access& access);
   std::optional<Conflict> read(size_t offset, size_t bytes, const Access& access);
 
   // Offset of the first byte of the range that nothing wrote.
   [[nodiscard]] std::optional<size_t> first_unwritten(size_t offset, size_t bytes) const;
-  // Forgets the range: nothing wrote it (tensor memory that was freed, say).
+  // Clears the history of the range: nothing has written it (freed tensor memory, for example).
   void forget(size_t offset, size_t bytes);
 
  private:
-  // What holds for a run of bytes that are always accessed together.
+  // The history of bytes that are always accessed together.
   struct Cell {
     Stamp write;
     Stamp read;

@@ -178,7 +178,7 @@ void TensorMemory::free(int column, int columns, const Clocks& known, const Wher
             ", which is not what was allocated: " + std::to_string(size) + " columns at " +
             line_of(columns_[static_cast<size_t>(column)].where));
   }
-  // Whoever uses the columns next must find them at rest.
+  // All earlier accesses to the columns must happen before the free.
   const Access access{.stamp = {.agent = Machine::current_thread().agent,
                                 .time = Machine::current_thread().time,
                                 .primitive = kPrimitive,
@@ -203,7 +203,7 @@ TensorMemory::Issuer& TensorMemory::issuer(Thread& thread) {
   const auto [found, is_new] = issuers_.try_emplace(thread.index);
   Issuer& issuer = found->second;
   if (is_new) {
-    // Should more threads issue than there are agents, which no kernel means, they share the last.
+    // With more issuing threads than agents, which no sound kernel has, they share the last agent.
     const size_t index = 2 * warps_.size() + issuers_.size() - 1;
     issuer.agent = agent(static_cast<int>(std::min(index, cta_.threads.size() - 1)));
     issuer.thread = &thread;
@@ -268,7 +268,7 @@ void TensorMemory::report_end(Reporter& reporter) const {
 
 namespace {
 
-// Allocates in both CTAs once both have asked and the same columns are free in both.
+// Allocates in both CTAs when both have requested it and the same columns are free in both.
 int allocate_pair(Thread& thread, TensorMemory& mine, int columns, const Where& where) {
   Machine& machine = Machine::current();
   Cta& peer_cta = *thread.cta->cluster->ctas[static_cast<size_t>(thread.cta->rank ^ 1)];
@@ -300,7 +300,7 @@ int allocate_pair(Thread& thread, TensorMemory& mine, int columns, const Where& 
         peer.allocate(column, columns, where);
         Thread* const waiter = peer.pair_request.waiter;
         peer.pair_request.result = column;
-        peer.pair_request.columns = 0;  // answered: the next request is a new one
+        peer.pair_request.columns = 0;  // the request is complete
         machine.scheduler().wake(*waiter);
         return column;
       }
@@ -388,7 +388,7 @@ struct LaneTransfer {
   uint32_t* registers;
 };
 
-// A run of columns of one lane that the instruction moves, and a thread that takes part in it.
+// Consecutive columns of one lane that the instruction moves, and a thread that takes part in it.
 struct Run {
   int lane, column, columns, thread;
 };
@@ -411,7 +411,7 @@ std::vector<Run> runs_of(const TmemTransfer& transfer) {
   return runs;
 }
 
-// Where the warp's instruction begins: the same address in all lanes, in the warp's own lanes.
+// The address of the warp's instruction: the same in all lanes, and in the warp's own TMEM lanes.
 TmemPtr check_address(const TmemTransfer& transfer, const Collective& group, const char* primitive,
                       const Where& where) {
   Machine& machine = Machine::current();
@@ -445,7 +445,7 @@ TmemPtr check_address(const TmemTransfer& transfer, const Collective& group, con
   return at;
 }
 
-// Checks and remembers an access of the warp; each row by what a thread that touches it knows.
+// Checks and records an access of the warp, each row with the clocks of a thread that touches it.
 void access_runs(TensorMemory& memory, const TmemTransfer& transfer, const Collective& group,
                  TmemPtr at, bool is_write, const char* primitive, const Where& where) {
   const Thread& warp_thread = *group.threads[0];
@@ -538,8 +538,8 @@ void tmem_store(const TmemTransfer& transfer, TmemPtr to, const uint32_t* in, co
 
 namespace {
 
-// False where the registers no longer hold the poison. A kernel that forgot a wait may have left
-// their scope, which AddressSanitizer need not be told of: the stack is still there.
+// False where the registers no longer hold the poison. In a kernel without the wait they may be out
+// of scope: AddressSanitizer would report that, though the stack still exists.
 #if defined(__SANITIZE_ADDRESS__)
 __attribute__((no_sanitize_address, noinline))
 #endif
@@ -553,7 +553,7 @@ bool deliver(const TensorMemory::PendingLoad& load, size_t lane) {
   return true;
 }
 
-// What `agent` did until `time` is complete: the whole warp knows.
+// All lanes of the warp acquire what `agent` did until `time`.
 void complete(Collective& group, Agent agent, uint32_t time) {
   for (Thread* thread : group.threads) {
     if (thread == nullptr) continue;

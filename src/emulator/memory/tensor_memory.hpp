@@ -1,17 +1,17 @@
 // Tensor memory of a CTA, byte-exact, and the tcgen05 instructions. `arch/emu/tcgen05.hpp` wraps
-// these. No Blackwell chip has been asked whether it agrees: the ISA's text and tables were.
+// these. It follows the text and the tables of the ISA; no Blackwell chip has confirmed it.
 //
-// Who sees what (the clocks of vector_clock.hpp):
-//   A load or store is one access of a warp, by an agent of the warp's own. tmem_wait_* completes
-//   it: the warp's later accesses are after it, and Clocks::async holds it, "complete, but not
-//   fenced", which is enough to free the columns. tcgen05_fence_before_thread_sync puts it into
-//   Clocks::generic, which a release hands on.
-//   A product or copy is an operation of the thread's queue, after the earlier ones of that queue
-//   and nothing else. The arrival of a commit carries their completion in Clocks::generic.
-//   tcgen05_fence_after_thread_sync moves what the thread has acquired into Clocks::tensor, and
-//   only that orders accesses to tensor memory.
-// The ISA orders products by different threads also by fences alone, and only products of one
-// shape; here the first needs a commit, and the second holds for all products of a thread.
+// Order of accesses (the clocks of vector_clock.hpp):
+//   A load or store is one access of a warp, by an agent of the warp. tmem_wait_* completes it: the
+//   later accesses of the warp are after it. Clocks::async of the lanes includes it, "complete, but
+//   not fenced", which is enough to free the columns. tcgen05_fence_before_thread_sync adds it to
+//   Clocks::generic, which a release publishes.
+//   A product or copy is an operation of the thread's queue, ordered after the earlier ones of that
+//   queue only. The arrival of a commit releases their completion by Clocks::generic.
+//   tcgen05_fence_after_thread_sync joins what the thread has acquired into Clocks::tensor, and
+//   only Clocks::tensor orders accesses to tensor memory.
+// The ISA orders products by different threads by fences alone; here they need a commit. The ISA
+// orders products of one thread only if they have one shape; here all of them are in order.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ class TensorMemory {
   // other cta_group before (0: an instruction without one).
   static TensorMemory& of(Cta& cta, int cta_group, const char* primitive, const Where& where);
 
-  // `columns` words of one lane: checked and remembered, then the caller moves them.
+  // `columns` words of one lane: checked and recorded; the caller copies them.
   uint32_t* read(int lane, int column, int columns, const Access& access, bool may_be_unwritten);
   uint32_t* write(int lane, int column, int columns, const Access& access);
   // Reports words that nothing wrote, as `read` does.
@@ -51,10 +51,10 @@ class TensorMemory {
   void allocate(int column, int columns, const Where& where);
   void free(int column, int columns, const Clocks& known, const Where& where);
 
-  // What the CTA left undone, when its cluster has ended.
+  // Reports allocations and operations of the CTA that are open when its cluster has ended.
   void report_end(Reporter& reporter) const;
 
-  // The warp's loads and stores since its last waits.
+  // The loads and stores of a warp since its last waits.
   struct PendingLoad {
     Where where;
     int registers = 0;               // a lane
@@ -68,11 +68,11 @@ class TensorMemory {
   };
   WarpState& warp(int warp) { return warps_[static_cast<size_t>(warp)]; }
 
-  // A thread that issues products and copies: in order, so one agent makes them all.
+  // A thread that issues products and copies. They are in order: one agent makes them all.
   struct Issuer {
     AsyncQueue queue;
     const Thread* thread = nullptr;
-    Agent agent = kNobody;
+    Agent agent = kNoAgent;
     uint32_t time = 0;                    // of the last operation
     std::shared_ptr<const Clocks> known;  // to that operation
     const char* primitive = "";
@@ -85,10 +85,10 @@ class TensorMemory {
   [[nodiscard]] Agent load_agent(int warp) const {
     return agent(static_cast<int>(warps_.size()) + warp);
   }
-  // Whose agent it is, for reports.
+  // The warp or the issuer of an agent, for reports.
   [[nodiscard]] std::string describe(Agent agent) const;
 
-  // An allocation for both CTAs of a pair waits here for the other CTA.
+  // An allocation for both CTAs of a pair, until the other CTA makes the same request.
   struct PairRequest {
     int columns = 0;  // 0: none
     Thread* waiter = nullptr;

@@ -105,7 +105,7 @@ TEST(TensorMemory, what_a_warp_stores_comes_back_in_every_shape_and_count) {
   check_round_trips<TmemShape::k16x32bx2>();
 }
 
-// Stored as 32 lanes x 32 columns, each word its own place, and seen through the other shapes.
+// Stored as 32 lanes x 32 columns, each word with its position, and loaded in the other shapes.
 struct Views {
   struct Params {
     arch::GlobalPtr<uint32_t> out;  // [4 warps, 4 shapes, 2 halves, 32 lanes, 8 registers]
@@ -177,8 +177,8 @@ Where mark(uint32_t& line, Where where = Where::current()) {
   return where;
 }
 
-// Warp 0 hands tiles to warp 4, which has the same lanes, through tensor memory; by arrivals that order all
-// memory, or relaxed ones.
+// Warp 0 sends tiles through tensor memory to warp 4, which has the same lanes; by arrivals that
+// order all memory, or relaxed ones.
 struct TensorRelay {
   enum class Bug {
     kNone,

@@ -1,4 +1,4 @@
-// What the emulator says about a kernel: the five kinds of finding, each with who, where and what.
+// The five kinds of finding. A report names the thread, the primitive, the line and the fault.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ enum class ReportKind : uint8_t {
   kRace,           // two accesses, one of them a write, that nothing orders
   kDeadlock,       // nothing can run any more
   kUninitialised,  // a read of memory that nothing wrote
-  kBounds,         // outside of the memory, or not aligned as the instruction wants
+  kBounds,         // outside of the memory, or not aligned as the instruction requires
   kProtocol,       // an instruction used against its rules
 };
 [[nodiscard]] std::string_view name(ReportKind kind);

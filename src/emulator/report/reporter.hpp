@@ -1,5 +1,5 @@
-// Turns what a part of the machine found into a report of this run: names the kernel, the thread
-// that acts and the schedule, and ends the run where it must end.
+// Makes the reports of a run: adds the kernel, the acting thread, mode and seed to what a part of
+// the machine has found, and ends the run after a finding that it cannot continue from.
 #pragma once
 
 #include <string>

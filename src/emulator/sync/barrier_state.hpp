@@ -37,14 +37,14 @@ struct Arrivals {
 };
 
 struct MBarrierState {
-  uint32_t cta = 0;       // in whose shared memory it lies
+  uint32_t cta = 0;       // that owns its shared memory
   uint32_t expected = 0;  // arrivals a phase
   int64_t pending = 0;    // arrivals that this phase still expects
   int64_t pending_bytes = 0;
   uint32_t phase = 0;  // completed phases
-  Clocks gathering;    // what the arrivals of this phase know
-  Clocks completed;    // what those of the last phase knew
-  // The same of arrivals by threads of other CTAs, which a wait must acquire at their scope.
+  Clocks gathering;    // released by the arrivals of this phase
+  Clocks completed;    // released by those of the last phase
+  // The same by threads of other CTAs, which a wait must acquire at their scope.
   std::vector<Released> gathering_from_others, completed_from_others;
   // What relaxed arrivals release to relaxed waits: fenced accesses to tensor memory.
   Clocks relaxed_gathering, relaxed_completed;

@@ -98,8 +98,7 @@ void cluster_arrive(bool releases, const Where& where) {
   ++thread.cluster_arrivals;
   machine.scheduler().progress();
   if (releases) {
-    machine.engines().finish(
-        thread.remote_arrivals);  // what comes before a release is performed before it
+    machine.engines().finish(thread.remote_arrivals);  // they are performed before the release
     thread.release_into(cluster.gathering);
   }
   const int all = static_cast<int>(cluster.ctas.size()) * machine.shape().threads;

@@ -16,7 +16,7 @@ void named_barrier(int id, int threads, bool waits, const char* primitive, const
 void cluster_arrive(bool releases, const Where& where);
 void cluster_wait(const Where& where);
 void* map_shared(void* local, int rank, const Where& where);  // the same offset in CTA `rank`
-// Stores `bytes` in another CTA, later, and counts them at the barrier at the offset of `mine` there.
+// Stores `bytes` in CTA `rank`, later, and completes them at the barrier at the offset of `mine`.
 void store_async(void* to, const void* value, size_t bytes, void* mine, int rank,
                  const Where& where);
 

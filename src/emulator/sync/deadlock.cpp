@@ -21,7 +21,7 @@ std::string describe(const Waiting& waiting) {
   return "mbarrier " + waiting.barrier->name + ", phase " + std::to_string(waiting.phase);
 }
 
-// What the barrier lacks, and who has arrived there in this phase or before.
+// What the phase of the barrier still expects, and its arrivals in this phase or before.
 std::string describe(const MBarrierState& barrier) {
   std::string text =
       "mbarrier " + barrier.name + ": phase " + std::to_string(barrier.phase) + ", still wants " +

@@ -193,7 +193,6 @@ void arrive(void* address, int cta_rank, uint32_t arrivals, uint32_t expected_by
   Thread& thread = Machine::current_thread();
   void* target = cta_rank < 0 ? address : map_shared(address, cta_rank, where);
   Scope scope = cta_rank < 0 ? Scope::kCta : Scope::kCluster;  // arch/ptx/mbarrier.hpp
-  // Two things that a mutant can change.
   if (expected_bytes != 0) {
     constexpr uint32_t kUnit = 16;  // of the sizes of copies
     const Mutation mutation =
@@ -250,7 +249,7 @@ void arrive(void* address, int cta_rank, uint32_t arrivals, uint32_t expected_by
   machine.engines().submit(std::move(operation), &thread.remote_arrivals);
 }
 
-// Returns when the phase has ended; nullptr: the wait is left out.
+// Returns when the phase has ended; nullptr: the mutant drops the wait.
 const MBarrierState* wait_for_phase(void* address, uint32_t parity, Mutation mutation,
                                     const char* primitive, const Where& where) {
   Machine& machine = Machine::current();
@@ -283,7 +282,7 @@ const MBarrierState* wait_for_phase(void* address, uint32_t parity, Mutation mut
   return &barrier;
 }
 
-// What a wait learns of the phase that has ended.
+// A wait acquires what the arrivals of the ended phase released.
 void acquire_phase(const MBarrierState& barrier, Scope scope, const char* primitive,
                    const Where& where) {
   Machine& machine = Machine::current();

@@ -64,8 +64,8 @@ void mbarrier_wait_relaxed(void* barrier, uint32_t parity, const char* primitive
                            const Where& where);
 void fence_mbarrier_init(const Where& where);
 void name_mbarrier(void* barrier, std::string name);
-// The barrier at which a mutant arrives in place of this one; nullptr: there is none, or the run is
-// no mutant's.
+// The barrier at which a mutant arrives, not at this one; nullptr: there is none, or the run has no
+// mutants.
 [[nodiscard]] void* barrier_beside(const void* barrier);
 
 }  // namespace pagoda::emulator

@@ -1,6 +1,6 @@
-// What threads release and acquire, each at a scope: atomics, fences, and the arrivals of other
-// CTAs at a barrier. An acquire learns a release only where each scope includes the other's thread
-// ("morally strong", PTX memory model); pairs that fail this are kept to explain races.
+// Releases and acquires at scopes: of atomics, of fences, and of arrivals from other CTAs at a
+// barrier. The two synchronise only where each scope includes the other's thread ("morally strong",
+// PTX memory model); other pairs are recorded to explain races.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ class Scopes {
  public:
   explicit Scopes(uint32_t cluster_size) : cluster_size_(cluster_size) {}
 
-  // Joins what `released` knows into the entry of its CTA and scope.
+  // Joins `released` into the entry of its CTA and scope.
   static void release_to(std::vector<Released>& target, const Released& released);
-  // `thread` learns of `source` what `scope` reaches.
+  // `thread` acquires at `scope` those of `source` that it synchronises with.
   void acquire(Thread& thread, const std::vector<Released>& source, Scope scope,
                const char* primitive, const Where& where);
 
@@ -54,7 +54,7 @@ class Scopes {
   [[nodiscard]] std::string narrow_link(const Stamp& earlier) const;
 
  private:
-  // A release and an acquire that met at scopes too narrow to synchronise.
+  // A release and the acquire that observed it, at scopes too narrow to synchronise.
   struct NarrowLink {
     Released released;
     uint32_t cta = 0;  // of the acquire, as what follows

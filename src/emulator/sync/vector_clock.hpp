@@ -1,6 +1,6 @@
-// Happens-before as vector clocks. An agent is whoever accesses memory: a thread, a thread's use of
-// tensor memory, or an asynchronous operation; each has a clock of its own that ticks at every
-// synchronisation. A clock per agent would be large for a grid, so a vector keeps one block a CTA.
+// Happens-before as vector clocks. An agent makes accesses to memory: a thread, a warp's use of
+// tensor memory, or an asynchronous operation. Its clock ticks at every synchronisation. A vector
+// has one block for each CTA that it has learnt of: one entry an agent of the grid would be large.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace pagoda::emulator {
 
-// CTA << kAgentBits | index in the CTA, plus one: 0 is nobody.
+// CTA << kAgentBits | index in the CTA, plus one; 0: no agent.
 using Agent = uint32_t;
 inline constexpr int kAgentBits = 12;
-inline constexpr Agent kNobody = 0;
+inline constexpr Agent kNoAgent = 0;
 [[nodiscard]] constexpr Agent make_agent(uint32_t cta, uint32_t index) {
   return (cta << kAgentBits | index) + 1;
 }
@@ -44,12 +44,12 @@ class VectorClock {
   std::vector<Block> blocks_;
 };
 
-// What an agent knows: which accesses of others happened before its next one.
+// The accesses of other agents that happened before the next access of this one.
 struct Clocks {
   VectorClock generic;  // as seen by ordinary loads and stores
   VectorClock async;    // as seen by the copy engine and the tensor cores' reads of shared memory:
-                        // ordinary writes count only from a proxy fence on
-  VectorClock tensor;   // as seen by accesses to tensor memory: from a tcgen05 fence on
+                        // a proxy fence adds ordinary writes
+  VectorClock tensor;   // as seen by accesses to tensor memory: a tcgen05 fence adds accesses
 
   void join(const Clocks& other) {
     generic.join(other.generic);

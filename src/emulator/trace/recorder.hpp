@@ -22,7 +22,7 @@ class TraceRecorder {
   }
   void begin(const Thread& thread, std::string_view name, const char* category);
   void end(const Thread& thread, const char* category = "wait");
-  // What acts now ends a phase of `barrier`. Returns the flow that leads to the waits of that phase.
+  // The acting thread or engine ends a phase of `barrier`. Returns the flow to its waits.
   uint64_t arrival(const std::string& barrier);
   void flow_end(const Thread& thread, uint64_t flow);
   // `operation` has completed.

@@ -34,7 +34,7 @@ class Tracer {
   void record(TraceEvent event) { events_.push_back(std::move(event)); }
   [[nodiscard]] const std::vector<TraceEvent>& events() const { return events_; }
   // Chrome's trace event format, which Perfetto opens: a process is a CTA, a thread a warp or an
-  // engine, a microsecond one step. The same events give the same text.
+  // engine, a microsecond one step. The text depends on the events alone.
   [[nodiscard]] std::string to_chrome_json() const;
 
  private:

@@ -82,7 +82,7 @@ TEST(Trace, a_flow_has_both_ends_or_none) {
   start.flow = 1;
   tracer.record(start);
   start.step = 3;
-  start.flow = 2;  // nobody waited for this phase
+  start.flow = 2;  // no thread waited for this phase
   tracer.record(start);
   for (const uint32_t warp : {1U, 2U}) {  // two warps waited for the first
     TraceEvent end = event(Kind::kFlowEnd, 5 + warp, "", "");
