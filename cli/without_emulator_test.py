@@ -25,7 +25,7 @@ class WithoutEmulator(unittest.TestCase):
         self.assertFalse([b["name"] for b in info["backends"] if b["name"].startswith("emu:")])
 
     def test_emulate_says_how_to_get_it(self):
-        self.assertRegex(pagoda("--help").stdout, r"emulate\s+Not in this build")
+        self.assertRegex(pagoda("--help").stdout, r"emulate\s+Not available: this build has no emulator")
         result = pagoda("emulate", "demo/relay", "--seeds", "3")
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertIn("PAGODA_BUILD_EMULATOR=ON", result.stderr)

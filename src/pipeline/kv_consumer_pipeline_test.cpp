@@ -45,7 +45,8 @@ struct Script {
   static constexpr int kThreads = 64;
 
   static MBarrierState& state(arch::MBarrier& barrier) {
-    return Machine::current().mbarriers().find(barrier.data().host(), "test", emulator::Where::current());
+    return Machine::current().mbarriers().find(barrier.data().host(), "test",
+                                               emulator::Where::current());
   }
 
   // Records "rV0(1)": the stage, counted without wrapping, whose release `release` completes.

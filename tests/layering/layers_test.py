@@ -25,6 +25,9 @@ class Repository(unittest.TestCase):
     def test_namespace_pagoda_holds_the_public_api_only(self):
         self.assertEqual([], rules.check_public_namespace(ROOT))
 
+    def test_lines_end_at_100_columns(self):
+        self.assertEqual([], rules.check_line_length(ROOT))
+
     def test_examples_and_readme_stay_short(self):
         examples = sorted((ROOT / "examples").glob("*.cpp"))
         self.assertGreater(len(examples), 0)
@@ -115,6 +118,18 @@ class TheCheckItself(unittest.TestCase):
     def test_a_missing_file_an_unknown_library_and_a_missing_comment_are_found(self):
         found = self.complaints({"src/engine/a.cpp": '#include "gone.hpp"\n#include <boost/any.hpp>\n'})
         self.assertEqual(3, len(found), found)
+
+    def test_long_lines_of_code_and_prose_are_found(self):
+        long = "x" * 101
+        files = {"src/engine/a.cpp": f"// A.\n// {long}\n// clang-format off\n// {long}\n// clang-format on\n",
+                 "docs/b.md": f"{long}\n| {long} |\nhttps://{long}\n```\n{long}\n```\n{long}\n"}
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for name, text in files.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text)
+            found = rules.check_line_length(root)
+        self.assertEqual(["docs/b.md:1: 101 columns", "docs/b.md:7: 101 columns", "src/engine/a.cpp:2: 104 columns"], found)
 
     def test_plain_pointers_of_device_code_are_found(self):
         found = self.complaints({

@@ -7,9 +7,7 @@ import pathlib
 import re
 
 # Lowest first. A file includes only its own folder and folders of lower rows; folders of one row do not include each
-# other. `*_test.cpp` stand beside what they test and are exempt from the order.
-FAMILIES = ["src/kernels/mha_sm90", "src/kernels/mha_sm100", "src/kernels/mha_sm100_d512",
-            "src/kernels/append_kv", "src/kernels/merge_states"]
+# other, and neither do families of kernels. `*_test.cpp` stand beside what they test and are exempt from the order.
 TESTING = ["testing/material", "testing/demo", "testing/oracle", "testing/mirror", "testing/emulate", "testing/conformance"]
 LAYERS = [
     ["include/pagoda"],
@@ -20,7 +18,7 @@ LAYERS = [
     ["src/operand", "src/mask", "src/softmax", "src/pipeline"],
     ["src/schedule"],  # above mask: work is sized by the keys that a mask leaves visible
     ["src/kernels/common"],
-    FAMILIES,
+    ["src/kernels/*"],  # families of kernels: every other folder there
     ["src/kernels"],  # the list of families
     ["src/backends/cpu", "src/backends/cuda"],
     ["src/engine"],
@@ -60,7 +58,7 @@ STANDARD = re.compile(r"^([a-z_0-9]+|(sys|linux|asm)/[a-z_]+\.h|(unistd|sched|pt
 
 # Device code reaches global memory through src/arch alone: parameters and variables are arch::GlobalPtr, which can't be
 # dereferenced. Host code (launch plans, make_*) may hold plain pointers; it has no PAGODA_DEVICE function.
-DEVICE_FOLDERS = ["src/operand", "src/mask", "src/softmax", "src/pipeline", "src/schedule", "src/kernels/common", *FAMILIES]
+DEVICE_FOLDERS = ["src/operand", "src/mask", "src/softmax", "src/pipeline", "src/schedule", "src/kernels"]
 ELEMENT = r"(?:void|float|double|bool|char|T|Out|u?int\d+_t|(?:arch::)?Words<\w+>|Bits|Words)"
 PLAIN_POINTER = re.compile(rf"\b(const\s+)?({ELEMENT})(\s+const)?\s*\*+(?!/)")
 ESCAPES = [(re.compile(r"\bRawGlobal\b"), "RawGlobal"), (re.compile(r"reinterpret_cast<[^<>;]*(?:<[^<>]*>)?[^<>;]*\*\s*>"), "reinterpret_cast to a pointer")]
@@ -77,10 +75,21 @@ def sources(root):
 
 def layer_of(path):
     """The layered folder that holds `path`, or None."""
+    if is_family(path.parts[:3]) and len(path.parts) > 3:
+        return "/".join(path.parts[:3])
     for parent in path.parents:
         if parent.as_posix() in RANK:
             return parent.as_posix()
     return None
+
+
+def is_family(parts):
+    """src/kernels/NAME: each is a layer of its own."""
+    return len(parts) == 3 and parts[:2] == ("src", "kernels") and parts[2] != "common"
+
+
+def rank_of(layer):
+    return RANK["src/kernels/*"] if is_family(tuple(layer.split("/"))) else RANK[layer]
 
 
 def resolve(root, path, name):
@@ -112,9 +121,9 @@ def check_layers(root):
                 continue
             if other in TESTING and own not in TESTING + ["bench", "cli"]:
                 complaints.append(f"{path}: includes {target}, which is test material")
-            elif own in FAMILIES and other in FAMILIES and other != own:
+            elif other != own and rank_of(own) == rank_of(other) == RANK["src/kernels/*"]:
                 complaints.append(f"{path}: includes {target}; families do not include each other")
-            elif other != own and RANK[other] >= RANK[own]:
+            elif other != own and rank_of(other) >= rank_of(own):
                 complaints.append(f"{path}: includes {target}; {own} stands below or beside {other}")
     return complaints
 
@@ -158,6 +167,28 @@ def check_public_namespace(root):
     return complaints
 
 
+MAX_COLUMNS = 100
+PROSE = ["*.md", "docs/**/*.md", "src/**/*.md", "bench/*.md"]
+
+
+def check_line_length(root):
+    """Lines end at 100 columns, prose included. Not: tables of Markdown, code blocks of Markdown, lines with a URL, raw
+    strings and tables that clang-format leaves alone."""
+    complaints = []
+    prose = {p.relative_to(root) for pattern in PROSE for p in root.glob(pattern)}
+    for path in sorted(set(sources(root)) | prose):
+        is_off = False
+        for number, line in enumerate((root / path).read_text().splitlines(), 1):
+            if "clang-format off" in line or (path.suffix == ".md" and line.lstrip().startswith("```") and not is_off):
+                is_off = True
+            elif "clang-format on" in line or (path.suffix == ".md" and line.lstrip().startswith("```")):
+                is_off = False
+            is_exempt = is_off or "://" in line or (path.suffix == ".md" and line.lstrip().startswith("|"))
+            if len(line) > MAX_COLUMNS and not is_exempt:
+                complaints.append(f"{path}:{number}: {len(line)} columns")
+    return complaints
+
+
 def check_opening_comments(root):
     """Every file opens with a comment that says what it is."""
     return [
@@ -171,7 +202,7 @@ def check_global_pointers(root):
     """Device code holds no plain pointer to elements, and takes none out of a GlobalPtr."""
     complaints = []
     for path in sources(root):
-        if path.suffix != ".hpp" or layer_of(path) not in DEVICE_FOLDERS:
+        if path.suffix != ".hpp" or not path.as_posix().startswith(tuple(f + "/" for f in DEVICE_FOLDERS)):
             continue
         text = (root / path).read_text()
         if "PAGODA_DEVICE" not in text:

@@ -1,0 +1,60 @@
+// Family: what kernels::KernelTable asks of the toy kernels.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "core/kernel.hpp"
+#include "kernels/common/call_arguments.hpp"
+#include "kernels/common/launch_arguments.hpp"
+#include "kernels/mha_toy/instances.hpp"
+#include "mask/make_expression_mask.hpp"
+
+namespace pagoda::mha_toy {
+
+struct LaunchPlan final : core::KernelPlan {
+  schedule::TileGrid grid;
+};
+
+struct Family {
+  using Shape = mha_toy::Shape;
+  using Plan = LaunchPlan;
+
+  static constexpr auto& kShapes = mha_toy::kShapes;
+  static constexpr std::array<int32_t, 1> kArchs = {90};
+  static constexpr int32_t kFewestSms = 1;
+  static constexpr size_t kNumVariants = 1;
+
+  static std::string unsupported_reason(const Shape& shape, const core::Problem& p) {
+    std::string reason =
+        kernels::unsupported_types_reason(p, shape.dtype, shape.depth, shape.depth, false);
+    if (!reason.empty()) return reason;
+    if (kernels::score_class(p) != kernels::ScoreClass::kPlain) return "has plain scores only";
+    if (p.row_max.data != nullptr) return "has no row maxima";
+    return mask::unsupported_mask_reason(p.mask);
+  }
+  static std::string ranked_lower_reason(const Shape& /*shape*/, const core::Problem& /*problem*/,
+                                         int32_t /*num_sms*/) {
+    return "is a toy";
+  }
+  static std::unique_ptr<LaunchPlan> plan(const Shape& /*shape*/, const core::Problem& p,
+                                          int32_t /*num_sms*/, const Options& /*options*/) {
+    auto plan = std::make_unique<LaunchPlan>();
+    plan->grid = kernels::tile_grid(p, 1, 32, int64_t{32} << 20);
+    if (kernels::total_rows(p) > 0) plan->num_work_items = plan->grid.size();
+    return plan;
+  }
+
+  template <class LaunchVariant>
+  static void run(const LaunchPlan& plan, const core::Problem& p,
+                  std::span<std::byte> /*workspace*/, const LaunchVariant& launch_variant) {
+    if (plan.num_work_items == 0) return;
+    kernels::LaunchArguments result;
+    kernels::set_call(p, result.arguments);
+    result.arguments.grid = plan.grid;
+    launch_variant(size_t{0}, plan.grid.size(), result);
+  }
+};
+
+}  // namespace pagoda::mha_toy

@@ -1,0 +1,12 @@
+// One instance: all variants of the shape that the build names, PAGODA_INSTANCE. The build compiles this
+// file once for each of kShapes and each machine: by nvcc for the chip, by the host compiler for the emulator.
+#include "kernels/common/make_instance.hpp"
+#include "kernels/mha_toy/kernel_of.hpp"
+
+namespace pagoda::kernels {
+
+using mha_toy::Family;
+template LaunchFunctions<Launcher, Family>
+instance<Launcher, Family, shape_index(Family::kShapes, PAGODA_INSTANCE)>();
+
+}  // namespace pagoda::kernels
