@@ -1,4 +1,5 @@
-// A row of the table launches kernels of its own shape and of the variant asked for: all are recorded here.
+// Every row of the table launches the kernel of its own shape and of the requested variant. A launcher
+// that only records the kernel type shows it.
 #include "kernels/common/kernel_table.hpp"
 
 #include <gtest/gtest.h>

@@ -36,8 +36,8 @@ inline constexpr uint32_t kOutOfBoundsRow = 1U << 30;
 enum class MissingPages : uint8_t {
   // Skips them: the barrier expects the bytes of the valid pages only.
   kSkip,
-  // Fills them with zeros: the barrier expects the bytes of the whole tile. V needs it: its rows are
-  // multiplied by P = 0, and 0 * NaN from stale memory is NaN.
+  // Fills them with zeros: the barrier expects the bytes of the whole tile. V needs it: its rows
+  // are multiplied by P = 0, and 0 * NaN from stale memory is NaN.
   kZero,
 };
 

@@ -54,8 +54,8 @@ struct CopyRing {
  private:
   static PAGODA_DEVICE void load_rows(const Params& params, Storage& storage) {
     const arch::Role role("load");
-    // One lane alone waits and issues. Lanes that only wait could be a whole round of the ring late,
-    // and would then wait for a phase of the same parity.
+    // One lane alone waits and issues. Lanes that only wait could be a whole round of the ring
+    // late, and would then wait for a phase of the same parity.
     if (arch::elect_one() == 0) return;
     int step = 0;
     for (int row = arch::block_idx().x; row < params.rows; row += arch::grid_dim().x, ++step) {

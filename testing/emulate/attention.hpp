@@ -1,4 +1,4 @@
-// Runs of the attention kernels in kernels/mha_sm90, mha_sm100 and mha_sm100_d512, for the registry.
+// Runs of the attention kernels of mha_sm90, mha_sm100 and mha_sm100_d512, for the registry.
 #pragma once
 
 #include "testing/emulate/kernel.hpp"

@@ -3,9 +3,9 @@
 // They run on the emulator (tests, `pagoda emulate`) and on a GPU (`./dev gpu`), and show how roles
 // are composed.
 //
-//   warp 0     load     TMA to the K and V ring     TMAProducerPipeline
-//   warps 1-2  consume  sums to the result ring     KVConsumerPipeline or StagedPipeline; MBarPipeline
-//   warp 3     store    sums to global memory       MBarPipeline
+//   warp 0     load     TMA to the K and V ring  TMAProducerPipeline
+//   warps 1-2  consume  sums to the result ring  KVConsumerPipeline, StagedPipeline, MBarPipeline
+//   warp 3     store    sums to global memory    MBarPipeline
 #pragma once
 
 #include <cstdint>

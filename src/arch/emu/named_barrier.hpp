@@ -2,6 +2,7 @@
 #pragma once
 
 #include "arch/layout/where.hpp"
+#include "emulator/machine/machine.hpp"
 #include "emulator/sync/barriers.hpp"
 
 namespace pagoda::arch {

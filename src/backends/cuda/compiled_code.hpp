@@ -1,4 +1,5 @@
-// The GPU code of this build. CMake defines the list, PAGODA_HELD_ARCHS ("90.100.103"), for every source here.
+// The GPU code of this build. CMake defines the list, PAGODA_HELD_ARCHS ("90.100.103"), for every
+// source here.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The registry rows of the GPUs: every family of src/kernels, with the instances that this build holds.
+// The registry rows of the GPUs: every family of src/kernels, with the instances that this build
+// holds.
 #include <algorithm>
 
 #include "arch/ptx/device.hpp"

@@ -1,7 +1,7 @@
 // Products of tcgen05 against plain loops, for every shape, kind, direction and number of CTAs, and
 // a small attention kernel of two roles in which every missing synchronisation is reported. The
-// images of operands and the positions of D are computed here from the tables of the ISA; no Blackwell
-// chip has run these kernels.
+// images of operands and the positions of D are computed here from the tables of the ISA; no
+// Blackwell chip has run these kernels.
 #include <algorithm>
 #include <bit>
 #include <cstdint>

@@ -32,7 +32,8 @@ std::string quoted(std::string_view text) {
 struct Track {
   uint32_t cta;
   uint32_t number;
-  // clang-tidy 14 takes the comparison with 0 in it for a pointer. NOLINTNEXTLINE(modernize-use-nullptr)
+  // clang-tidy 14 takes the comparison with 0 in it for a pointer.
+  // NOLINTNEXTLINE(modernize-use-nullptr)
   auto operator<=>(const Track&) const = default;
 };
 

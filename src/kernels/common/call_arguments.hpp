@@ -39,7 +39,8 @@ inline constexpr int32_t kShortRows = 64;
 [[nodiscard]] std::string unsupported_types_reason(const core::Problem& problem, DType dtype,
                                                    int depth_qk, int depth_vo, bool has_fp8_cache);
 
-// KV splits of each of `tiles` tiles, so that they fill the GPU. A split has at least four KV tiles.
+// KV splits of each of `tiles` tiles, so that they fill the GPU. A split has at least four KV
+// tiles.
 [[nodiscard]] int32_t num_kv_splits(int32_t tiles, int32_t num_sms, int32_t key_tiles);
 
 // An upper bound of the KV tiles of all packed rows, hence of the CTAs of a stream-K partition that

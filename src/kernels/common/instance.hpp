@@ -1,5 +1,5 @@
-// instance(): the launch functions of one instance, that is one shape of a family with all its variants, on
-// one machine. Each is compiled in a translation unit of its own: the family's instance.cpp.
+// instance(): the launch functions of one instance, which is one shape of a family with all its
+// variants, on one machine. The family's instance.cpp is compiled once for each.
 #pragma once
 
 #include <array>
@@ -29,8 +29,8 @@ struct KernelOf;
 template <class Launcher, class Family, size_t shape>
 LaunchFunctions<Launcher, Family> instance();
 
-// Which of the shapes has the name: for instance.cpp, whose build gives it the name. Another name than
-// those of the shapes does not compile.
+// The index of the shape with this name, for instance.cpp, which gets the name from the build. In a
+// constant expression an unknown name does not compile.
 template <class Shapes>
 constexpr size_t shape_index(const Shapes& shapes, std::string_view name) {
   for (size_t i = 0; i < std::size(shapes); ++i) {

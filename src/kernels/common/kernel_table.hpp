@@ -15,8 +15,9 @@ namespace pagoda::kernels {
 // A family describes itself to this table by struct Family in its family.hpp:
 //   kShapes         what is compiled, a row each; a Shape has a `name`
 //   kArchs          compute capabilities that run it, as 10 * major + minor
-//   kFewestSms      with so many multiprocessors the emulator shows everything that the kernels do
-//   kNumVariants    kernels of one shape, of which a plan's launches choose
+//   kFewestSms      SM count that the emulator plans with by default: the least at which every code
+//                   path of the kernels runs
+//   kNumVariants    kernels of one shape; each launch of a plan runs one of them
 //   Plan            a core::KernelPlan
 //   unsupported_reason(shape, problem)            empty: the shape serves the problem
 //   ranked_lower_reason(shape, problem, num_sms)  why a later row is faster; empty: none is
@@ -32,9 +33,9 @@ struct FamilyList {};
 // `Machine`: struct with
 //   Launcher                            OnGpu or OnEmulator
 //   kBackend                            the name of its back end
-//   serves(archs), has_code(archs)      constexpr: whether it has rows for these architectures, and whether
-//                                       the program holds instances for them
-//   unsupported_reason(archs, problem)  why kernels of these architectures do not run; empty: they do
+//   serves(archs), has_code(archs)      constexpr: whether its table has rows for these
+//                                       architectures; whether the program holds their instances
+//   unsupported_reason(archs, problem)  why kernels of these architectures cannot run; empty: can
 //   num_sms(problem, fewest)            multiprocessors that a plan counts on
 //   make_context(row, plan, problem, workspace, context), finish(context)   around a launch
 template <class Machine>

@@ -1,4 +1,5 @@
-// LaunchArguments: what the host makes for one launch of an attention kernel, and the parameters made of it.
+// LaunchArguments: what a launch plan computes for one launch of an attention kernel, and the kernel
+// parameters that follow from it.
 #pragma once
 
 #include "arch/layout/tensor_map.hpp"

@@ -1,5 +1,5 @@
-// What an instance.cpp includes: the definition of instance(), and Launcher, the machine that this compiler
-// compiles kernels for.
+// For instance.cpp: the definition of instance(), and Launcher, which is OnGpu under nvcc and
+// OnEmulator under the host compiler.
 #pragma once
 
 #include "core/target.hpp"

@@ -1,5 +1,6 @@
-// One instance: all variants of the shape that the build names, PAGODA_INSTANCE. The build compiles this
-// file once for each of kShapes and each machine: by nvcc for the chip, by the host compiler for the emulator.
+// One instance: all variants of the shape named PAGODA_INSTANCE. The build compiles this file once
+// for each line of kShapes and each machine: by nvcc for the chip, by the host compiler for the
+// emulator.
 #include "kernels/common/make_instance.hpp"
 #include "kernels/mha_sm90/kernel_of.hpp"
 

@@ -1,5 +1,4 @@
-// One instance: all variants of the shape that the build names, PAGODA_INSTANCE. The build compiles this
-// file once for each of kShapes and each machine: by nvcc for the chip, by the host compiler for the emulator.
+// One instance: the shape named PAGODA_INSTANCE.
 #include "kernels/common/make_instance.hpp"
 #include "kernels/mha_toy/kernel_of.hpp"
 

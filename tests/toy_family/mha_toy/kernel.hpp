@@ -27,15 +27,15 @@ struct Kernel {
     const int64_t memory_row = sequences.first_row(b) + row;
 
     float o[depth] = {};
-    softmax::RowEnd end;
+    softmax::RowResult end;
     if (row < sequences.num_valid_rows(b)) {
       const softmax::Sums sums = attend(params, b, row, memory_row, tile.head, kv_head, o);
       const float sink = params.sinks == nullptr ? softmax::kMinusInfinity
                                                  : arch::load_read_only(params.sinks + tile.head);
       end = softmax::finish(sums, sink, params.kv_scales.v_scale(kv_head));
     }
-    const auto out = params.out_data.template as<uint16_t>() +
-                     params.out_rows.offset(b, memory_row, tile.head);
+    const auto out =
+        params.out_data.template as<uint16_t>() + params.out_rows.offset(b, memory_row, tile.head);
     for (int d = 0; d < params.dim_vo; ++d) {
       arch::store(out + d, core::float_to_bf16(end.o_factor == 0 ? 0 : o[d] * end.o_factor));
     }
@@ -55,9 +55,9 @@ struct Kernel {
     const auto q =
         params.q_data.template as<const uint16_t>() + params.q_rows.offset(b, memory_row, q_head);
     const float scale = params.score_map.scale_log2 * params.kv_scales.k_scale(kv_head);
-    softmax::OnlineRow<softmax::RescaleAlways> online;
+    softmax::OnlineRow<softmax::RescaleLazily> online;
     for (int32_t key = keys.lo; key < keys.hi; ++key) {
-      const operand::KeyPlace place = places.at(static_cast<uint32_t>(key));
+      const operand::KeyCoordinates place = places.at(static_cast<uint32_t>(key));
       const auto k = params.k_data.template as<const uint16_t>() +
                      params.k_rows.offset(place.outer, place.row, kv_head);
       const auto v = params.v_data.template as<const uint16_t>() +
