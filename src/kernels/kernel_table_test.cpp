@@ -1,5 +1,5 @@
-// Every row of the table launches the kernel of its own shape and of the requested variant. A launcher
-// that only records the kernel type shows it.
+// Every row of the table launches the kernel of its own shape and of the requested variant. A
+// launcher that only records the kernel type shows it.
 #include "kernels/common/kernel_table.hpp"
 
 #include <gtest/gtest.h>

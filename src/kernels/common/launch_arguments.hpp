@@ -1,5 +1,5 @@
-// LaunchArguments: what a launch plan computes for one launch of an attention kernel, and the kernel
-// parameters that follow from it.
+// LaunchArguments: what a launch plan computes for one launch of an attention kernel, and the
+// kernel parameters that follow from it.
 #pragma once
 
 #include "arch/layout/tensor_map.hpp"
