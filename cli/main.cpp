@@ -29,6 +29,7 @@ void add_missing_emulate_command(CLI::App& app) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what escapes the handlers below ends the program
 int main(int argc, char** argv) {
   pagoda::cli::add_emulated_backends();
   CLI::App app{"Pagoda: paged flash attention for LLM inference", "pagoda"};

@@ -17,7 +17,7 @@ constexpr uint64_t kSeed = 11;
 
 RequestContent content(uint64_t id, int64_t index = 0) {
   TraceRequest request{.input_length = 512, .output_length = 1, .hash_ids = {id}};
-  return RequestContent(request, index);
+  return {request, index};
 }
 
 struct Row {
@@ -49,7 +49,8 @@ Row oracle(const ModelShape& model, const Synthesis& synthesis, const std::vecto
   attention.softmax_scale = model.scale();
   attention.mask = model.mask(model.layer_kind(row.layer));
   attention.score_mod.softcap = model.softcap;
-  if (model.has_sinks) attention.sinks = std::span(&synthesis.sinks()[size_t(row.q_head)], 1);
+  if (model.has_sinks)
+    attention.sinks = std::span(&synthesis.sinks()[static_cast<size_t>(row.q_head)], 1);
   const auto problem = engine::validate(attention, {});
   EXPECT_TRUE(problem.ok()) << problem.status().message();
   std::vector<double> out(static_cast<size_t>(model.head_dim));
@@ -97,7 +98,8 @@ TEST(RowCheck, one_wrong_page_is_noticed_even_among_many_keys) {
       const auto reference = reference_row(model, synthesis, mine, row, DType::kBF16);
       const Row right = oracle(model, synthesis, keys, query, row);
       ASSERT_EQ(compare(reference, row, right.out, right.lse), "");
-      for (int64_t p = n / 2 - 32; p < n / 2 + 32; ++p) keys[size_t(p)] = other.token_key(p);
+      for (int64_t p = n / 2 - 32; p < n / 2 + 32; ++p)
+        keys[static_cast<size_t>(p)] = other.token_key(p);
       const Row wrong = oracle(model, synthesis, keys, query, row);
       EXPECT_NE(compare(reference, row, wrong.out, wrong.lse), "") << n;
     }

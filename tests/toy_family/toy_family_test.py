@@ -19,7 +19,8 @@ EDITS = {
                             "pagoda_kernel_family(mha_sm100_d512 ARCHS 100a 103a)\npagoda_kernel_family(mha_toy ARCHS 90a)\n")],
     "src/kernels/families.hpp": [('#include "kernels/mha_sm90/family.hpp"\n',
                                   '#include "kernels/mha_sm90/family.hpp"\n#include "kernels/mha_toy/family.hpp"\n'),
-                                 ("    mha_sm100_d512::Family>;\n", "    mha_sm100_d512::Family,   //\n    mha_toy::Family>;\n")],
+                                 ("    mha_sm90::Family,         //\n",
+                                  "    mha_sm90::Family,         //\n    mha_toy::Family,          //\n")],
 }
 COPIED = ["CMakeLists.txt", "CMakePresets.json", "cmake", "include", "src", "testing", "bench", "cli", "tests/CMakeLists.txt"]
 

@@ -149,7 +149,7 @@ std::string unsupported_types_reason(const Problem& p, DType dtype, int depth_qk
     return "head dims " + std::to_string(p.head_dim_qk) + " x " + std::to_string(p.head_dim_vo) +
            " exceed " + std::to_string(depth_qk) + " x " + std::to_string(depth_vo);
   }
-  if (p.score_mod.functor != nullptr) return "score functors are the host's";
+  if (p.score_mod.functor != nullptr) return "a score functor runs on the CPU only";
   return {};
 }
 

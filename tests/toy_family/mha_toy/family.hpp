@@ -31,7 +31,6 @@ struct Family {
         kernels::unsupported_types_reason(p, shape.dtype, shape.depth, shape.depth, false);
     if (!reason.empty()) return reason;
     if (kernels::score_class(p) != kernels::ScoreClass::kPlain) return "has plain scores only";
-    if (p.row_max.data != nullptr) return "has no row maxima";
     return mask::unsupported_mask_reason(p.mask);
   }
   static std::string ranked_lower_reason(const Shape& /*shape*/, const core::Problem& /*problem*/,

@@ -28,11 +28,13 @@ struct Kernel {
 
     float o[depth] = {};
     softmax::RowResult end;
+    float max = softmax::kMinusInfinity;
     if (row < sequences.num_valid_rows(b)) {
-      const softmax::Sums sums = attend(params, b, row, memory_row, tile.head, kv_head, o);
+      const auto online = mainloop(params, b, row, memory_row, tile.head, kv_head, o);
       const float sink = params.sinks == nullptr ? softmax::kMinusInfinity
                                                  : arch::load_read_only(params.sinks + tile.head);
-      end = softmax::finish(sums, sink, params.kv_scales.v_scale(kv_head));
+      max = softmax::finish_max(online.max(), sink);
+      end = softmax::finish(online.sums(), sink, params.kv_scales.v_scale(kv_head));
     }
     const auto out =
         params.out_data.template as<uint16_t>() + params.out_rows.offset(b, memory_row, tile.head);
@@ -42,12 +44,15 @@ struct Kernel {
     if (params.lse != nullptr) {
       arch::store(params.lse + params.lse_rows.offset(b, memory_row, tile.head), end.lse());
     }
+    if (params.row_max != nullptr) {
+      arch::store(params.row_max + params.row_max_rows.offset(b, memory_row, tile.head), max);
+    }
   }
 
  private:
-  static PAGODA_DEVICE softmax::Sums attend(const Params& params, int32_t b, int32_t row,
-                                            int64_t memory_row, int32_t q_head, int32_t kv_head,
-                                            float (&o)[depth]) {
+  static PAGODA_DEVICE softmax::OnlineRow<softmax::RescaleLazily> mainloop(
+      const Params& params, int32_t b, int32_t row, int64_t memory_row, int32_t q_head,
+      int32_t kv_head, float (&o)[depth]) {
     const auto num_keys = static_cast<int32_t>(params.sequences.keys.num_keys(b));
     const mask::RowTile rows{b, num_keys, params.sequences.q_position(b, num_keys), row, 1};
     const mask::Interval keys = params.mask.interval.visible(rows, row);
@@ -74,7 +79,7 @@ struct Kernel {
         o[d] = o[d] * factor + p * core::bf16_to_float(arch::load(v + d));
       }
     }
-    return online.sums();
+    return online;
   }
 };
 
