@@ -240,7 +240,6 @@ T atomic(T* at, bool is_shared, Order order, Scope scope, const char* primitive,
   const T before = read(at);
   const T after = change(before);
   std::memcpy(at, &after, sizeof(T));
-  // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): bits, not values
   if (std::memcmp(&before, &after, sizeof(T)) != 0) {
     machine.scheduler().progress();
   } else {  // perhaps in a loop until another thread changes the word
