@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "core/element.hpp"
 #include "testing/conformance/random.hpp"
@@ -21,7 +22,7 @@ float score_functor(void*, float score, int32_t, int32_t head, int64_t q, int64_
 
 }  // namespace
 
-ProblemData::ProblemData(const Case& c) : case_(c) {
+ProblemData::ProblemData(Case c) : case_(std::move(c)) {
   measure();
   draw_values();
   make_query();

@@ -19,7 +19,7 @@ namespace pagoda::conformance {
 
 class ProblemData {
  public:
-  explicit ProblemData(const Case& c);
+  explicit ProblemData(Case c);
   ProblemData(const ProblemData&) = delete;  // attention() and canonical() point into it
   ProblemData& operator=(const ProblemData&) = delete;
 

@@ -334,7 +334,8 @@ TEST(Reference, fp8_scales_are_linear_and_per_head_ones_win) {
   Small s(1, 1, 2, 2, 2);
   std::vector<uint8_t> k8(s.k.size()), v8(s.v.size());
   for (size_t i = 0; i < k8.size(); ++i) {
-    k8[i] = core::float_to_f8e4m3(i % 8 == 0 ? static_cast<float>(i / 16) : 0.0F);
+    const size_t key = i / 16;
+    k8[i] = core::float_to_f8e4m3(i % 8 == 0 ? static_cast<float>(key) : 0.0F);
     v8[i] = core::float_to_f8e4m3(i < 16 ? 0.0F : 1.5F);
   }
   for (size_t h = 0; h < 2; ++h) s.q[h * 8] = 1;
