@@ -9,7 +9,7 @@
 
 namespace pagoda::mha_sm90 {
 
-// What a family of instances shares: element type and padded head dims.
+// What an instance is compiled for: element type and padded head dims.
 struct Shape {
   const char* name;
   DType dtype;
@@ -18,7 +18,8 @@ struct Shape {
 };
 
 // In the order of the registry: a call gets the first shape that holds its head dims. A line is an
-// instance; the build reads the names (cmake/PagodaKernelFamilies.cmake).
+// instance: a translation unit with a kernel for each of kVariants. The build reads the names
+// (cmake/PagodaKernelFamilies.cmake).
 // clang-format off
 inline constexpr Shape kShapes[] = {
     {"sm90.d64.bf16", DType::kBF16, 64, 64},

@@ -38,11 +38,12 @@ struct GatherShape {
   static constexpr int chunk = Operands<Config>::chunk;  // columns of a panel
   static constexpr int rows = BN / 2;                    // of a warp
   static constexpr int elements = 16 / element_bytes;    // of a copy
-  static constexpr int across = chunk / elements;        // copies of a row of a panel ..
-  static constexpr int down = 8 / across;                // .. and rows, of eight lanes
+  static constexpr int across = chunk / elements;        // eight lanes copy so many 16 bytes ..
+  static constexpr int down = 8 / across;                // .. of so many rows
   static constexpr int panels = depth / chunk;
-  static constexpr int panels_at_once = panels % 2 == 0 ? 2 : 1;    // by a warp ..
-  static constexpr int step_rows = 4 / panels_at_once * down;       // .. and rows
+  static constexpr int panels_at_once =
+      panels % 2 == 0 ? 2 : 1;  // a warp's copy covers so many panels ..
+  static constexpr int step_rows = 4 / panels_at_once * down;       // .. of so many rows
   static constexpr int steps = rows / step_rows;                    // over all rows
   static constexpr int copies = steps * (panels / panels_at_once);  // of a thread
   static_assert(rows <= 32 && rows % 8 == 0 && across * down == 8 && rows % step_rows == 0,
@@ -67,7 +68,8 @@ struct GatherShape {
         static_cast<uint32_t>((column / chunk * BN + row) * chunk + column % chunk) * 2, swizzle);
   }
   // The same for copy n, given that of copy 0, in a tile that starts at a multiple of the swizzle's
-  // repeat. The two rows have no bit in common, so that the XOR patterns of both combine.
+  // repeat. Row 0's index and the step's offset have no bit in common, so that the XOR
+  // patterns of both combine.
   static PAGODA_DEVICE uint32_t offset_of(uint32_t offset, int n) {
     const auto moved = static_cast<uint32_t>((columns_to(n) / chunk * BN + rows_to(n)) * chunk) * 2;
     return (offset ^ (swizzle_address(moved, swizzle) ^ moved)) + moved;
@@ -396,8 +398,8 @@ PAGODA_DEVICE void gather_as(const AttentionParams& params, Storage<Config>& sto
       continue;
     }
     if (!reader.is_ready()) {
-      // The next work tile may depend on room in the work ring, that on the consumers, and they on
-      // the tiles in flight: complete those before waiting.
+      // Complete the tiles in flight first. Otherwise a deadlock: the scheduler waits for room in
+      // the work ring, which the consumers free only when they get these tiles.
       gather.drain();
       waits = !is_k && GatherScheduler<Config>::is_mine();
       if (waits) continue;
