@@ -26,11 +26,19 @@ struct Array {
   }
 };
 
-// Calls visit(Array) for the present arrays of a call, until it returns an error.
-template <typename Visit>
+// What is checked of each array.
+class Check {
+ public:
+  virtual Status operator()(const Array& array) const = 0;
+
+ protected:
+  ~Check() = default;
+};
+
+// Checks the present arrays of a call, until one fails.
 class Arrays {
  public:
-  explicit Arrays(Visit visit) : visit_(std::move(visit)) {}
+  explicit Arrays(const Check& check) : check_(check) {}
 
   Arrays& add(std::string_view name, const ConstTensor& tensor, int64_t mask_node = -1) {
     return tensor.present() ? check({name, tensor.data, &tensor, mask_node}) : *this;
@@ -69,18 +77,20 @@ class Arrays {
   [[nodiscard]] Status status() { return std::move(status_); }
 
  private:
-  Arrays& check(const Array& array) {
-    if (status_) status_ = visit_(array);
-    return *this;
-  }
+  Arrays& check(const Array& array);
 
-  Visit visit_;
+  const Check& check_;
   Status status_;
 };
 
-template <typename Visit>
-Status visit_arrays(const Attention& a, Visit visit) {
-  Arrays<Visit> arrays(std::move(visit));
+// Once, not inlined for every array.
+[[gnu::noinline]] Arrays& Arrays::check(const Array& array) {
+  if (status_) status_ = check_(array);
+  return *this;
+}
+
+Status check_arrays(const Attention& a, const Check& check) {
+  Arrays arrays(check);
   arrays.add("q", a.q);
   std::visit([&](const auto& kv) { arrays.add("kv.k", kv.k).add("kv.v", kv.v).add(kv); }, a.kv);
   arrays.add("out", a.out)
@@ -97,9 +107,8 @@ Status visit_arrays(const Attention& a, Visit visit) {
   return arrays.status();
 }
 
-template <typename Visit>
-Status visit_arrays(const AppendKV& a, Visit visit) {
-  return Arrays<Visit>(std::move(visit))
+Status check_arrays(const AppendKV& a, const Check& check) {
+  return Arrays(check)
       .add("k_new", a.k_new)
       .add("v_new", a.v_new)
       .add("slot_mapping", a.slot_mapping)
@@ -109,9 +118,8 @@ Status visit_arrays(const AppendKV& a, Visit visit) {
       .status();
 }
 
-template <typename Visit>
-Status visit_arrays(const MergeStates& m, Visit visit) {
-  return Arrays<Visit>(std::move(visit))
+Status check_arrays(const MergeStates& m, const Check& check) {
+  return Arrays(check)
       .add("partial_out", m.partial_out)
       .add("partial_lse", m.partial_lse)
       .add("out", m.out)
@@ -119,11 +127,16 @@ Status visit_arrays(const MergeStates& m, Visit visit) {
       .status();
 }
 
-// `first` is the tensor on whose device all others must be.
-template <typename Call>
-Status check_devices(const core::Backend& backend, const Call& call, const char* first,
-                     Device device) {
-  return visit_arrays(call, [&](const Array& array) -> Status {
+// All tensors are on the device of the tensor `first`.
+struct DeviceCheck final : Check {
+  const core::Backend& backend;
+  const char* first;
+  Device device;
+
+  DeviceCheck(const core::Backend& backend_, const char* first_, Device device_)
+      : backend(backend_), first(first_), device(device_) {}
+
+  Status operator()(const Array& array) const override {
     if (array.tensor == nullptr) return {};
     const Device own = array.tensor->device;
     const bool is_host = backend.memory == DeviceType::kCpu;  // where an index has no meaning
@@ -134,39 +147,46 @@ Status check_devices(const core::Backend& backend, const Call& call, const char*
                                         (is_host ? "host" : "device") + " memory (" +
                                         pagoda::name(backend.memory) + ")";
     return complain(array.field() + ".device", to_string(own), limit);
-  });
-}
+  }
+};
 
-template <typename Call>
-Status check_addresses(const core::Backend& backend, const Call& call, Device device) {
-  if (backend.misplaced == nullptr) return {};
-  return visit_arrays(call, [&](const Array& array) -> Status {
+// The back end can access all arrays.
+struct AddressCheck final : Check {
+  const core::Backend& backend;
+  Device device;
+
+  AddressCheck(const core::Backend& backend_, Device device_)
+      : backend(backend_), device(device_) {}
+
+  Status operator()(const Array& array) const override {
     if (array.data == nullptr) return {};
     const std::string place = backend.misplaced(array.data, device);
     if (place.empty()) return {};
     return complain(array.field() + (array.tensor == nullptr ? "" : ".data"), place,
                     "must be on " + to_string(device));
-  });
-}
+  }
+};
 
 }  // namespace
 
 Status check_placement(const core::Backend& backend, const Attention& a) {
   if (!a.q.present()) return {};  // check_queries() reports it
-  return check_devices(backend, a, "q", a.q.device);
+  return check_arrays(a, DeviceCheck(backend, "q", a.q.device));
 }
 Status check_placement(const core::Backend& backend, const AppendKV& a) {
-  return check_devices(backend, a, "k_new", a.k_new.device);
+  return check_arrays(a, DeviceCheck(backend, "k_new", a.k_new.device));
 }
 Status check_placement(const core::Backend& backend, const MergeStates& m) {
-  return check_devices(backend, m, "partial_out", m.partial_out.device);
+  return check_arrays(m, DeviceCheck(backend, "partial_out", m.partial_out.device));
 }
 
 Status check_pointers(const core::Backend& backend, const Attention& a) {
-  return check_addresses(backend, a, a.q.device);
+  if (backend.misplaced == nullptr) return {};
+  return check_arrays(a, AddressCheck(backend, a.q.device));
 }
 Status check_pointers(const core::Backend& backend, const AppendKV& a) {
-  return check_addresses(backend, a, a.k_new.device);
+  if (backend.misplaced == nullptr) return {};
+  return check_arrays(a, AddressCheck(backend, a.k_new.device));
 }
 
 }  // namespace pagoda::engine
