@@ -5,7 +5,7 @@ compiled together, twice, for warnings. The others are compiled one by one.
 
 Exempt are the parts of ISA translation units: headers in src/backends/cpu/isa whose opening comment says
 that they stand "over the including unit's" definitions. Each must be part of some unit. Exempt is
-src/arch/ptx and those of instances, which are for nvcc.
+src/arch/ptx, which are for nvcc.
 
 PAGODA_HEADERS_EVERY=N compiles every Nth of the others only, as `./dev test` does to save time; `./dev test nightly`
 compiles all.
@@ -90,7 +90,7 @@ def main():
 
     failures = 0
     parts = [h for h in headers if is_part(root, h)]
-    # The real half of arch/ is nvcc's: compiled with the primitive tests.
+    # The PTX half of arch/ is nvcc's: compiled with the primitive tests.
     headers = [h for h in headers if h not in parts and not h.as_posix().startswith("src/arch/ptx/")
                and h.parent.name != "instances"]
     for part in parts:

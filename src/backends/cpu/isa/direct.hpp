@@ -1,5 +1,5 @@
 // Few query rows: each row of K and of V is read once, in place, instead of being packed into
-// panels. Uses the including unit's Vec and Words.
+// panels, over the including unit's Vec and Words.
 //
 // Words defines how rows become vectors of 32-bit words (floats, or pairs of bf16):
 //   kRowElements                 elements of a row of K that fill one vector
