@@ -6,6 +6,7 @@
 
 #include "arch/mbarrier.hpp"
 #include "arch/tcgen05.hpp"
+#include "arch/thread.hpp"
 #include "arch/tma.hpp"
 #include "arch/warp.hpp"
 #include "kernels/common/row_store.hpp"

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "arch/memory.hpp"
-#include "arch/warp.hpp"
+#include "arch/thread.hpp"
 
 namespace pagoda::kernels::sm100 {
 
