@@ -1,5 +1,6 @@
 // One test a finding: the smallest kernel with the bug is reported with its kind and the line of
 // the bug, the corrected kernel is silent in every mode over 100 seeds.
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <gtest/gtest.h>
@@ -80,13 +81,11 @@ uint32_t bug_line = 0;
 
 // Whether a run reports the kind, with the text, at the line of the bug (0: at any).
 bool is_found(const Result& result, ReportKind kind, std::string_view text) {
-  for (const emulator::Report& report : result.reports) {
-    if (report.kind == kind && to_string(report).find(text) != std::string::npos &&
-        (bug_line == 0 || (report.line == bug_line && report.file == "findings_test.cpp"))) {
-      return true;
-    }
-  }
-  return false;
+  const auto is_wanted = [&](const emulator::Report& report) {
+    return report.kind == kind && to_string(report).find(text) != std::string::npos &&
+           (bug_line == 0 || (report.line == bug_line && report.file == "findings_test.cpp"));
+  };
+  return std::any_of(result.reports.begin(), result.reports.end(), is_wanted);
 }
 
 std::string all_reports(const Result& result) {

@@ -29,10 +29,8 @@ struct Array {
 // What is checked of each array.
 class Check {
  public:
+  virtual ~Check() = default;
   virtual Status operator()(const Array& array) const = 0;
-
- protected:
-  ~Check() = default;
 };
 
 // Checks the present arrays of a call, until one fails.

@@ -23,19 +23,19 @@ namespace {
 using material::MaskArrays;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr auto& kSequences = MaskArrays::kSequences;
 constexpr int32_t kBatch = MaskArrays::kBatch;
 
 // The host's result for one row of scores in natural units, keys [0, keys); -infinity = masked.
 std::vector<float> apply_on_host(const Mask& mask, int32_t sequence, int32_t row, int32_t head,
                                  std::vector<float> scores) {
   std::vector<int32_t> lengths;
-  for (const MaskArrays::Sequence& s : kSequences) lengths.push_back(s.keys);
+  for (const MaskArrays::Sequence& s : MaskArrays::kSequences) lengths.push_back(s.keys);
   core::Problem problem;
   problem.batch = kBatch;
   problem.seqlens_kv = lengths;
   problem.mask = mask.nodes();
-  const RowPosition position{sequence, row, head, kSequences[sequence].position + row};
+  const int32_t first = MaskArrays::kSequences[sequence].position;
+  const RowPosition position{sequence, row, head, first + row};
   apply(problem, position, 0, static_cast<int32_t>(scores.size()), scores.data());
   return scores;
 }
@@ -94,7 +94,7 @@ void expect_like_host(const Mask& mask, MaskArrays& arrays) {
   const ExpressionMask device = make_expression_mask(mask.nodes());
   const auto body = [&] {
     for (int32_t b = 0; b < kBatch; ++b) {
-      const MaskArrays::Sequence& s = kSequences[b];
+      const MaskArrays::Sequence& s = MaskArrays::kSequences[b];
       const int32_t first = arrays.below(s.rows);
       const RowTile tile{.sequence = b,
                          .seqlen_kv = s.keys,

@@ -13,7 +13,6 @@
 namespace pagoda::operand {
 namespace {
 
-using arch::Swizzle;
 using T = arch::BFloat16;
 
 TEST(PagedRowIndices, get_row_follows_the_pages) {

@@ -132,9 +132,10 @@ void sort_by_cost(std::vector<WorkItem>& items, const WorkShape& shape) {
   std::array<int32_t, kBuckets + 1> begin{};
   std::vector<uint8_t> bucket(items.size());
   for (size_t i = 0; i < items.size(); ++i) {
-    const auto c = static_cast<uint64_t>(cost(items[i], shape)) << 2;  // >= 4
-    const int log2 = static_cast<int>(std::bit_width(c)) - 1;
-    const auto rank = static_cast<size_t>(log2) * 4 + ((c >> (log2 - 2)) & 3);
+    const auto c = static_cast<uint64_t>(cost(items[i], shape)) << 2;
+    // Leaves the highest bit and two more, the quarters.
+    const int shift = std::max(static_cast<int>(std::bit_width(c)) - 3, 0);
+    const auto rank = static_cast<size_t>(shift) * 4 + ((c >> shift) & 3);
     bucket[i] = static_cast<uint8_t>(kBuckets - 1 - rank);
     ++begin[bucket[i] + size_t{1}];
   }

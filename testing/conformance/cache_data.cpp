@@ -171,7 +171,7 @@ void ProblemData::make_pages() {
 }
 
 void ProblemData::make_page_table(const std::vector<std::vector<int32_t>>& pages_of) {
-  PagedKV& paged = std::get<PagedKV>(attention_.kv);
+  auto& paged = std::get<PagedKV>(attention_.kv);
   if (case_.kv_layout == KVLayout::kCsr) {
     indptr_.push_back(0);
     for (size_t b = 0; b < batch(); ++b) {

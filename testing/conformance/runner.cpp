@@ -178,6 +178,7 @@ std::string CaseRunner::find_unrepeatable_bits(CallSite& site, const Options& op
                                                const Effort& effort) {
   const auto all_bits = [&] {
     std::vector<std::vector<uint32_t>> bits;
+    bits.reserve(static_cast<size_t>(data_.canonical().batch));
     for (int32_t b = 0; b < data_.canonical().batch; ++b) bits.push_back(data_.result_bits(b));
     return bits;
   };
@@ -198,6 +199,7 @@ std::string CaseRunner::find_unrepeatable_bits(CallSite& site, const Options& op
 std::string CaseRunner::find_batch_dependence(const Options& options, const Effort& effort) {
   const std::vector<Sequence>& all = case_.lengths.sequences;
   std::vector<std::vector<uint32_t>> want;
+  want.reserve(static_cast<size_t>(data_.canonical().batch));
   for (int32_t b = 0; b < data_.canonical().batch; ++b) want.push_back(data_.result_bits(b));
 
   const auto differs = [&](std::vector<Sequence> sequences, int32_t workers) -> std::string {
@@ -227,6 +229,7 @@ std::string CaseRunner::find_batch_dependence(const Options& options, const Effo
   };
 
   std::vector<std::vector<Sequence>> batches;
+  batches.reserve(all.size() + 3);
   for (const Sequence& s : all) batches.push_back({s});
   batches.emplace_back(all.rbegin(), all.rend());
   std::vector<Sequence> between_strangers{{.q = 3, .kv = 700, .id = 1000}};

@@ -35,9 +35,9 @@ class Keys {
 
  private:
   const float* row(const core::KVView& view, int32_t key, int32_t dim, std::vector<float>& copy) {
-    float* const scratch =
-        copy.empty() ? nullptr : copy.data() + static_cast<size_t>(key) * static_cast<size_t>(dim);
-    return load_row(view.data, view.dtype, p_.kv_offset(view, b_, key, kv_head_), dim, scratch);
+    const size_t first = copy.empty() ? 0 : static_cast<size_t>(key) * static_cast<size_t>(dim);
+    return load_row(view.data, view.dtype, p_.kv_offset(view, b_, key, kv_head_), dim,
+                    copy.data() + first);
   }
   const core::Problem& p_;
   int32_t b_, kv_head_;

@@ -58,6 +58,7 @@ class TileOpsTest : public testing::TestWithParam<Level> {
   static std::vector<const void*> row_pointers(const std::vector<std::byte>& data, int rows,
                                                int width, DType dtype) {
     std::vector<const void*> pointers;
+    pointers.reserve(static_cast<size_t>(rows));
     for (int r = 0; r < rows; ++r) {
       pointers.push_back(data.data() + int64_t{r} * width * size_bytes(dtype));
     }
@@ -117,6 +118,7 @@ TEST_P(TileOpsTest, scores_match_plain_products) {
           expect_scores("gemm");
           if (rows > ops().direct_k_rows) continue;
           std::vector<const void*> q_rows;
+          q_rows.reserve(static_cast<size_t>(rows));
           for (int r = 0; r < rows; ++r) {
             q_rows.push_back(packed_q.data() + r * padded * element_bytes());
           }

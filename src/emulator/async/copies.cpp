@@ -148,17 +148,18 @@ void cp_async_wait(size_t groups_in_flight, const Where& where) {
   }
 }
 
-void cp_async_mbarrier_arrive(void* address, const Where& where) {
+void cp_async_mbarrier_arrive(void* barrier_address, const Where& where) {
   Machine& machine = Machine::current();
-  void* const beside = barrier_beside(address);
+  void* const beside = barrier_beside(barrier_address);
   const Mutation mutation = machine.mutations().at(
       "cp_async_mbarrier_arrive", where,
       Mutation::kDrop | (beside != nullptr ? Mutation::kOtherBarrier : Mutation::kNone));
   if (mutation == Mutation::kDrop) return;
-  if (mutation == Mutation::kOtherBarrier) address = beside;
+  if (mutation == Mutation::kOtherBarrier) barrier_address = beside;
   Thread& thread = Machine::current_thread();
   CopyState& copies = state_of(thread);
-  MBarrierState& barrier = machine.mbarriers().find(address, "cp_async_mbarrier_arrive", where);
+  MBarrierState& barrier =
+      machine.mbarriers().find(barrier_address, "cp_async_mbarrier_arrive", where);
   if (!copies.open_cp_async.empty()) submit_cp_async(copies, where);
   copies.cp_async_groups.clear();  // a wait at the barrier covers them
   auto operation = machine.engines().make_operation(

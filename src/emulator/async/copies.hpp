@@ -52,9 +52,9 @@ const char* copies_in_flight(const Thread& thread);
 void cp_async(void* to, const void* from, size_t bytes, size_t valid_bytes, const Where& where);
 void cp_async_commit(const Where& where);
 void cp_async_wait(size_t groups_in_flight, const Where& where);
-void cp_async_mbarrier_arrive(void* barrier, const Where& where);
+void cp_async_mbarrier_arrive(void* barrier_address, const Where& where);
 
-void bulk_load(void* to, const void* from, size_t bytes, void* barrier, const Where& where);
+void bulk_load(void* to, const void* from, size_t bytes, void* barrier_address, const Where& where);
 void bulk_store(void* to, const void* from, size_t bytes, const Where& where);
 void bulk_copy_to_cta(void* to, const void* from, size_t bytes, void* mine, int rank,
                       const Where& where);
@@ -74,7 +74,8 @@ struct TensorLoadTarget {
   bool is_pair = false;  // the bytes go to the barrier of the even CTA of the pair
 };
 void tma_load(void* to, const arch::TensorMapSpec& map, const int32_t* coordinates, int rank,
-              void* barrier, TensorLoadTarget target, const char* primitive, const Where& where);
+              void* barrier_address, TensorLoadTarget target, const char* primitive,
+              const Where& where);
 void tma_store(const arch::TensorMapSpec& map, const int32_t* coordinates, int rank,
                const void* from, bool adds, const Where& where);
 

@@ -97,7 +97,7 @@ AddOneRun run_add_one(Options options) {
        map_of(out.data(), kValidRows, Swizzle::k128B), kTiles},
       {input("in", in.data(), in.size()), output("out", out.data(), out.size())}, options);
   for (size_t i = 0; i < in.size(); ++i)
-    run.is_right = run.is_right && out[i] == uint16_t(in[i] + 1);
+    run.is_right = run.is_right && out[i] == static_cast<uint16_t>(in[i] + 1);
   return run;
 }
 
@@ -362,7 +362,7 @@ struct InAndOut {
 Result run_in_and_out(InAndOut::Bug bug, Options options, bool* is_right = nullptr) {
   std::vector<uint32_t> in(16), out(8, 0xdead);
   std::iota(in.begin(), in.end(), 1U);
-  const Result result = launch<InAndOut>(
+  Result result = launch<InAndOut>(
       shape_of<InAndOut>("in_and_out", {1}), {in.data(), out.data(), bug},
       {input("in", in.data(), in.size()), output("out", out.data(), out.size())}, options);
   if (is_right != nullptr) *is_right = std::equal(out.begin(), out.end(), in.begin());

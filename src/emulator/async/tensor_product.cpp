@@ -213,7 +213,7 @@ uint32_t to_word(AccumulatorType type, float value) {
 void store_integers(const float* sums, int columns, bool is_saturated, bool accumulates,
                     uint32_t* words) {
   for (int i = 0; i < columns; ++i) {
-    int64_t value = static_cast<int64_t>(sums[i]);
+    auto value = static_cast<int64_t>(sums[i]);
     if (accumulates) value += static_cast<int32_t>(words[i]);
     if (is_saturated) value = std::clamp<int64_t>(value, INT32_MIN, INT32_MAX);
     words[i] = static_cast<uint32_t>(value);
@@ -328,16 +328,16 @@ void tmem_copy(arch::TmemCopyShape shape, int cta_group, TmemPtr to, arch::SmemD
 
 // --- commits -----------------------------------------------------------------------------------
 
-void tcgen05_commit(int cta_group, void* address, uint16_t cta_mask, const char* primitive,
+void tcgen05_commit(int cta_group, void* barrier_address, uint16_t cta_mask, const char* primitive,
                     const Where& where) {
   Machine& machine = Machine::current();
   Thread& thread = Machine::current_thread();
-  void* const beside = barrier_beside(address);
+  void* const beside = barrier_beside(barrier_address);
   const Mutation mutation = machine.mutations().at(
       primitive, where,
       Mutation::kDrop | (beside != nullptr ? Mutation::kOtherBarrier : Mutation::kNone));
   if (mutation == Mutation::kDrop) return;
-  if (mutation == Mutation::kOtherBarrier) address = beside;
+  if (mutation == Mutation::kOtherBarrier) barrier_address = beside;
   TensorMemory& memory = TensorMemory::of(*thread.cta, cta_group, primitive, where);
   struct Target {
     MBarrierState* barrier;
@@ -348,10 +348,10 @@ void tcgen05_commit(int cta_group, void* address, uint16_t cta_mask, const char*
     barriers.push_back(
         {&machine.mbarriers().find_for_copy(at, primitive, where), machine.memory().find_cta(at)});
   };
-  if (cta_mask == 0) add(address);
+  if (cta_mask == 0) add(barrier_address);
   for (int rank = 0; rank < 16; ++rank) {
     if ((cta_mask >> rank & 1) == 0) continue;
-    add(map_shared(address, rank, where));
+    add(map_shared(barrier_address, rank, where));
   }
   TensorMemory::Issuer& issuer = memory.issuer(thread);
   // The engine releases the end of the products, and what happened before them, at the CTA of

@@ -82,7 +82,7 @@ class WgmmaEngine {
  private:
   static size_t index(const Thread& thread) { return static_cast<size_t>(thread.index) % kThreads; }
   Lane& lane(const Thread& thread) { return lanes_[index(thread)]; }
-  std::shared_ptr<Tile> find_tile(size_t thread, const WgmmaShape& shape, float* registers,
+  std::shared_ptr<Tile> find_tile(size_t thread, const WgmmaShape& shape, const float* registers,
                                   const Where& where);
   void take_accumulators(const Thread& thread, const Wgmma& product, float* registers,
                          uint32_t number, const Where& where);
@@ -165,7 +165,7 @@ void WgmmaEngine::issue(Thread& thread, const WgmmaShape& shape, const WgmmaOper
 
 // The accumulators in flight in these registers, or new ones.
 std::shared_ptr<Tile> WgmmaEngine::find_tile(size_t thread, const WgmmaShape& shape,
-                                             float* registers, const Where& where) {
+                                             const float* registers, const Where& where) {
   for (const auto& tile : tiles_) {
     if (tile->registers[thread] == registers && tile->n == shape.n) return tile;
   }

@@ -43,7 +43,7 @@ boost::context::pooled_fixedsize_stack& stacks() {
 // Records the bounds of the stack, which AddressSanitizer needs at every switch.
 struct TrackedStack {
   boost::context::stack_context* seen;
-  boost::context::stack_context allocate() { return *seen = stacks().allocate(); }
+  boost::context::stack_context allocate() const { return *seen = stacks().allocate(); }
   void deallocate(boost::context::stack_context& stack) { stacks().deallocate(stack); }
 };
 
@@ -110,11 +110,11 @@ struct Fiber::State {
     __tsan_switch_to_fiber(outside_fiber, 0);
 #endif
   }
-  ~State() {
 #ifdef PAGODA_FIBER_TSAN
+  ~State() {
     if (inside_fiber != nullptr) __tsan_destroy_fiber(inside_fiber);
-#endif
   }
+#endif
 };
 
 namespace {

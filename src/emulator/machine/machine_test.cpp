@@ -88,7 +88,7 @@ Result run_relay(Relay::Bug bug, Mode mode, uint64_t seed, bool* is_right = null
   std::vector<uint32_t> in(Relay::kItems * 32);
   std::vector<uint32_t> out(in.size(), 0xdead);
   std::iota(in.begin(), in.end(), 1U);
-  const Result result =
+  Result result =
       launch<Relay>(shape_of<Relay>("relay", {1}), {in.data(), out.data(), bug},
                     {input("in", in.data(), in.size()), output("out", out.data(), out.size())},
                     {.mode = mode, .seed = seed});

@@ -162,7 +162,7 @@ void tcgen05_mma(const arch::MmaForm& form, const MmaOperands& operands, const W
 void tmem_copy(arch::TmemCopyShape shape, int cta_group, arch::TmemPtr to,
                arch::SmemDescriptor from, const Where& where);
 // cta_mask 0: the barrier of this CTA.
-void tcgen05_commit(int cta_group, void* barrier, uint16_t cta_mask, const char* primitive,
+void tcgen05_commit(int cta_group, void* barrier_address, uint16_t cta_mask, const char* primitive,
                     const Where& where);
 
 }  // namespace pagoda::emulator

@@ -319,7 +319,7 @@ struct TensorRelay {
 Result run_relay(TensorRelay::Bug bug, Mode mode, uint64_t seed, bool* is_right = nullptr,
                  MutationSites* mutation = nullptr, bool is_relaxed = false) {
   std::vector<uint32_t> out(TensorRelay::kItems * 32 * 4, 0xdead);
-  const Result result = launch<TensorRelay>(
+  Result result = launch<TensorRelay>(
       shape_of<TensorRelay>("tensor_relay", {1}), {out.data(), bug, is_relaxed},
       {output("out", out.data(), out.size())}, {.mode = mode, .seed = seed, .mutation = mutation});
   if (is_right != nullptr) {

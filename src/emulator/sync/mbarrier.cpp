@@ -118,7 +118,7 @@ void MBarriers::report_end(const Cta& cta) {
     reporter_.report(ReportKind::kProtocol, barrier.init.primitive, barrier.init.where,
                      "the CTA ended while mbarrier " + barrier.name + " counts " +
                          std::to_string(barrier.pending_bytes) + " pending bytes",
-                     &cta.threads[0]);
+                     cta.threads.data());
   }
 }
 

@@ -46,26 +46,26 @@ class MBarriers {
 
 // --- instructions, for the executing thread ------------------------------------------------------
 
-void mbarrier_init(void* barrier, uint32_t arrivals, const Where& where);
-void mbarrier_invalidate(void* barrier, const Where& where);
+void mbarrier_init(void* address, uint32_t arrivals, const Where& where);
+void mbarrier_invalidate(void* address, const Where& where);
 // `arrivals` and `expected_bytes` may be 0. cta_rank -1: this CTA's barrier, scope .cta; else the
 // barrier at the same offset in that CTA of the cluster, which it reaches some time later, scope
 // .cluster.
-void mbarrier_arrive(void* barrier, int cta_rank, uint32_t arrivals, uint32_t expected_bytes,
+void mbarrier_arrive(void* address, int cta_rank, uint32_t arrivals, uint32_t expected_bytes,
                      const char* primitive, const Where& where);
-bool mbarrier_test(void* barrier, uint32_t parity, const Where& where);
-void mbarrier_wait(void* barrier, uint32_t parity, Scope scope, const char* primitive,
+bool mbarrier_test(void* address, uint32_t parity, const Where& where);
+void mbarrier_wait(void* address, uint32_t parity, Scope scope, const char* primitive,
                    const Where& where);
 // Relaxed: the arrival releases only accesses to tensor memory before a tcgen05 fence, and the wait
 // acquires only those.
-void mbarrier_arrive_relaxed(void* barrier, int cta_rank, const char* primitive,
+void mbarrier_arrive_relaxed(void* address, int cta_rank, const char* primitive,
                              const Where& where);
-void mbarrier_wait_relaxed(void* barrier, uint32_t parity, const char* primitive,
+void mbarrier_wait_relaxed(void* address, uint32_t parity, const char* primitive,
                            const Where& where);
 void fence_mbarrier_init(const Where& where);
-void name_mbarrier(void* barrier, std::string name);
+void name_mbarrier(void* address, std::string name);
 // The barrier at which a mutant arrives, not at this one; nullptr: there is none, or the run has no
 // mutants.
-[[nodiscard]] void* barrier_beside(const void* barrier);
+[[nodiscard]] void* barrier_beside(const void* address);
 
 }  // namespace pagoda::emulator

@@ -183,7 +183,7 @@ struct SM100MHA2Q {
     const int32_t index = Group::index();
     switch (params.schedule) {
       // Both CTAs of a pair need the same work: no queue, and no partition computed per CTA.
-      case kernels::Schedule::kStreamK:
+      case kernels::Schedule::kStreamK:  // NOLINT(bugprone-branch-clone): empty for pairs
         if constexpr (tile.ctas == 1) {
           write_all(kernels::StreamKWork<Config>(params, storage.share.load()));
         }

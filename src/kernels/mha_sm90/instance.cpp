@@ -6,8 +6,7 @@
 
 namespace pagoda::kernels {
 
-using mha_sm90::Family;
-template LaunchFunctions<Launcher, Family>
-instance<Launcher, Family, shape_index(Family::kShapes, PAGODA_INSTANCE)>();
+template LaunchFunctions<Launcher, mha_sm90::Family>
+instance<Launcher, mha_sm90::Family, shape_index(mha_sm90::Family::kShapes, PAGODA_INSTANCE)>();
 
 }  // namespace pagoda::kernels

@@ -34,7 +34,8 @@ class Correction {
   using Split = kernels::SplitRows<Out, kRows, kHalves, tile.depth>;
   using Row = kernels::Row<softmax::RescaleLazily>;  // which row; the softmax warps send the sums
   // O is staged in the memory of Q. O of e4m3 queries is twice as wide, and takes two passes.
-  static constexpr int passes = sizeof(Out) / sizeof(T);
+  static constexpr int passes =
+      sizeof(Out) / sizeof(T);  // NOLINT(bugprone-sizeof-expression): Out is T or wider
   static constexpr int pass_columns = tile.depth / passes;
   static constexpr arch::Swizzle out_swizzle = kernels::sm100::swizzle_of(sizeof(T));
   static constexpr int out_panel_columns =
