@@ -1,6 +1,6 @@
 # GPU code: whether, and for which GPUs. Compiling needs nvcc 13.0 or later, and no GPU. Sets
 #   PAGODA_HAS_CUDA             whether there is any
-#   PAGODA_ATTENTION_ARCHS      what attention kernels are compiled for, of 90a, 100a, 103a; may be empty: then GPU
+#   PAGODA_ATTENTION_ARCHS      what attention kernels are compiled for, all from 80 on; may be empty: then GPU
 #                               code is append_kv and merge_states only, which every GPU since sm_80 runs
 #   PAGODA_CUDA_NOTE            AUTO: which GPUs were found
 #   PAGODA_NO_CUDA_REASON       where there is none
@@ -12,7 +12,7 @@ include(PagodaCudaArchitectures)
 
 set(PAGODA_CUDA AUTO CACHE STRING "GPU code: AUTO (where nvcc is found, for PAGODA_CUDA_ARCHITECTURES), ON, OFF")
 set(PAGODA_CUDA_ARCHITECTURES AUTO CACHE STRING
-  "GPUs that attention is compiled for: AUTO (those of this machine), all, or a list of 90a, 100a, 103a")
+  "GPUs that attention is compiled for: AUTO (those of this machine), all, or a list of 80, 90a, 100a, 103a ...")
 set(PAGODA_HAS_CUDA OFF)
 set(PAGODA_ATTENTION_ARCHS "")
 set(PAGODA_CUDA_NOTE "")

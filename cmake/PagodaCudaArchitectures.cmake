@@ -1,13 +1,14 @@
 # pagoda_cuda_architectures(REQUEST OUT_CODE OUT_ATTENTION OUT_NOTE [FALLBACK])
 #   REQUEST        AUTO (those of this machine's GPUs), all, or a list such as "90a;100a" (commas and spaces do, too)
 #   OUT_CODE       what GPU code is for; empty: no GPU code
-#   OUT_ATTENTION  those of OUT_CODE that attention kernels exist for: 90a, 100a, 103a
+#   OUT_ATTENTION  those of OUT_CODE that attention kernels exist for: all from 80 on
 #   OUT_NOTE       AUTO: one line on what was found
 #   FALLBACK       what AUTO means on a machine without a GPU; empty: nothing
 # No more than this: works in `cmake -P`, for the test.
 include_guard(GLOBAL)
 
-set(PAGODA_CUDA_ALL 90a 100a 103a)
+# 80 comes with PTX, which every later GPU runs.
+set(PAGODA_CUDA_ALL 80 90a 100a 103a)
 
 # Of the GPUs that nvidia-smi lists: "90;86". Nothing where there is none, or no nvidia-smi.
 function(pagoda_present_gpus out)
@@ -48,7 +49,7 @@ function(pagoda_cuda_architectures request out_code out_attention out_note)
   foreach(name IN LISTS listed)
     string(REGEX REPLACE "^sm_" "" arch "${name}")
     if(NOT arch MATCHES "^[0-9][0-9]+[af]?$")
-      message(FATAL_ERROR "PAGODA_CUDA_ARCHITECTURES: '${name}' is no architecture; AUTO, all, or a list such as 90a;100a;103a")
+      message(FATAL_ERROR "PAGODA_CUDA_ARCHITECTURES: '${name}' is no architecture; AUTO, all, or a list such as 80;90a;100a")
     endif()
     if("${arch}a" IN_LIST PAGODA_CUDA_ALL)  # attention kernels use what only the a-variant has
       string(APPEND arch "a")
@@ -57,11 +58,13 @@ function(pagoda_cuda_architectures request out_code out_attention out_note)
   endforeach()
   list(REMOVE_DUPLICATES code)
   set(attention "")
-  foreach(arch IN LISTS PAGODA_CUDA_ALL)
-    if(arch IN_LIST code)
+  foreach(arch IN LISTS code)
+    string(REGEX MATCH "^[0-9]+" number "${arch}")
+    if(number GREATER_EQUAL 80)
       list(APPEND attention ${arch})
     endif()
   endforeach()
+  list(SORT attention COMPARE NATURAL)
   set(${out_code} "${code}" PARENT_SCOPE)
   set(${out_attention} "${attention}" PARENT_SCOPE)
   set(${out_note} "${note}" PARENT_SCOPE)

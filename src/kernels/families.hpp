@@ -4,6 +4,7 @@
 #include "kernels/common/kernel_table.hpp"
 #include "kernels/mha_sm100/family.hpp"
 #include "kernels/mha_sm100_d512/family.hpp"
+#include "kernels/mha_sm80/family.hpp"
 #include "kernels/mha_sm90/family.hpp"
 
 namespace pagoda::kernels {
@@ -11,6 +12,7 @@ namespace pagoda::kernels {
 using Families = FamilyList<  //
     mha_sm90::Family,         //
     mha_sm100::Family,        //
-    mha_sm100_d512::Family>;
+    mha_sm100_d512::Family,   //
+    mha_sm80::Family>;
 
 }  // namespace pagoda::kernels

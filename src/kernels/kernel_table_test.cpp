@@ -10,6 +10,7 @@
 #include "kernels/families.hpp"
 #include "kernels/mha_sm100/kernel_of.hpp"
 #include "kernels/mha_sm100_d512/kernel_of.hpp"
+#include "kernels/mha_sm80/kernel_of.hpp"
 #include "kernels/mha_sm90/kernel_of.hpp"
 
 namespace pagoda::kernels {
@@ -52,6 +53,15 @@ std::string describe(
   return "sm100.d" + dims_name(depth, depth) + "." + kTypeName<T> + scores_name(scores);
 }
 
+template <class T, int qk, int vo, kv_buffer::RowKind rows, kv_buffer::Staging staging,
+          ScoreClass scores>
+std::string describe(std::type_identity<
+                     kv_buffer::Kernel<mha_sm80::Instance<T, qk, vo, rows, staging, scores>, 80>>) {
+  const bool is_prefill = rows == kv_buffer::RowKind::kPrefill;
+  return "sm80.d" + dims_name(qk, vo) + "." + kTypeName<T> + (is_prefill ? " prefill" : " token") +
+         (staging == kv_buffer::Staging::kAsync ? " async" : " registers") + scores_name(scores);
+}
+
 // Launches nothing and notes which kernel would have been.
 struct Recorder {
   using Context = std::string;
@@ -76,7 +86,11 @@ void expect_launches(const std::vector<std::string>& variants) {
     for (size_t variant = 0; variant < variants.size(); ++variant) {
       std::string noted;
       instances[i][variant](1, {}, noted);
-      EXPECT_EQ(noted, Family::kShapes[i].name + variants[variant]);
+      std::string wanted = variants[variant];
+      // No prefill tile: token generation in its place.
+      if (std::string(Family::kShapes[i].name).find("d576x512") != std::string::npos)
+        wanted.replace(0, wanted.find(' ', 1), " token");
+      EXPECT_EQ(noted, Family::kShapes[i].name + wanted);
     }
   }
 }
@@ -97,6 +111,12 @@ TEST(KernelTable, instances_of_mha_sm100_d512_are_what_their_names_say) {
   expect_launches<mha_sm100_d512::Family>({" plain", " general"});
 }
 
+TEST(KernelTable, instances_of_mha_sm80_are_what_their_names_say) {
+  expect_launches<mha_sm80::Family>({" prefill async plain", " prefill async general",
+                                     " prefill registers general", " token async plain",
+                                     " token async general", " token registers general"});
+}
+
 TEST(KernelTable, an_instance_is_found_by_its_name) {
   for (size_t i = 0; i < std::size(mha_sm90::kShapes); ++i) {
     EXPECT_EQ(shape_index(mha_sm90::kShapes, mha_sm90::kShapes[i].name), i);
@@ -109,10 +129,9 @@ template <int32_t arch, bool holds_code>
 struct TestMachine {
   using Launcher = Recorder;
   static constexpr const char* kBackend = "test:recorder";
-  static constexpr bool serves(std::span<const int32_t> archs) { return contains(archs, arch); }
-  static constexpr bool has_code(std::span<const int32_t> /*archs*/) { return holds_code; }
-  static std::string unsupported_reason(std::span<const int32_t> /*archs*/,
-                                        const core::Problem& /*problem*/) {
+  static constexpr bool serves(const Archs& archs) { return archs.run_on(arch); }
+  static constexpr bool has_code(const Archs& /*archs*/) { return holds_code; }
+  static std::string unsupported_reason(const Archs& /*archs*/, const core::Problem& /*problem*/) {
     return holds_code ? "" : "no code";
   }
   static int32_t num_sms(const core::Problem& /*problem*/, int32_t fewest) { return fewest; }
@@ -132,18 +151,23 @@ std::vector<std::string> names(std::span<const core::Kernel> rows) {
 }
 
 TEST(KernelTable, has_the_rows_of_the_families_for_its_machine_in_their_order) {
-  std::vector<std::string> hopper, blackwell;
+  std::vector<std::string> hopper, blackwell, every;
   for (const auto& shape : mha_sm90::kShapes) hopper.emplace_back(shape.name);
   for (const auto& shape : mha_sm100::kShapes) blackwell.emplace_back(shape.name);
   for (const auto& shape : mha_sm100_d512::kShapes) blackwell.emplace_back(shape.name);
+  for (const auto& shape : mha_sm80::kShapes) every.emplace_back(shape.name);
+  hopper.insert(hopper.end(), every.begin(), every.end());
+  blackwell.insert(blackwell.end(), every.begin(), every.end());
   const KernelTable<TestMachine<90, true>> sm90{Families()};
   EXPECT_EQ(names(sm90.kernels()), hopper);
   const KernelTable<TestMachine<100, true>> sm100{Families()};
   EXPECT_EQ(names(sm100.kernels()), blackwell);
   const KernelTable<TestMachine<103, false>> sm103{Families()};
   EXPECT_EQ(names(sm103.kernels()), blackwell);
-  const KernelTable<TestMachine<80, true>> ampere{Families()};
-  EXPECT_EQ(ampere.kernels().size(), 0U);
+  const KernelTable<TestMachine<86, true>> sm86{Families()};
+  EXPECT_EQ(names(sm86.kernels()), every);
+  const KernelTable<TestMachine<75, true>> sm75{Families()};
+  EXPECT_EQ(sm75.kernels().size(), 0U);
 }
 
 TEST(KernelTable, a_machine_without_code_says_so) {

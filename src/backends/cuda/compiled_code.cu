@@ -1,39 +1,57 @@
-// CMake defines the list of architectures, PAGODA_HELD_ARCHS: "90.100.103".
-#include <string_view>
-
+// Which code of this build runs on which GPU.
+//
+// CUDA C++ Programming Guide, "Binary Compatibility", "PTX Compatibility", "Architecture-Specific
+// Features": code for 8.6 runs on 8.9, not on 9.0; PTX for 8.0 runs on every later GPU; code with
+// the suffix a runs on that GPU alone.
 #include "backends/cuda/compiled_code.hpp"
+#include "kernels/families.hpp"
 
 namespace pagoda::cuda {
 namespace {
 
-constexpr int32_t kArchs[] = {90, 100, 103};
+constexpr int32_t kArchs[] = {80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
 
-std::string list(std::span<const int32_t> archs, bool is_held) {
-  std::string text;
-  for (const int32_t arch : archs) {
-    if (has_attention_code(arch) != is_held) continue;
-    text += (text.empty() ? "sm_" : ", sm_") + std::to_string(arch) + "a";
-  }
-  return text;
+constexpr bool is_specific(int32_t arch) { return arch == 90 || arch == 100 || arch == 103; }
+
+std::string spelled(int32_t arch) {
+  return "sm_" + std::to_string(arch) + (is_specific(arch) ? "a" : "");
+}
+
+template <class... Families>
+bool any_has_code(kernels::FamilyList<Families...> /*families*/, int32_t arch) {
+  return (has_code(Families::kArchs, arch) || ...);
 }
 
 }  // namespace
 
-bool has_attention_code(int32_t arch) {
-  int32_t held = 0;
-  for (const char c : std::string_view(PAGODA_HELD_ARCHS ".")) {
-    if (c != '.') {
-      held = 10 * held + (c - '0');
-    } else {
-      if (held != 0 && held == arch) return true;
-      held = 0;
-    }
+bool has_code(const kernels::Archs& archs, int32_t arch) {
+  if (!archs.run_on(arch)) return false;
+  for (const int32_t compiled : archs.compiled) {
+    if (!is_held(compiled)) continue;
+    if (compiled == arch) return true;
+    if (!is_specific(compiled) && compiled / 10 == arch / 10 && compiled < arch) return true;
+    if (archs.has_ptx && compiled == archs.compiled.front() && compiled < arch) return true;
   }
   return false;
 }
 
-std::string held_code(std::span<const int32_t> archs) { return list(archs, true); }
-std::string held_code() { return list(kArchs, true); }
-std::string missing_code(std::span<const int32_t> archs) { return list(archs, false); }
+bool has_attention_code(int32_t arch) { return any_has_code(kernels::Families(), arch); }
+
+std::string held_code() {
+  std::string text;
+  for (const int32_t arch : kArchs) {
+    if (is_held(arch)) text += (text.empty() ? "" : ", ") + spelled(arch);
+  }
+  return text;
+}
+
+std::string missing_code(const kernels::Archs& archs) {
+  if (archs.has_ptx) return is_held(archs.compiled.front()) ? "" : spelled(archs.compiled.front());
+  std::string text;
+  for (const int32_t arch : archs.compiled) {
+    if (!is_held(arch)) text += (text.empty() ? "" : ", ") + spelled(arch);
+  }
+  return text;
+}
 
 }  // namespace pagoda::cuda

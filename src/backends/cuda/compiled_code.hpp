@@ -1,9 +1,12 @@
-// The GPU code of this build.
+// The GPU code of this build. CMake defines the list, PAGODA_HELD_ARCHS ("80.90.100.103"), for
+// every source here.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
+#include <string_view>
+
+#include "kernels/common/archs.hpp"
 
 namespace pagoda::cuda {
 
@@ -11,13 +14,28 @@ namespace pagoda::cuda {
 // versions, and PTX for 8.0 for newer GPUs.
 inline constexpr int32_t kLeastArch = 80;
 
-// True where this build has attention kernels for exactly `arch`. They exist for sm_90a, sm_100a and
-// sm_103a; PAGODA_CUDA_ARCHITECTURES selects.
+// Whether PAGODA_CUDA_ARCHITECTURES selected `arch`. Attention kernels are then compiled for it, by
+// every family whose Archs have it; for 80 with PTX.
+[[nodiscard]] constexpr bool is_held(int32_t arch) {
+  int32_t held = 0;
+  for (const char c : std::string_view(PAGODA_HELD_ARCHS ".")) {
+    if (c != '.') {
+      held = 10 * held + (c - '0');
+    } else {
+      if (held != 0 && held == arch) return true;
+      held = 0;
+    }
+  }
+  return false;
+}
+// Whether this build has code of the family that runs on a GPU of compute capability `arch`.
+[[nodiscard]] bool has_code(const kernels::Archs& archs, int32_t arch);
+// Whether it has any attention kernel that runs there.
 [[nodiscard]] bool has_attention_code(int32_t arch);
-// The architectures of `archs` that this build has: "sm_90a, sm_100a".
-[[nodiscard]] std::string held_code(std::span<const int32_t> archs);
-[[nodiscard]] std::string held_code();  // of all architectures
-// The architectures of `archs` that this build lacks.
-[[nodiscard]] std::string missing_code(std::span<const int32_t> archs);
+
+// The architectures of this build: "sm_80, sm_90a"; empty: none.
+[[nodiscard]] std::string held_code();
+// What `archs` are compiled for, where this build lacks it.
+[[nodiscard]] std::string missing_code(const kernels::Archs& archs);
 
 }  // namespace pagoda::cuda

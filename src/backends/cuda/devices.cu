@@ -97,21 +97,22 @@ std::string unsupported_reason(Device device) {
   return "needs sm_" + std::to_string(kLeastArch) + " or later, " + describe(device);
 }
 
-std::string unsupported_reason(std::span<const int32_t> archs, Device device) {
+std::string unsupported_reason(const kernels::Archs& archs, Device device) {
   std::string reason = missing_reason(device);
   if (!reason.empty()) return reason;
   const int32_t arch = arch::devices()[static_cast<size_t>(device.index)].arch;
-  const bool is_served = std::find(archs.begin(), archs.end(), arch) != archs.end();
-  if (is_served && has_attention_code(arch)) return {};
+  if (has_code(archs, arch)) return {};
   // No semicolons: `pagoda check` splits the reasons of a selection at them (cli/skip_reasons.cpp).
-  if (is_served) {
-    return "this build has no code for sm_" + std::to_string(arch) + "a, " + describe(device) +
-           ", " + what_is_held();
+  if (archs.run_on(arch)) {
+    return "this build has no code for sm_" + std::to_string(arch) + (archs.has_ptx ? "" : "a") +
+           ", " + describe(device) + ", " + what_is_held();
   }
   std::string needed;
-  for (const int32_t each : archs) {
+  for (const int32_t each : archs.compiled) {
+    if (archs.has_ptx && !needed.empty()) continue;
     needed += (needed.empty() ? "sm_" : " or sm_") + std::to_string(each);
   }
+  if (archs.has_ptx) needed += " or later";
   const std::string missing = missing_code(archs);
   return "needs " + needed + ", " + describe(device) + ", " +
          (missing.empty() ? what_is_held() : "this build has no code for " + missing);

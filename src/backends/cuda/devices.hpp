@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "core/backend.hpp"
+#include "kernels/common/archs.hpp"
 
 namespace pagoda::cuda {
 
@@ -20,9 +20,9 @@ namespace pagoda::cuda {
 // The same as an error of `field`.
 [[nodiscard]] Status check_device(const char* field, Device device);
 
-// Why attention kernels for these architectures (90 = sm_90a, which runs on no other) can't run on
-// this device, or are not in this build; empty = they can.
-[[nodiscard]] std::string unsupported_reason(std::span<const int32_t> archs, Device device);
+// Why attention kernels of a family can't run on this device, or are not in this build; empty =
+// they can.
+[[nodiscard]] std::string unsupported_reason(const kernels::Archs& archs, Device device);
 
 // Why a kernel on that device can't read the memory; empty = it can.
 [[nodiscard]] std::string misplaced(const void* data, Device device);

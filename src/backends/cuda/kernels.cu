@@ -16,12 +16,11 @@ struct Gpu {
   using Launcher = kernels::OnGpu;
   static constexpr const char* kBackend = "cuda";
 
-  static constexpr bool serves(std::span<const int32_t> /*archs*/) { return true; }
-  static constexpr bool has_code(std::span<const int32_t> archs) {
-    return std::any_of(archs.begin(), archs.end(), has_attention_code);
+  static constexpr bool serves(const kernels::Archs& /*archs*/) { return true; }
+  static constexpr bool has_code(const kernels::Archs& archs) {
+    return std::any_of(archs.compiled.begin(), archs.compiled.end(), is_held);
   }
-  static std::string unsupported_reason(std::span<const int32_t> archs,
-                                        const core::Problem& problem) {
+  static std::string unsupported_reason(const kernels::Archs& archs, const core::Problem& problem) {
     return cuda::unsupported_reason(archs, problem.device);
   }
   static int32_t num_sms(const core::Problem& problem, int32_t /*fewest*/) {

@@ -1,4 +1,4 @@
-// "emu:sm90" and "emu:sm100": the rows of their chip's families, with the append_kv and
+// "emu:sm80", "emu:sm90" and "emu:sm100": the rows of their chip's families, with the append_kv and
 // merge_states kernels of every GPU.
 #include "backends/emulator/backend.hpp"
 
@@ -47,6 +47,11 @@ Status merge_states(const MergeStates& merge, const core::RunContext& /*context*
   return {};
 }
 
+struct Ampere {
+  static constexpr const char* kBackend = "emu:sm80";
+  static constexpr const char* kDescription = "the GPU kernels for sm_80 on the emulator: slow";
+  static constexpr int32_t kArch = 80;
+};
 struct Hopper {
   static constexpr const char* kBackend = "emu:sm90";
   static constexpr const char* kDescription = "the GPU kernels for sm_90a on the emulator: slow";
@@ -80,8 +85,8 @@ void expect_clean(const Result& result) {
 }
 
 std::span<const core::Backend* const> backends() {
-  static constexpr std::array<const core::Backend*, 2> kBackends = {&kBackendOf<Hopper>,
-                                                                    &kBackendOf<Blackwell>};
+  static constexpr std::array<const core::Backend*, 3> kBackends = {
+      &kBackendOf<Ampere>, &kBackendOf<Hopper>, &kBackendOf<Blackwell>};
   return kBackends;
 }
 

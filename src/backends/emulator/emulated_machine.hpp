@@ -17,12 +17,10 @@ struct EmulatedMachine {
   using Launcher = kernels::OnEmulator;
   static constexpr const char* kBackend = Chip::kBackend;
 
-  static constexpr bool serves(std::span<const int32_t> archs) {
-    return kernels::contains(archs, Chip::kArch);
-  }
-  static constexpr bool has_code(std::span<const int32_t> /*archs*/) { return true; }
+  static constexpr bool serves(const kernels::Archs& archs) { return archs.run_on(Chip::kArch); }
+  static constexpr bool has_code(const kernels::Archs& /*archs*/) { return true; }
 
-  static std::string unsupported_reason(std::span<const int32_t> /*archs*/,
+  static std::string unsupported_reason(const kernels::Archs& /*archs*/,
                                         const core::Problem& /*problem*/) {
     return {};
   }

@@ -35,9 +35,10 @@ TEST_F(Emulator, is_registered_once_by_several_calls) {
   ASSERT_TRUE(register_emulator({.num_sms = 7}));
   int found = 0;
   for (const BackendInfo& info : backends()) found += info.name.starts_with("emu:") ? 1 : 0;
-  EXPECT_EQ(found, 2);
-  EXPECT_EQ(kernels("emu:sm90").size(), 10U);
-  EXPECT_EQ(kernels("emu:sm100").size(), 15U);
+  EXPECT_EQ(found, 3);
+  EXPECT_EQ(kernels("emu:sm80").size(), 10U);
+  EXPECT_EQ(kernels("emu:sm90").size(), 20U);
+  EXPECT_EQ(kernels("emu:sm100").size(), 25U);
 }
 
 TEST_F(Emulator, grids_follow_the_settings_of_the_process) {

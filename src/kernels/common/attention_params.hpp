@@ -90,12 +90,17 @@ struct AttentionArguments {
   arch::GlobalPtr<const float> sinks = nullptr;         // [num_q_heads]
   operand::KVScaleFactors kv_scales;
 
-  // Row tiles of tokens. This launch skips sequences of fewer than min_rows rows.
+  // The query rows by which the launches of a plan divide the sequences among them. The length that
+  // a sequence is padded to depends on the rest of its batch.
+  PAGODA_DEVICE int32_t launch_rows(int32_t b) const {
+    return is_batch_invariant ? sequences.num_valid_rows(b) : sequences.num_rows(b);
+  }
+  // Row tiles of tokens. This launch skips sequences of fewer than min_rows launch_rows.
   Schedule schedule = Schedule::kQueue;
   schedule::TileGrid grid;
   arch::GlobalPtr<uint32_t> grid_counter = nullptr;  // zero between launches
   int32_t min_rows = 0;
-  // Packed rows. This launch skips sequences of more than max_rows rows.
+  // Packed rows. This launch skips sequences of more than max_rows launch_rows.
   int32_t max_rows = INT32_MAX;
   bool is_batch_invariant = false;  // no row tile is split
 

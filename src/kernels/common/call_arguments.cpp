@@ -165,8 +165,11 @@ int64_t max_stream_k_ctas(const Problem& p, int32_t tokens, int32_t head_tiles, 
   return token_tiles * p.num_kv_heads * head_tiles * key_tiles;
 }
 
-bool may_have_short_rows(const Problem& p, int32_t short_rows) {
-  if (!p.is_ragged) return p.max_seqlen_q <= short_rows;
+bool may_have_short_rows(const Problem& p, int32_t short_rows, bool is_batch_invariant) {
+  if (!p.is_ragged) {
+    if (p.max_seqlen_q <= short_rows) return true;
+    return is_batch_invariant && !p.seqlens_q_valid.empty();
+  }
   if (!p.has_host_lengths) return p.batch > 1;
   for (int32_t b = 0; b < p.batch; ++b) {
     if (p.seqlen_q(b) > 0 && p.seqlen_q(b) <= short_rows) return true;

@@ -58,7 +58,7 @@ class GridWork {
   PAGODA_DEVICE bool make(const schedule::TileCoord& tile, Work& work) {
     const Sequences& sequences = params_.sequences;
     const int32_t b = tile.sequence;
-    if (sequences.num_rows(b) < params_.min_rows) return false;
+    if (params_.launch_rows(b) < params_.min_rows) return false;
     const auto num_keys = static_cast<int32_t>(sequences.keys.num_keys(b));
     const int32_t valid_left = sequences.num_valid_rows(b) - tile.first_row;
     work.sequence = b;

@@ -1,20 +1,20 @@
 // KernelTable: the registry rows of all attention families on one machine, a GPU or the emulator.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/kernel.hpp"
+#include "kernels/common/archs.hpp"
 #include "kernels/common/instance.hpp"
 
 namespace pagoda::kernels {
 
 // A family describes itself to this table by struct Family in its family.hpp:
 //   kShapes         what is compiled, a row each; a Shape has a `name`
-//   kArchs          compute capabilities that run it, as 10 * major + minor
+//   kArchs          the GPUs that it is for, an Archs
 //   kFewestSms      SM count that the emulator plans with by default: the least at which every code
 //                   path of the kernels runs
 //   kNumVariants    kernels of one shape; each launch of a plan runs one of them
@@ -25,10 +25,6 @@ namespace pagoda::kernels {
 //   run(plan, problem, workspace, launch)         calls launch(variant, ctas, arguments)
 template <class... Families>
 struct FamilyList {};
-
-[[nodiscard]] constexpr bool contains(std::span<const int32_t> archs, int32_t arch) {
-  return std::find(archs.begin(), archs.end(), arch) != archs.end();
-}
 
 // `Machine`: struct with
 //   Launcher                            OnGpu or OnEmulator

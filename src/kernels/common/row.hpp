@@ -32,6 +32,17 @@ enum class RowMap : uint8_t {
   kPackedBlocks,
 };
 
+// kTokens, kPacked: the token of the sequence and the query head of row `index`.
+struct TokenAndHead {
+  int32_t token, head;
+};
+template <RowMap map>
+PAGODA_DEVICE TokenAndHead token_and_head(const Work& work, int32_t index) {
+  static_assert(map != RowMap::kPackedBlocks);
+  if constexpr (map == RowMap::kTokens) return {work.first_token + index, work.first_head};
+  return {work.first_token + index / work.num_heads, work.first_head + index % work.num_heads};
+}
+
 // kPackedBlocks: `index` counts within block `block`, which holds `block_tokens` tokens.
 template <class Rule, RowMap map>
 PAGODA_DEVICE Row<Rule> tile_row(const AttentionParams& params, const Work& work, int32_t index,

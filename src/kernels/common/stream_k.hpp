@@ -37,7 +37,7 @@ PAGODA_DEVICE SequenceTiles sequence_tiles(const AttentionParams& params, int32_
   const Sequences& sequences = params.sequences;
   SequenceTiles result;
   result.num_rows = sequences.num_rows(b);
-  if (result.num_rows == 0 || result.num_rows > params.max_rows) return result;
+  if (result.num_rows == 0 || params.launch_rows(b) > params.max_rows) return result;
   result.num_keys = static_cast<int32_t>(sequences.keys.num_keys(b));
   result.valid_rows = sequences.num_valid_rows(b);
   result.q_position = sequences.q_position(b, result.num_keys);

@@ -1,10 +1,10 @@
 // Family: what kernels::KernelTable asks of the Blackwell kernels of head dims up to 128.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <string>
 
+#include "kernels/common/archs.hpp"
 #include "kernels/mha_sm100/launch_plan.hpp"
 
 namespace pagoda::mha_sm100 {
@@ -14,7 +14,8 @@ struct Family {
   using Plan = LaunchPlan;
 
   static constexpr auto& kShapes = mha_sm100::kShapes;
-  static constexpr std::array<int32_t, 2> kArchs = {100, 103};
+  static constexpr int32_t kCompiled[] = {100, 103};
+  static constexpr kernels::Archs kArchs{kCompiled};
   static constexpr int32_t kFewestSms = 3;   // grids are persistent: few CTAs show what many would
   static constexpr size_t kNumVariants = 2;  // by ScoreClass
 

@@ -152,7 +152,8 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p,
   };
   const bool has_shares = !options.schedule || *options.schedule == Schedule::kStreamK;
   const bool has_tiles = options.schedule ? !has_shares : p.max_seqlen_q > kShortRows;
-  if (has_shares && (!has_tiles || kernels::may_have_short_rows(p, kShortRows))) {
+  if (has_shares &&
+      (!has_tiles || kernels::may_have_short_rows(p, kShortRows, options.is_batch_invariant))) {
     Launch launch = shares_launch(p, tile, options.num_sms);
     if (has_tiles) launch.max_rows = kShortRows;
     add(launch);

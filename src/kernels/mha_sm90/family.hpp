@@ -1,10 +1,10 @@
 // Family: what kernels::KernelTable asks of the Hopper kernels.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <string>
 
+#include "kernels/common/archs.hpp"
 #include "kernels/mha_sm90/launch_plan.hpp"
 
 namespace pagoda::mha_sm90 {
@@ -14,7 +14,8 @@ struct Family {
   using Plan = LaunchPlan;
 
   static constexpr auto& kShapes = mha_sm90::kShapes;
-  static constexpr std::array<int32_t, 1> kArchs = {90};
+  static constexpr int32_t kCompiled[] = {90};
+  static constexpr kernels::Archs kArchs{kCompiled};
   static constexpr int32_t kFewestSms = 3;  // grids are persistent: few CTAs show what many would
   static constexpr size_t kNumVariants = std::size(kVariants);
 

@@ -114,7 +114,7 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int3
     plan->launches[plan->num_launches++] = launch;
     plan->num_work_items += launch.ctas;
   };
-  if (!has_tokens || kernels::may_have_short_rows(p, kShortRows)) {
+  if (!has_tokens || kernels::may_have_short_rows(p, kShortRows, is_batch_invariant)) {
     Launch launch = packed_launch(p, shape, scores, packed_load(p, shape, scores), num_sms);
     if (has_tokens) launch.max_rows = kShortRows;
     add(launch);

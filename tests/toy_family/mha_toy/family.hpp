@@ -22,7 +22,8 @@ struct Family {
   using Plan = LaunchPlan;
 
   static constexpr auto& kShapes = mha_toy::kShapes;
-  static constexpr std::array<int32_t, 1> kArchs = {90};
+  static constexpr int32_t kCompiled[] = {90};
+  static constexpr kernels::Archs kArchs{kCompiled};
   static constexpr int32_t kFewestSms = 1;
   static constexpr size_t kNumVariants = 1;
 

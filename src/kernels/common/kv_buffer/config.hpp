@@ -1,0 +1,65 @@
+// TileConfig: what an instance of the kernel on KVBuffer is compiled for besides its element type:
+// tile sizes, warps, staging, and the class of scores.
+#pragma once
+
+#include "core/target.hpp"
+#include "kernels/common/kinds.hpp"
+#include "kernels/common/row.hpp"
+#include "operand/kv_buffer_config.hpp"
+#include "operand/tiled_tensor_core.hpp"
+
+namespace pagoda::kernels::kv_buffer {
+
+// How a step of K or V comes into shared memory.
+enum class Staging : uint8_t {
+  kAsync,      // AsyncKVBuffer: 16-bit caches with rows that are aligned to 16 bytes
+  kRegisters,  // KVBufferImpl: every cache
+};
+
+struct TileConfig {
+  operand::MmaShape mma{};
+  int group_size = 2;
+  int depth_qk = 128, depth_vo = 128;  // padded head dims
+  int BM = 128;                        // rows of a work tile
+  int BN = 64;                         // keys of a KV tile
+  // The warps of a CTA: warps_m x warps_n. A warp computes the scores of BM / warps_m rows and BN /
+  // warps_n keys, and O of the same rows and depth_vo / warps_n columns. With warps_n > 1 the warps
+  // exchange row maxima and P through shared memory (token generation).
+  int warps_m = 4, warps_n = 1;
+  // A step of K is k_BK elements of all keys, a step of V v_BK keys of all elements.
+  int k_BK = 128, v_BK = 64;
+  int k_tiles = 1, v_tiles = 1;  // of a step, in shared memory
+  // kRegisters: register stages. kAsync: steps in flight.
+  int num_stages = 1;
+  Staging staging = Staging::kAsync;
+  ScoreClass scores = ScoreClass::kPlain;
+  bool keeps_q_in_registers = false;
+  int ctas_per_sm = 2;
+
+  // Required by kernels/common/work_tile.hpp. A KV tile may start at any key: rows are looked up
+  // one by one.
+  static constexpr LoadKind load = LoadKind::kGather;
+  static constexpr bool fuses_heads = false;
+  int block_rows = BM;
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int num_blocks() const { return 1; }
+
+  int warp_size = 32;
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int warps() const { return warps_m * warps_n; }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int threads() const { return warps() * warp_size; }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int WM() const { return BM / warps_m; }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int WN() const { return BN / warps_n; }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int depth_of_warp() const {  // columns of O
+    return depth_vo / warps_n;
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool is_token_generation() const {
+    return warps_n > 1;
+  }
+  // Token generation packs (token, head) pairs; a prefill row is a token of one head.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr RowMap row_map() const {
+    return is_token_generation() ? RowMap::kPacked : RowMap::kTokens;
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int k_steps() const { return depth_qk / k_BK; }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int v_steps() const { return BN / v_BK; }
+};
+
+}  // namespace pagoda::kernels::kv_buffer

@@ -1,0 +1,187 @@
+// Epilogue: row sums over all lanes and warps, then O, LSE and row maximum; or, where the keys of
+// the rows are split over CTAs, a partial result, and the merge by the last CTA (split_rows.hpp).
+#pragma once
+
+#include <cstdint>
+
+#include "arch/named_barrier.hpp"
+#include "kernels/common/kv_buffer/mainloop.hpp"
+#include "kernels/common/row_store.hpp"
+#include "kernels/common/split_rows.hpp"
+
+namespace pagoda::kernels::kv_buffer {
+
+template <class Config>
+class Epilogue {
+ public:
+  using Ops = Operands<Config>;
+  using T = typename Config::T;
+  using I = typename Ops::Instruction;
+  static constexpr TileConfig tile = Config::tile;
+  using Output = typename Mainloop<Config>::Output;
+  using Split = SplitRows<T, tile.BM, 1, tile.depth_vo, true>;
+
+  PAGODA_DEVICE Epilogue(const AttentionParams& params, Storage<Config>& storage, int warp_m,
+                         int warp_n)
+      : params_(params),
+        storage_(storage),
+        warp_n_(warp_n),
+        softmax_(params, storage, warp_m),
+        split_(params, 0) {}
+
+  // All threads of the CTA. `online`, `o`: of this lane's rows.
+  PAGODA_DEVICE void run(const Work& work, const Online (&online)[Ops::rows], const Output& o) {
+    softmax::Sums sums[Ops::rows];
+    PAGODA_UNROLL
+    for (int i = 0; i < Ops::rows; ++i) {
+      sums[i] = online[i].sums();
+      PAGODA_UNROLL
+      for (int step = 1; step < I::kRowLanes; step *= 2) {
+        sums[i].sum += arch::shuffle_xor(sums[i].sum, step * I::kRowStride);
+      }
+    }
+    if constexpr (Ops::token_gen) add_warps(sums);
+    if (work.is_split()) {
+      store_partial(work, online, sums, o);
+      merge_if_last(work);
+    } else {
+      store_result(work, online, sums, o);
+    }
+  }
+
+ private:
+  // One lane of each row in each warp, and one of all lanes and warps of a row.
+  [[nodiscard]] static PAGODA_DEVICE bool is_row_lane() {
+    return arch::lane_idx() / I::kRowStride % I::kRowLanes == 0;
+  }
+
+  // The warps that share rows have the sums of their own keys, relative to the same pivots.
+  PAGODA_DEVICE void add_warps(softmax::Sums (&sums)[Ops::rows]) const {
+    arch::syncthreads();  // every warp has read the row maxima of the last tile
+    PAGODA_UNROLL
+    for (int i = 0; i < Ops::rows; ++i) {
+      if (is_row_lane()) {
+        arch::store(storage_.stats.at(warp_n_ * tile.BM + softmax_.row_index(i)), sums[i].sum);
+      }
+    }
+    arch::syncthreads();  // the sums of all warps are stored
+    PAGODA_UNROLL
+    for (int i = 0; i < Ops::rows; ++i) {
+      sums[i].sum = 0;
+      PAGODA_UNROLL
+      for (int w = 0; w < tile.warps_n; ++w) {
+        sums[i].sum += arch::load(storage_.stats.at(w * tile.BM + softmax_.row_index(i)));
+      }
+    }
+  }
+
+  // Column of pair `pair` of fragment n, of the lane's elements of a row.
+  [[nodiscard]] PAGODA_DEVICE int column(int n, int pair) const {
+    return warp_n_ * tile.depth_of_warp() + n * tile.mma.N + I::column(arch::lane_idx(), 2 * pair);
+  }
+
+  // O passes through shared memory, in the place of Q, so that a thread stores 16 bytes of a row.
+  PAGODA_DEVICE void store_result(const Work& work, const Online (&online)[Ops::rows],
+                                  const softmax::Sums (&sums)[Ops::rows], const Output& o) const {
+    arch::syncthreads();  // every warp has read Q for the last time
+    PAGODA_UNROLL
+    for (int i = 0; i < Ops::rows; ++i) {
+      const Row row = softmax_.make_row(work, i);
+      const RowResult result =
+          finalize_row(params_, work.kv_head, row.q_head, row.is_valid, sums[i], online[i].max());
+      if (row.is_written && is_row_lane() && warp_n_ == 0) {
+        store_lse_and_max(params_, work, row.token, row.q_head, result);
+      }
+      PAGODA_UNROLL
+      for (int n = 0; n < Ops::o_tiles; ++n) {
+        PAGODA_UNROLL
+        for (int pair = 0; pair < I::kColumns / 2; ++pair) {
+          const int at = column(n, pair);
+          const float(&from)[Ops::elements] = o[i / I::kRows][n];
+          const int e = i % I::kRows * I::kColumns + 2 * pair;
+          arch::store(
+              storage_.q
+                  .at(operand::vector_index<Ops::o_layout>(softmax_.row_index(i), at / 8) * 8 +
+                      at % 8)
+                  .template as<uint32_t>(),
+              scaled_pair<T>(from[e], from[e + 1], result.end.o_factor));
+        }
+      }
+    }
+    arch::syncthreads();  // all warps have stored their part of O
+    store_rows(work);
+  }
+
+  PAGODA_DEVICE void store_rows(const Work& work) const {
+    constexpr int chunks = tile.depth_vo / 8;
+    const int32_t rows = work.num_tokens * (Ops::token_gen ? work.num_heads : 1);
+    PAGODA_NO_UNROLL
+    for (int index = arch::thread_idx(); index < tile.BM * chunks; index += Ops::threads) {
+      const int row = index / chunks, column = index % chunks * 8;
+      if (row >= rows || column >= params_.dim_vo) continue;
+      const auto [token, head] = token_and_head<tile.row_map()>(work, row);
+      const arch::GlobalPtr<T> to =
+          params_.out_data.as<T>() +
+          params_.out_rows.offset(work.sequence, work.memory_row + token, head);
+      const auto words =
+          arch::load(storage_.q.at(operand::vector_index<Ops::o_layout>(row, column / 8) * 8)
+                         .template as<arch::Words<4>>());
+      if (to.address() % 16 == 0 && column + 8 <= params_.dim_vo) {
+        arch::store((to + column).template as<arch::Words<4>>(), words);
+        continue;
+      }
+      PAGODA_UNROLL
+      for (int e = 0; e < 8; e += 2) {
+        if (column + e + 1 < params_.dim_vo) {
+          store_pair(to, column + e, words.word[e / 2], to.address() % 4 == 0);
+        } else if (column + e < params_.dim_vo) {
+          arch::store((to + (column + e)).template as<uint16_t>(),
+                      static_cast<uint16_t>(words.word[e / 2]));
+        }
+      }
+    }
+  }
+
+  PAGODA_DEVICE void store_partial(const Work& work, const Online (&online)[Ops::rows],
+                                   const softmax::Sums (&sums)[Ops::rows], const Output& o) const {
+    const int32_t slot = work.slot(work.split);
+    PAGODA_UNROLL
+    for (int i = 0; i < Ops::rows; ++i) {
+      const int index = softmax_.row_index(i);
+      if (!softmax_.make_row(work, i).is_valid) continue;
+      const arch::GlobalPtr<float> to = split_.out_row(slot, index);
+      PAGODA_UNROLL
+      for (int n = 0; n < Ops::o_tiles; ++n) {
+        PAGODA_UNROLL
+        for (int pair = 0; pair < I::kColumns / 2; ++pair) {
+          const float(&from)[Ops::elements] = o[i / I::kRows][n];
+          const int e = i % I::kRows * I::kColumns + 2 * pair;
+          Split::store_pair(to + column(n, pair), from[e], from[e + 1]);
+        }
+      }
+      if (is_row_lane() && warp_n_ == 0) {
+        split_.store_partial_stats(slot, index, sums[i], online[i].max());
+      }
+    }
+  }
+
+  PAGODA_DEVICE void merge_if_last(const Work& work) {
+    if (!split_.arrive_and_check_last(work, storage_.is_last.at(0), arch::thread_idx() == 0,
+                                      [](arch::Where where) { arch::syncthreads(where); })) {
+      return;
+    }
+    const int32_t rows = work.num_tokens * (Ops::token_gen ? work.num_heads : 1);
+    for (int r = arch::warp_idx(); r < tile.BM && r < rows; r += tile.warps()) {
+      const Row row = tile_row<softmax::RescaleLazily, tile.row_map()>(params_, work, r);
+      if (row.is_written) split_.merge_row(work, r, row);
+    }
+  }
+
+  const AttentionParams& params_;
+  Storage<Config>& storage_;
+  int warp_n_;
+  Softmax<Config> softmax_;
+  Split split_;
+};
+
+}  // namespace pagoda::kernels::kv_buffer

@@ -1,0 +1,88 @@
+// Kernel: attention on KVBuffer, for GPUs without TMA. All threads of a CTA load, multiply and
+// store together. README.md follows one call through it.
+#pragma once
+
+#include "arch/debug.hpp"
+#include "arch/thread.hpp"
+#include "kernels/common/grid_work.hpp"
+#include "kernels/common/kv_buffer/epilogue.hpp"
+#include "kernels/common/kv_buffer/load_q.hpp"
+#include "kernels/common/kv_buffer/mainloop.hpp"
+#include "kernels/common/stream_k.hpp"
+
+namespace pagoda::kernels::kv_buffer {
+
+// `Config`: struct with T and tile. `least_arch`: compute capability, 10 * major + minor.
+template <class Config_, int least_arch>
+struct Kernel {
+  using Config = Config_;
+  using Params = AttentionParams;
+  using Storage = kv_buffer::Storage<Config>;
+  using Ops = Operands<Config>;
+  static constexpr TileConfig tile = Config::tile;
+  static constexpr int kThreads = tile.threads();
+  static constexpr int kClusterSize = 1, kMinArch = least_arch;
+  static constexpr int kCtasPerSm = tile.ctas_per_sm;
+  // What a CTA may have on every GPU from sm_80 on: 99 KB of the 100 KB of sm_86, sm_89 and sm_120.
+  static_assert(sizeof(Storage) <= 99 * 1024);
+
+  static PAGODA_DEVICE void run(const Params& params) {
+    auto& storage = arch::shared_storage<Storage>();
+    if constexpr (Ops::token_gen) {
+      find_stream_k_start<Config>(params, storage.stream_k);
+      while (next(storage, [&](Work& work) {
+        StreamKWork<Config> work_tiles(params, storage.stream_k.load());
+        const bool exists = work_tiles.next(work);
+        storage.stream_k.store(work_tiles.rest());
+        return exists;
+      })) {
+        compute(params, storage);
+      }
+    } else {  // a work tile for each CTA
+      const bool exists = next(storage, [&](Work& work) {
+        return GridWork<Config, schedule::TransientScheduler>(params,
+                                                              {params.grid, arch::block_idx().x})
+            .next(work);
+      });
+      if (exists) compute(params, storage);
+    }
+  }
+
+ private:
+  // One thread makes the next work tile for all. False: none is left.
+  template <class Make>
+  static PAGODA_DEVICE bool next(Storage& storage, const Make& make) {
+    arch::syncthreads();  // all warps have finished the work tile before
+    if (arch::thread_idx() == 0) {
+      Work work;
+      if (!make(work)) work.num_tokens = 0;
+      storage.store_work(work);
+    }
+    arch::syncthreads();  // the work tile is stored
+    return storage.work().num_tokens > 0;
+  }
+
+  static PAGODA_DEVICE void compute(const Params& params, Storage& storage) {
+    const int warp = arch::thread_idx() / tile.warp_size;
+    const int warp_m = warp / tile.warps_n, warp_n = warp % tile.warps_n;
+    Online online[Ops::rows];
+    typename Mainloop<Config>::Output o;
+    PAGODA_UNROLL
+    for (int m = 0; m < Ops::m_tiles; ++m) {
+      PAGODA_UNROLL
+      for (int n = 0; n < Ops::o_tiles; ++n) {
+        PAGODA_UNROLL
+        for (int e = 0; e < Ops::elements; ++e) o[m][n][e] = 0;
+      }
+    }
+    const Work work = storage.work();
+    if (work.walk.num_tiles > 0) {
+      Mainloop<Config> mainloop(params, storage, warp_m, warp_n);
+      load_q<Config>(params, storage, work);
+      mainloop.run(online, o);
+    }
+    Epilogue<Config>(params, storage, warp_m, warp_n).run(storage.work(), online, o);
+  }
+};
+
+}  // namespace pagoda::kernels::kv_buffer

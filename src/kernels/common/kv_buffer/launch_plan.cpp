@@ -1,0 +1,134 @@
+// Chooses the variants for a call and sets their arguments.
+#include "kernels/common/kv_buffer/launch_plan.hpp"
+
+#include <algorithm>
+
+#include "core/int_math.hpp"
+#include "kernels/common/work_tile.hpp"
+#include "mask/make_expression_mask.hpp"
+
+namespace pagoda::kernels::kv_buffer {
+namespace {
+
+using core::Problem;
+
+constexpr int64_t kL2Bytes = 32 << 20;  // K and V of a section of TileGrid; not measured
+
+// cp.async copies 16 bytes from aligned addresses.
+bool is_aligned(const core::KVView& view) {
+  const auto is_multiple = [](int64_t stride) { return stride % 8 == 0; };
+  return reinterpret_cast<uintptr_t>(view.data) % 16 == 0 && is_multiple(view.outer_stride) &&
+         is_multiple(view.row_stride) && is_multiple(view.head_stride);
+}
+Staging staging_of(const Problem& p) {
+  const bool is_async = p.k.dtype == p.q.dtype && is_aligned(p.k) && is_aligned(p.v);
+  return is_async ? Staging::kAsync : Staging::kRegisters;
+}
+
+size_t variant_index(const Problem& p, RowKind rows) {
+  const Staging staging = staging_of(p);
+  const ScoreClass scores = staging == Staging::kRegisters ? ScoreClass::kGeneral : score_class(p);
+  const Variant wanted{rows, staging, scores};
+  return static_cast<size_t>(std::find(kVariants.begin(), kVariants.end(), wanted) -
+                             kVariants.begin());
+}
+
+schedule::TileGrid grid_of(const Problem& p, const Launch& launch) {
+  schedule::TileGrid grid = tile_grid(p, 1, launch.tile.BM, kL2Bytes);
+  grid.num_splits = launch.num_splits;
+  return grid;
+}
+
+void set_prefill_grid(const Problem& p, int32_t num_sms, bool splits, Launch& launch) {
+  const int32_t tiles = grid_of(p, launch).size();
+  if (splits) {
+    const int32_t key_tiles = core::ceil_div(p.max_seqlen_kv_bound, launch.tile.BN);
+    launch.num_splits = num_kv_splits(tiles, num_sms * launch.tile.ctas_per_sm, key_tiles);
+  }
+  launch.ctas = tiles * launch.num_splits;
+}
+
+void set_stream_k(const Problem& p, int32_t num_sms, Launch& launch) {
+  const PackedRows packed = PackedRows::of(p.group, launch.tile.block_rows);
+  const int64_t most = max_stream_k_ctas(p, packed.tokens, packed.head_tiles, launch.tile.BN);
+  launch.ctas =
+      static_cast<int32_t>(std::min<int64_t>(most, int64_t{num_sms} * launch.tile.ctas_per_sm));
+}
+
+bool is_token_generation(const Launch& launch) {
+  return kVariants[launch.variant].rows == RowKind::kTokenGeneration;
+}
+
+// Blocks of partial results, each of BM rows.
+int64_t num_slots(const Problem& p, const Launch& launch, bool splits) {
+  if (!splits) return 0;
+  if (is_token_generation(launch)) return launch.ctas > 1 ? 2 * int64_t{launch.ctas} : 0;
+  return launch.num_splits > 1 ? grid_of(p, launch).size() : 0;
+}
+
+void size_workspace(const Problem& p, LaunchPlan& plan) {
+  for (int32_t i = 0; i < plan.num_launches; ++i) {
+    const Launch& launch = plan.launches[i];
+    const int64_t slots = num_slots(p, launch, !plan.is_batch_invariant);
+    plan.split.hold(slots, launch.tile.BM, launch.tile.depth_vo);
+    if (slots > 0) plan.num_split_rows = total_rows(p) * p.num_q_heads;
+  }
+  plan.split.finish();
+  plan.zeroed_workspace_bytes = plan.split.counter_bytes;
+  plan.workspace_bytes = plan.split.bytes();
+}
+
+}  // namespace
+
+std::string unsupported_reason(const Shape& shape, const Problem& p) {
+  std::string reason =
+      unsupported_types_reason(p, shape.dtype, shape.depth_qk, shape.depth_vo, true);
+  if (!reason.empty()) return reason;
+  return mask::unsupported_mask_reason(p.mask);
+}
+
+std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, TileOf tile_of, const Problem& p,
+                                      int32_t num_sms, bool is_batch_invariant) {
+  auto plan = std::make_unique<LaunchPlan>();
+  plan->is_batch_invariant = is_batch_invariant;
+  if (total_rows(p) == 0) return plan;  // nothing to write
+  const auto add = [&](RowKind rows, int32_t min_rows, int32_t max_rows) {
+    Launch& launch = plan->launches[plan->num_launches++];
+    launch.variant = variant_index(p, rows);
+    launch.tile = tile_of(shape.depth_qk, shape.depth_vo, kVariants[launch.variant]);
+    launch.min_rows = min_rows;
+    launch.max_rows = max_rows;
+    if (rows == RowKind::kPrefill) {
+      set_prefill_grid(p, num_sms, !is_batch_invariant, launch);
+    } else {
+      set_stream_k(p, num_sms, launch);
+    }
+    plan->num_work_items += launch.ctas;
+  };
+  const bool has_long = p.max_seqlen_q > kFewTokens && has_prefill_tile(shape.depth_vo);
+  const bool has_short = !has_long || may_have_short_rows(p, kFewTokens, is_batch_invariant);
+  if (has_short) add(RowKind::kTokenGeneration, 0, has_long ? kFewTokens : INT32_MAX);
+  if (has_long) add(RowKind::kPrefill, has_short ? kFewTokens + 1 : 1, INT32_MAX);
+  size_workspace(p, *plan);
+  return plan;
+}
+
+LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch, const Problem& p,
+                               std::span<std::byte> workspace) {
+  LaunchArguments result;
+  AttentionArguments& a = result.arguments;
+  set_call(p, a);
+  a.is_batch_invariant = plan.is_batch_invariant;
+  a.min_rows = launch.min_rows;
+  a.max_rows = launch.max_rows;
+  plan.split.set(workspace, a);
+  if (is_token_generation(launch)) {
+    a.schedule = Schedule::kStreamK;
+  } else {
+    a.schedule = Schedule::kTransient;
+    a.grid = grid_of(p, launch);
+  }
+  return result;
+}
+
+}  // namespace pagoda::kernels::kv_buffer

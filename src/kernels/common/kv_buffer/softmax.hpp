@@ -1,0 +1,186 @@
+// Softmax of a warp's fragments of scores: score mods, mask, row maxima, P = exp2(S - pivot).
+//
+// Rows of a lane: m tile m and row r of it are row m * MMA_M + Instruction::row(lane, r) of the
+// warp. Kept over the KV tiles is the online state alone; what a mask needs of a row (token, head,
+// visible keys) is computed again in the tiles that are masked, because the mainloop has no
+// registers for it.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "arch/fault.hpp"
+#include "arch/math.hpp"
+#include "arch/thread.hpp"
+#include "arch/warp.hpp"
+#include "kernels/common/kv_buffer/storage.hpp"
+#include "kernels/common/row.hpp"
+#include "kernels/common/row_epilogue.hpp"
+#include "softmax/online.hpp"
+
+namespace pagoda::kernels::kv_buffer {
+
+using Row = kernels::Row<softmax::RescaleLazily>;
+using Online = softmax::OnlineRow<softmax::RescaleLazily>;
+
+template <class Config>
+class Softmax {
+ public:
+  using Ops = Operands<Config>;
+  using I = typename Ops::Instruction;
+  static constexpr TileConfig tile = Config::tile;
+  static constexpr int WN = tile.WN();
+  static constexpr bool is_general = tile.scores == ScoreClass::kGeneral;
+  using Scores = float[Ops::m_tiles][Ops::n_tiles][Ops::elements];
+
+  PAGODA_DEVICE Softmax(const AttentionParams& params, Storage<Config>& storage, int warp_m)
+      : params_(params), storage_(storage), warp_m_(warp_m) {}
+
+  // Row `i` of this lane: its index in the work tile.
+  [[nodiscard]] PAGODA_DEVICE int row_index(int i) const {
+    return warp_m_ * tile.WM() + i / I::kRows * tile.mma.M + I::row(arch::lane_idx(), i % I::kRows);
+  }
+  [[nodiscard]] PAGODA_DEVICE Row make_row(const Work& work, int i) const {
+    return tile_row<softmax::RescaleLazily, tile.row_map()>(params_, work, row_index(i));
+  }
+
+  // Score mods of the general class, and masks, in KV tile `index`. `first_key`: of this warp in
+  // the tile.
+  PAGODA_DEVICE void apply_mods_and_mask(int32_t index, int first_key, Scores& s) const {
+    const Work work = storage_.work();
+    const bool is_masked = index >= work.walk.unmasked_end || index < work.walk.unmasked_begin;
+    if (!is_general && !is_masked) return;
+    const int32_t column = work.walk.column(index) + first_key;
+    const float k_scale = is_general ? params_.kv_scales.k_scale(work.kv_head) : 1.0F;
+    PAGODA_UNROLL
+    for (int i = 0; i < Ops::rows; ++i) {
+      const Row row = make_row(work, i);
+      if constexpr (is_general) apply_score_mods(work, row, column, k_scale, i, s);
+      if (is_masked) apply_mask(work, row, column, i, s);
+    }
+  }
+
+  // The largest score of each row in this warp's keys; equal in the lanes that share the row.
+  PAGODA_DEVICE void row_max(const Scores& s, float (&largest)[Ops::rows]) const {
+    PAGODA_UNROLL
+    for (int i = 0; i < Ops::rows; ++i) {
+      float value = score(s, i, 0);
+      PAGODA_UNROLL
+      for (int c = 1; c < kColumns; ++c) value = fmaxf(value, score(s, i, c));
+      PAGODA_UNROLL
+      for (int step = 1; step < I::kRowLanes; step *= 2) {
+        value = fmaxf(value, arch::shuffle_xor(value, step * I::kRowStride));
+      }
+      largest[i] = value;
+    }
+  }
+
+  // Moves the pivots of the rows to `largest`, the maxima of the tile before `scale` (from score to
+  // log2 units, > 0), where a lane of the warp needs it, and rescales O with them. All warps that
+  // share rows decide alike.
+  template <class Output>
+  PAGODA_DEVICE void move_pivots(float scale, const float (&largest)[Ops::rows],
+                                 Online (&online)[Ops::rows], Output& o) const {
+    bool wants = false;
+    PAGODA_UNROLL
+    for (int i = 0; i < Ops::rows; ++i) {
+      wants = wants || online[i].wants_rescale(largest[i] * scale);
+    }
+    const bool rescales = arch::any(wants);
+    PAGODA_UNROLL
+    for (int i = 0; i < Ops::rows; ++i) {
+      float factor = online[i].begin_tile(largest[i] * scale, rescales);
+      online[i].add(arch::mutable_value("row sum not rescaled", 0.0F,
+                                        online[i].sums().sum * (1 / factor - 1)));
+      if (!rescales) continue;
+      factor = arch::mutable_value("O not rescaled", factor, 1.0F);
+      PAGODA_UNROLL
+      for (int n = 0; n < Ops::o_tiles; ++n) {
+        PAGODA_UNROLL
+        for (int c = 0; c < I::kColumns; ++c) {
+          o[i / I::kRows][n][i % I::kRows * I::kColumns + c] *= factor;
+        }
+      }
+    }
+  }
+
+  // S becomes P, and the row sums of this lane grow.
+  PAGODA_DEVICE void exp2_scores(float scale, Scores& s, Online (&online)[Ops::rows]) const {
+    PAGODA_UNROLL
+    for (int i = 0; i < Ops::rows; ++i) {
+      const float offset = online[i].offset();
+      float sums[2] = {0, 0};  // two independent chains of additions
+      PAGODA_UNROLL
+      for (int c = 0; c < kColumns; ++c) {
+        float& p = score(s, i, c);
+        p = arch::exp2_approx(p * scale + offset);
+        sums[c % 2] += p;
+      }
+      online[i].add(sums[0] + sums[1]);
+    }
+  }
+
+  // Score `c` of the lane's row i: of key key(c) of the warp.
+  static constexpr int kColumns = Ops::n_tiles * I::kColumns;
+  static PAGODA_DEVICE float& score(Scores& s, int i, int c) {
+    return s[i / I::kRows][c / I::kColumns][i % I::kRows * I::kColumns + c % I::kColumns];
+  }
+  static PAGODA_DEVICE const float& score(const Scores& s, int i, int c) {
+    return s[i / I::kRows][c / I::kColumns][i % I::kRows * I::kColumns + c % I::kColumns];
+  }
+  static PAGODA_DEVICE int key(int c) {
+    return c / I::kColumns * tile.mma.N + I::column(arch::lane_idx(), c % I::kColumns);
+  }
+
+ private:
+  PAGODA_DEVICE void apply_score_mods(const Work& work, const Row& row, int32_t column,
+                                      float k_scale, int i, Scores& s) const {
+    PAGODA_UNROLL
+    for (int c = 0; c < kColumns; ++c) score(s, i, c) = params_.score_map(score(s, i, c) * k_scale);
+    if (!row.is_valid) return;
+    add_biases<kColumns>(
+        params_, work.rows, row, [&s, i](int c) -> float& { return score(s, i, c); },
+        [column](int c) { return column + key(c); });
+  }
+
+  // Scores of masked keys become -infinity. General masks: the lanes that share a row evaluate a
+  // word of 32 keys each, and shuffles share the words.
+  PAGODA_DEVICE void apply_mask(const Work& work, const Row& row, int32_t column, int i,
+                                Scores& s) const {
+    constexpr int kWords = (WN + 31) / 32;
+    const int lane = arch::lane_idx();
+    PAGODA_UNROLL
+    for (int first = 0; first < kWords; first += I::kRowLanes) {
+      uint32_t own = 0;
+      if constexpr (is_general) {
+        const int32_t base = column + 32 * (first + lane / I::kRowStride % I::kRowLanes);
+        if (row.is_valid && row.keys.keep32(base) != 0) {
+          own = params_.mask.row(work.rows, row.token).keep32(base);
+        }
+      }
+      PAGODA_UNROLL
+      for (int word = first; word < first + I::kRowLanes && word < kWords; ++word) {
+        uint32_t keep = row.keys.keep32(column + 32 * word);
+        if constexpr (is_general) {
+          const int index = lane / I::kRowStride % I::kRowLanes;
+          keep = arch::shuffle(own, lane + (word - first - index) * I::kRowStride);
+        }
+        keep = arch::mutable_value("one key dropped", keep, keep & keep >> 1U);
+        keep = arch::mutable_value("one hidden key kept", keep, keep | keep << 1U);
+        PAGODA_UNROLL
+        for (int c = 0; c < kColumns; ++c) {
+          if (c / I::kColumns * tile.mma.N / 32 != word) continue;
+          if ((keep >> static_cast<uint32_t>(key(c) % 32) & 1U) == 0) {
+            score(s, i, c) = softmax::kMinusInfinity;
+          }
+        }
+      }
+    }
+  }
+
+  const AttentionParams& params_;
+  Storage<Config>& storage_;
+  int warp_m_;
+};
+
+}  // namespace pagoda::kernels::kv_buffer

@@ -1,0 +1,107 @@
+// Storage: the shared memory of an instance, and the types that follow from its Config.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "arch/memory.hpp"
+#include "kernels/common/kv_buffer/config.hpp"
+#include "kernels/common/stream_k_start.hpp"
+#include "operand/async_kv_buffer.hpp"
+#include "operand/kv_buffer.hpp"
+
+namespace pagoda::kernels::kv_buffer {
+
+template <class Config>
+struct Operands {
+  using T = typename Config::T;
+  static constexpr TileConfig tile = Config::tile;
+  using KCore = operand::TiledTensorCore<float, T, tile.mma, tile.group_size, true>;
+  // A warp's keys of a step must be whole k-groups.
+  static constexpr int v_group =
+      tile.v_BK % (tile.mma.K * tile.group_size) == 0 ? tile.group_size : tile.v_BK / tile.mma.K;
+  using VCore = operand::TiledTensorCore<float, T, tile.mma, v_group, false>;
+  using Instruction = typename KCore::Instruction;
+  static_assert(tile.warp_size == Instruction::kLanes);
+  static constexpr int threads = tile.threads();
+
+  static constexpr operand::KVBufferConfig k_config =
+      operand::KVBufferConfig::k(tile.BN, tile.WN(), tile.k_BK);
+  static constexpr operand::KVBufferConfig v_config =
+      operand::KVBufferConfig::v(tile.BN, tile.WN(), tile.v_BK, tile.depth_vo);
+  static constexpr bool token_gen = tile.is_token_generation();
+  static constexpr operand::VectorSwizzle swizzle_of(const operand::KVBufferConfig& config) {
+    return token_gen ? operand::row_major_swizzle(config.btile_dim1 / 8)
+                     : operand::blocked_swizzle(config.btile_dim0);
+  }
+  static constexpr bool is_async = tile.staging == Staging::kAsync;
+  using K = std::conditional_t<
+      is_async,
+      operand::AsyncKVBuffer<k_config, KCore, tile.BN, tile.WN(), tile.k_BK, threads, tile.k_tiles>,
+      operand::KVBufferImpl<k_config, KCore, swizzle_of(k_config), tile.BN, tile.WN(), tile.k_BK,
+                            tile.depth_qk, threads, tile.num_stages, token_gen, tile.k_tiles>>;
+  using V = std::conditional_t<
+      is_async,
+      operand::AsyncKVBuffer<v_config, VCore, tile.BN, tile.WN(), tile.v_BK, threads, tile.v_tiles>,
+      operand::KVBufferImpl<v_config, VCore, swizzle_of(v_config), tile.BN, tile.WN(), tile.v_BK,
+                            tile.depth_vo, threads, tile.num_stages, token_gen, tile.v_tiles>>;
+  static_assert(operand::KVBuffer<K> && operand::KVBuffer<V>);
+
+  // Fragments of a warp: rows, keys, columns of O.
+  static constexpr int m_tiles = tile.WM() / tile.mma.M;
+  static constexpr int n_tiles = tile.WN() / tile.mma.N;
+  static constexpr int o_tiles = tile.depth_of_warp() / tile.mma.N;
+  static constexpr int rows = m_tiles * Instruction::kRows;                    // of a lane
+  static constexpr int elements = Instruction::kRows * Instruction::kColumns;  // of a fragment
+
+  // Q and P: [rows][columns], blocked.
+  static constexpr operand::VectorLayout row_layout(int columns) {
+    int bits = 0;
+    while ((1 << bits) < tile.BM) ++bits;
+    return {.rows = tile.BM, .chunks = columns / 8, .is_blocked = true, .swizzle = {3, 0, bits}};
+  }
+  static constexpr operand::VectorLayout q_layout = row_layout(tile.depth_qk);
+  static constexpr operand::VectorLayout p_layout = row_layout(tile.BN);
+  static constexpr operand::VectorLayout o_layout = row_layout(tile.depth_vo);
+};
+
+template <class Config>
+struct Storage {
+  using Ops = Operands<Config>;
+  using T = typename Config::T;
+  static constexpr TileConfig tile = Config::tile;
+
+  // [BM, depth_qk], or O on its way to global memory: [BM, depth_vo].
+  static constexpr int q_vectors = Ops::q_layout.size() > Ops::o_layout.size()
+                                       ? Ops::q_layout.size()
+                                       : Ops::o_layout.size();
+  arch::SharedArray<T, q_vectors * 8, 128> q;
+  arch::SharedArray<T, tile.k_tiles * Ops::K::smem_layout.size() * 8, 128> k;
+  arch::SharedArray<T, tile.v_tiles * Ops::V::smem_layout.size() * 8, 128> v;
+  // Token generation: P, and a value of each row and warp.
+  arch::SharedArray<T, Ops::token_gen ? Ops::p_layout.size() * 8 : 8, 128> p;
+  arch::SharedArray<float, Ops::token_gen ? tile.warps_n * tile.BM : 1> stats;
+  arch::SharedArray<uint32_t, 1> is_last;  // split_rows.hpp
+  static constexpr int kWorkWords = sizeof(Work) / sizeof(int32_t);
+  arch::SharedArray<int32_t, kWorkWords> work_words;
+  StreamKStorage stream_k;
+
+  PAGODA_DEVICE void store_work(const Work& from) {
+    int32_t words[kWorkWords];
+    memcpy(words, &from, sizeof from);
+    PAGODA_UNROLL
+    for (int i = 0; i < kWorkWords; ++i) arch::store(work_words.at(i), words[i]);
+  }
+  // The work tile of the CTA. Loaded where it is needed: registers are few in the mainloop.
+  [[nodiscard]] PAGODA_DEVICE Work work() {
+    int32_t words[kWorkWords];
+    PAGODA_UNROLL
+    for (int i = 0; i < kWorkWords; ++i) words[i] = arch::load(work_words.at(i));
+    Work result;
+    memcpy(&result, words, sizeof result);
+    return result;
+  }
+};
+
+}  // namespace pagoda::kernels::kv_buffer

@@ -1,0 +1,111 @@
+// The compiled instances and their tiles. All tuning is here; README.md has the sizes that follow.
+#pragma once
+
+#include "kernels/common/kv_buffer/launch_plan.hpp"
+#include "pagoda/dtype.hpp"
+
+namespace pagoda::mha_sm80 {
+
+using kernels::ScoreClass;
+using kernels::kv_buffer::RowKind;
+using kernels::kv_buffer::Shape;
+using kernels::kv_buffer::Staging;
+using kernels::kv_buffer::TileConfig;
+using kernels::kv_buffer::Variant;
+
+// In the order of the registry: a call gets the first shape that holds its head dims. A line is an
+// instance: a translation unit with a kernel for each of kVariants. The build reads the names
+// (cmake/PagodaKernelFamilies.cmake).
+// clang-format off
+inline constexpr Shape kShapes[] = {
+    {"sm80.d64.bf16", DType::kBF16, 64, 64},
+    {"sm80.d128.bf16", DType::kBF16, 128, 128},
+    {"sm80.d192x128.bf16", DType::kBF16, 192, 128},
+    {"sm80.d256.bf16", DType::kBF16, 256, 256},
+    {"sm80.d576x512.bf16", DType::kBF16, 576, 512},
+    {"sm80.d64.f16", DType::kF16, 64, 64},
+    {"sm80.d128.f16", DType::kF16, 128, 128},
+    {"sm80.d192x128.f16", DType::kF16, 192, 128},
+    {"sm80.d256.f16", DType::kF16, 256, 256},
+    {"sm80.d576x512.f16", DType::kF16, 576, 512},
+};
+// clang-format on
+
+// Token generation: 16 rows, four warps that share the keys of S and the columns of O.
+constexpr TileConfig token_tile(int depth_qk, int depth_vo, Staging staging) {
+  TileConfig tile;
+  tile.BM = tile.block_rows = 16;
+  tile.warps_m = 1;
+  tile.warps_n = 4;
+  tile.BN = depth_qk == 64 && staging == Staging::kAsync ? 128 : 64;
+  if (staging == Staging::kRegisters) {
+    tile.k_BK = 32;
+    tile.v_BK = depth_vo == 512 ? 16 : 32;
+    tile.k_tiles = tile.v_tiles = 2;
+    tile.num_stages = depth_vo == 512 ? 1 : 2;
+  } else if (depth_qk <= 128) {  // whole tiles of 16 KB, three of them in flight
+    tile.k_BK = depth_qk;
+    tile.v_BK = tile.BN;
+    tile.k_tiles = tile.v_tiles = 2;
+    tile.num_stages = 3;
+  } else if (depth_qk == 192) {
+    tile.k_BK = 64;
+    tile.v_BK = tile.BN;
+    tile.k_tiles = 4;
+    tile.v_tiles = 1;
+    tile.num_stages = 3;
+  } else {  // steps of 8 KB of K and 16 KB of V
+    tile.k_BK = 64;
+    tile.v_BK = depth_vo == 512 ? 16 : 32;
+    tile.k_tiles = tile.v_tiles = 3;
+    tile.num_stages = 2;
+  }
+  return tile;
+}
+
+// Prefill: four warps, each with its own rows and all keys of a KV tile.
+constexpr TileConfig prefill_tile(int depth_qk, int depth_vo, Staging staging, ScoreClass scores) {
+  TileConfig tile;
+  tile.BN = 64;
+  // 32 rows a warp: a fragment of K or V serves two products. Where O, score mods or register
+  // stages leave no room for that: 16.
+  const bool has_room = depth_vo == 64 || (depth_qk == 128 && scores == ScoreClass::kPlain);
+  tile.BM = tile.block_rows = has_room && staging == Staging::kAsync ? 128 : 64;
+  if (staging == Staging::kRegisters) {
+    if (depth_vo == 256) tile.BN = 32;
+    tile.k_BK = 32;
+    tile.v_BK = depth_vo == 256 ? 16 : 32;
+    tile.k_tiles = tile.v_tiles = 2;
+  } else if (depth_qk == 64) {
+    tile.k_BK = 64;
+    tile.v_BK = tile.BN;
+    tile.k_tiles = tile.v_tiles = 2;
+    tile.num_stages = 2;
+    tile.keeps_q_in_registers = true;
+  } else {  // whole tiles: look-ups of rows are not kept from step to step
+    tile.group_size = 1;
+    if (tile.BM == 128) {  // 64 keys would leave two registers too few
+      tile.BN = 32;
+      tile.k_tiles = tile.v_tiles = tile.num_stages = 2;
+    }
+    tile.k_BK = depth_qk;
+    tile.v_BK = tile.BN;
+  }
+  return tile;
+}
+
+constexpr TileConfig tile_of(int depth_qk, int depth_vo, const Variant& variant) {
+  const bool is_token_tile =
+      variant.rows == RowKind::kTokenGeneration || !kernels::kv_buffer::has_prefill_tile(depth_vo);
+  TileConfig tile = is_token_tile
+                        ? token_tile(depth_qk, depth_vo, variant.staging)
+                        : prefill_tile(depth_qk, depth_vo, variant.staging, variant.scores);
+  tile.mma = {16, 8, 16};
+  tile.depth_qk = depth_qk;
+  tile.depth_vo = depth_vo;
+  tile.staging = variant.staging;
+  tile.scores = variant.scores;
+  return tile;
+}
+
+}  // namespace pagoda::mha_sm80

@@ -1,0 +1,89 @@
+// AsyncKVBuffer: a KVBuffer whose loads are cp.async, from global to shared memory without
+// registers. For 16-bit elements in rows that are aligned to 16 bytes.
+#pragma once
+
+#include <cstdint>
+
+#include "arch/cp_async.hpp"
+#include "operand/kv_buffer.hpp"
+
+namespace pagoda::operand {
+
+// A blocked product like KVBufferImpl's. Eight threads copy 128 consecutive bytes of a row, hence
+// the swizzle by the chunk: their stores fall into different banks, as do the 8 rows of a fragment.
+constexpr VectorLayout async_smem_layout(KVBufferConfig config) {
+  int bits = 0;
+  while ((1 << bits) < config.btile_dim0) ++bits;
+  return {.rows = config.btile_dim0,
+          .chunks = config.btile_dim1 / 8,
+          .is_blocked = true,
+          .swizzle = {3, 0, bits}};
+}
+
+// num_tiles: tiles in shared memory.
+template <KVBufferConfig config, class TensorCore, int BN, int WN, int BK, int num_threads,
+          int num_tiles>
+class AsyncKVBuffer
+    : public KVBufferBase<config, TensorCore, async_smem_layout(config), BN, WN, BK, num_tiles> {
+  using Base = KVBufferBase<config, TensorCore, async_smem_layout(config), BN, WN, BK, num_tiles>;
+
+ public:
+  using Base::simd_width;
+  using Base::smem_layout;
+  using typename Base::T;
+  static constexpr ThreadLayout thread_layout = {num_threads / 8, 8};
+  static_assert(config.btile_dim1 % 64 == 0 && config.btile_dim0 % thread_layout.rows == 0);
+
+  PAGODA_DEVICE AsyncKVBuffer(arch::SharedPtr<T> shared, int warp_n)
+      : Base(shared, warp_n), load_iter_(shared) {}
+
+  PAGODA_DEVICE void begin(const KVTile<BN>& tile, int32_t num_b_rows, int32_t step = 0) {
+    global_tile_ = tile;
+    bounds_ = num_b_rows;
+    global_step_ = step;
+  }
+
+  // Issues the copies of the next block tile. The caller commits them, with those of other buffers,
+  // as a group, and knows that no warp reads the oldest of the num_tiles tiles any more.
+  PAGODA_DEVICE void load_from_dram() {
+    const int first_row = config.iterator_axis == 0 ? global_step_ * config.btile_dim0 : 0;
+    const int first_column = config.iterator_axis == 1 ? global_step_ * config.btile_dim1 : 0;
+    const int thread_row = arch::thread_idx() / 8, thread_chunk = arch::thread_idx() % 8;
+    const int32_t column = first_column + thread_chunk * simd_width;
+    const arch::SharedPtr<T> to =
+        load_iter_.tile() + vector_index<smem_layout>(thread_row, thread_chunk) * simd_width;
+    PAGODA_UNROLL
+    for (int i = 0; i < config.btile_dim0; i += thread_layout.rows) {
+      const int32_t row = first_row + thread_row + i;
+      const bool exists = row < bounds_;
+      // A copy of 0 bytes reads nothing: any valid address will do.
+      const arch::GlobalPtr<const char> from =
+          exists ? global_tile_.row(row) + 2 * column : global_tile_.source.data;
+      const int32_t left = exists ? global_tile_.source.dim - column : 0;
+      PAGODA_UNROLL
+      for (int j = 0; j < config.btile_dim1 / 8; j += 8) {
+        const int32_t count = left - j * simd_width;
+        const int32_t bytes = count < 0 ? 0 : (count < simd_width ? 2 * count : 16);
+        // The swizzle repeats every 8 rows and 8 chunks.
+        constexpr int row_stride = smem_layout.row_stride(),
+                      chunk_stride = smem_layout.chunk_stride();
+        arch::cp_async<16>(to + (i * row_stride + j * chunk_stride) * simd_width,
+                           bytes > 0 ? from + j * 16 : global_tile_.source.data, bytes);
+      }
+    }
+    load_iter_.advance();
+    ++global_step_;
+  }
+
+  // The copies are in shared memory when their group is complete (cp_async_wait, by the caller).
+  template <int tile_id = 0>
+  PAGODA_DEVICE void copy_to_shared() const {}
+
+ private:
+  typename Base::SharedIterator load_iter_;  // the tile that the next load fills
+  KVTile<BN> global_tile_;
+  int32_t global_step_ = 0;
+  int32_t bounds_ = 0;
+};
+
+}  // namespace pagoda::operand

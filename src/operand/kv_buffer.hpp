@@ -1,0 +1,249 @@
+// KVBuffer: how K and V come from global memory into matrix fragments on GPUs without TMA, one
+// block tile after the other. KVBufferImpl stages a tile in registers:
+//
+//   load_from_dram()        global memory -> registers (load_tile); a wait where they are used
+//   copy_to_shared<stage>() registers -> shared memory; the caller's barrier makes it visible
+//   load_from_shared<k>()   shared memory -> fragments of one warp (mma_tile), for k-group k
+//
+// The register stage makes every layout in memory equal: pages of any size, rows at any address,
+// e4m3 elements (widened on the way to shared memory). Rows and elements that do not exist are
+// zeros. AsyncKVBuffer (async_kv_buffer.hpp) implements the same interface with cp.async.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+
+#include "arch/layout/types.hpp"
+#include "arch/math.hpp"
+#include "arch/memory.hpp"
+#include "arch/thread.hpp"
+#include "core/target.hpp"
+#include "operand/kv_buffer_config.hpp"
+#include "operand/kv_tile.hpp"
+#include "operand/tiled_tensor_core.hpp"
+#include "operand/vector_layout.hpp"
+#include "operand/vector_load.hpp"
+
+namespace pagoda::operand {
+
+template <class Buffer>
+concept KVBuffer = requires(Buffer& buffer, const Buffer& constant, KVTile<Buffer::BN> tile) {
+  buffer.begin(tile, int32_t{}, int32_t{});
+  buffer.load_from_dram();
+  buffer.template copy_to_shared<0>();
+  buffer.template load_from_shared<0>();
+  constant.get_mma_tile();
+};
+
+// The tiles of a KVBuffer in shared memory, used in turn.
+template <class T, VectorLayout layout_, int count_>
+class SharedTileIterator {
+ public:
+  static constexpr VectorLayout layout = layout_;
+  static constexpr int count = count_;
+  static constexpr int elements = layout.size() * 8;  // of a tile
+
+  SharedTileIterator() = default;
+  explicit PAGODA_DEVICE SharedTileIterator(arch::SharedPtr<T> first) : first_(first) {}
+
+  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<T> tile() const {
+    if constexpr (count == 1) return first_;
+    return first_ + index_ * elements;
+  }
+  PAGODA_DEVICE void advance() {
+    if constexpr (count > 1) index_ = index_ + 1 == count ? 0 : index_ + 1;
+  }
+
+ private:
+  arch::SharedPtr<T> first_;
+  int32_t index_ = 0;
+};
+
+// The part that buffers share: sizes, shared memory, fragments. `num_tiles`: tiles in shared
+// memory.
+template <KVBufferConfig config_, class TensorCore_, VectorLayout smem_layout_, int BN_, int WN_,
+          int BK_, int num_tiles_>
+class KVBufferBase {
+ public:
+  static constexpr KVBufferConfig config = config_;
+  using TensorCore = TensorCore_;
+  using T = typename TensorCore::In;  // of shared memory and fragments
+  static constexpr VectorLayout smem_layout = smem_layout_;
+  static constexpr int BN = BN_, WN = WN_, BK = BK_;
+  static constexpr int simd_width = TensorCore::simd_width;
+
+  static constexpr int MMA_N = TensorCore::shape.N;
+  static constexpr int MMA_K = TensorCore::shape.K;
+  static constexpr int num_mmas = (config.wsize + MMA_N - 1) / MMA_N;
+  static constexpr int num_k_tiles =
+      (BK + MMA_K * TensorCore::group_size - 1) / (MMA_K * TensorCore::group_size);
+  static constexpr int num_warps_n = BN / WN;
+  static constexpr int wtile_dim0 = config.wtile_dim0, wtile_dim1 = config.wtile_dim1;
+  static_assert(config.wsize % MMA_N == 0 && BK % (MMA_K * TensorCore::group_size) == 0,
+                "warp tiles are whole fragments");
+  static_assert(smem_layout.repeats_every_8_rows());
+
+  // num_mmas x simd_width elements: the fragments of one k-group.
+  using MMATile = arch::Words<4>[num_mmas];
+  using SharedIterator = SharedTileIterator<T, smem_layout, num_tiles_>;
+
+  [[nodiscard]] PAGODA_DEVICE const MMATile& get_mma_tile() const { return mma_tile; }
+
+  // Fills mma_tile, or `count` entries of it, for k-group `k_mma` of the tile of smem_iter.
+  template <int k_mma, int first = 0, int count = num_mmas>
+  PAGODA_DEVICE void load_from_shared() {
+    static_assert(k_mma < num_k_tiles && first + count <= num_mmas);
+    const int row = config.iterator_axis == 1 ? warp_n_ * wtile_dim0 : 0;
+    const int chunk = config.iterator_axis == 1 ? 0 : warp_n_ * wtile_dim1 / simd_width;
+    TensorCore::template load_b<smem_layout, k_mma, first, count>(mma_tile, smem_iter.tile(), row,
+                                                                  chunk);
+  }
+
+  MMATile mma_tile;
+  SharedIterator smem_iter;  // the tile that is multiplied
+
+ protected:
+  PAGODA_DEVICE KVBufferBase(arch::SharedPtr<T> shared, int warp_n)
+      : smem_iter(shared), warp_n_(warp_n) {}
+
+ private:
+  int warp_n_;  // which of the num_warps_n warp tiles is this warp's
+};
+
+// The documented shared-memory layouts. Prefill: a blocked product. Token generation: row-major.
+constexpr VectorLayout kv_smem_layout(KVBufferConfig config, VectorSwizzle swizzle,
+                                      bool token_gen) {
+  return {.rows = config.btile_dim0,
+          .chunks = config.btile_dim1 / 8,
+          .is_blocked = !token_gen,
+          .swizzle = swizzle};
+}
+// Threads that load a block tile, as rows x vectors of a row.
+struct ThreadLayout {
+  int rows = 0, chunks = 0;
+};
+constexpr ThreadLayout kv_thread_layout(KVBufferConfig config, int num_threads, bool token_gen) {
+  if (!token_gen) return {num_threads / 4, 4};
+  const int chunks = config.btile_dim1 / 8;
+  const int vectors = config.btile_dim0 * chunks;
+  const int threads = num_threads < vectors ? num_threads : vectors;
+  return {threads / chunks, chunks};
+}
+
+// BN, WN: keys of a KV tile, and of a warp. BK: elements (K) or keys (V) of a step. `depth`: padded
+// head dim. num_stages: register stages. num_tiles: tiles in shared memory.
+template <KVBufferConfig config, class TensorCore, VectorSwizzle swizzle, int BN, int WN, int BK,
+          int depth, int num_threads, int num_stages = 1, bool token_gen = false, int num_tiles = 1>
+class KVBufferImpl
+    : public KVBufferBase<config, TensorCore, kv_smem_layout(config, swizzle, token_gen), BN, WN,
+                          BK, num_tiles> {
+  using Base = KVBufferBase<config, TensorCore, kv_smem_layout(config, swizzle, token_gen), BN, WN,
+                            BK, num_tiles>;
+
+ public:
+  using Base::num_k_tiles;
+  using Base::num_mmas;
+  using Base::simd_width;
+  using Base::smem_layout;
+  using typename Base::T;
+  static constexpr int num_repeats = config.btile_dim1 / simd_width;  // blocks of the layout
+  static constexpr ThreadLayout thread_layout = kv_thread_layout(config, num_threads, token_gen);
+
+  // num_stages * num_mmas * num_k_tiles vectors of simd_width elements, as they are in global
+  // memory. A thread uses the first `vectors` of a stage: as many as its part of a block tile has.
+  static constexpr int stage_vectors = num_mmas * num_k_tiles;
+  using LoadTile = arch::Words<4>[num_stages * stage_vectors];
+  static constexpr int row_steps =
+      (config.btile_dim0 + thread_layout.rows - 1) / thread_layout.rows;
+  static constexpr int chunk_steps = num_repeats / thread_layout.chunks;
+  static constexpr int vectors = row_steps * chunk_steps;
+  static_assert(num_repeats % thread_layout.chunks == 0);
+  static_assert(vectors <= stage_vectors, "a stage holds a thread's part of a block tile");
+
+  // `shared`: num_tiles tiles of smem_layout. warp_n: this warp's of the num_warps_n warp tiles.
+  PAGODA_DEVICE KVBufferImpl(arch::SharedPtr<T> shared, int warp_n) : Base(shared, warp_n) {}
+
+  // The next loads are of `tile`, of which num_b_rows rows exist, from block tile `step` on.
+  // Register stages and shared memory stay as they are.
+  PAGODA_DEVICE void begin(const KVTile<BN>& tile, int32_t num_b_rows, int32_t step = 0) {
+    global_tile = tile;
+    bounds = num_b_rows;
+    global_step = step;
+  }
+
+  // Loads the next block tile into register stage load_tile_id.
+  PAGODA_DEVICE void load_from_dram() {
+    const bool is_fp8 = global_tile.source.element_bytes == 1;
+    const int first_row = config.iterator_axis == 0 ? global_step * config.btile_dim0 : 0;
+    const int first_column = config.iterator_axis == 1 ? global_step * config.btile_dim1 : 0;
+    PAGODA_UNROLL
+    for (int stage = 0; stage < num_stages; ++stage) {  // registers have no run-time index
+      if (stage != load_tile_id) continue;
+      PAGODA_UNROLL
+      for (int i = 0; i < row_steps; ++i) {
+        const int32_t row = first_row + thread_row() + i * thread_layout.rows;
+        const bool exists = is_loading(i) && row < bounds;
+        const arch::GlobalPtr<const char> from =
+            exists ? global_tile.row(row) : arch::GlobalPtr<const char>(nullptr);
+        PAGODA_UNROLL
+        for (int j = 0; j < chunk_steps; ++j) {
+          const int32_t column =
+              first_column + (thread_chunk() + j * thread_layout.chunks) * simd_width;
+          const int32_t left = exists ? global_tile.source.dim - column : 0;
+          arch::Words<4>& to = load_tile[stage * stage_vectors + i * chunk_steps + j];
+          to = arch::Words<4>{{0, 0, 0, 0}};
+          if (left <= 0) continue;
+          to = is_fp8 ? load_vector<1>(from + column, left, global_tile.source.is_aligned)
+                      : load_vector<2>(from + 2 * column, left, global_tile.source.is_aligned);
+        }
+      }
+    }
+    load_tile_id = load_tile_id + 1 == num_stages ? 0 : load_tile_id + 1;
+    ++global_step;
+  }
+
+  // Stores register stage `tile_id` to the tile of smem_iter.
+  template <int tile_id = 0>
+  PAGODA_DEVICE void copy_to_shared() const {
+    static_assert(tile_id < num_stages);
+    PAGODA_UNROLL
+    for (int i = 0; i < row_steps; ++i) {
+      if (!is_loading(i)) continue;
+      PAGODA_UNROLL
+      for (int j = 0; j < chunk_steps; ++j) {
+        const int at = vector_index<smem_layout>(thread_row() + i * thread_layout.rows,
+                                                 thread_chunk() + j * thread_layout.chunks);
+        arch::store((this->smem_iter.tile() + at * simd_width).template as<arch::Words<4>>(),
+                    widened(load_tile[tile_id * stage_vectors + i * chunk_steps + j]));
+      }
+    }
+  }
+
+  LoadTile load_tile;
+  KVTile<BN> global_tile;    // with global_step: the page's global_iterator
+  int32_t global_step = 0;   // block tiles of global_tile that are loaded
+  int32_t bounds = 0;        // rows of global_tile that exist
+  int32_t load_tile_id = 0;  // the register stage of the next load
+
+ private:
+  static PAGODA_DEVICE int thread_row() { return arch::thread_idx() / thread_layout.chunks; }
+  static PAGODA_DEVICE int thread_chunk() { return arch::thread_idx() % thread_layout.chunks; }
+  // Whether this thread has a row in step i.
+  static PAGODA_DEVICE bool is_loading(int i) {
+    constexpr bool has_spare_threads = thread_layout.rows * thread_layout.chunks < num_threads;
+    if (has_spare_threads && thread_row() >= thread_layout.rows) return false;
+    return thread_row() + i * thread_layout.rows < config.btile_dim0;
+  }
+  PAGODA_DEVICE arch::Words<4> widened(const arch::Words<4>& from) const {
+    if (global_tile.source.element_bytes != 1) return from;
+    arch::Words<4> wide[2];
+    if constexpr (std::same_as<T, arch::Half>) {
+      arch::widen_e4m3_f16(from, wide);
+    } else {
+      arch::widen_e4m3_bf16(from, wide);
+    }
+    return wide[0];
+  }
+};
+
+}  // namespace pagoda::operand
