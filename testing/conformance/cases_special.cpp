@@ -303,6 +303,9 @@ void add_batch_invariance(CaseList& list) {
     c.kv_layout = KVLayout::kRagged;
     c.is_q_ragged = false;
     list.add(c);
+    // Alone the sequences take other kernels than rows padded to the longest would.
+    c.lengths = {"rows64", {{20, 300}, {70, 90}, {64, 64}, {3, 3}}};
+    list.add(c);
     c.kv_layout = KVLayout::kBlockTable;
     c.q_heads = 2;
     c.dim_qk = c.dim_vo = 16;

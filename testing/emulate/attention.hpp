@@ -1,9 +1,15 @@
-// Runs of the attention kernels of mha_sm90, mha_sm100 and mha_sm100_d512, for the registry.
+// Runs of the attention kernels of all families, for the registry.
 #pragma once
 
 #include "testing/emulate/kernel.hpp"
 
 namespace pagoda::emulate {
+
+Outcome run_sm80_prefill(const emulator::Options& options);
+Outcome run_sm80_prefill_split(const emulator::Options& options);
+Outcome run_sm80_prefill_registers(const emulator::Options& options);
+Outcome run_sm80_token(const emulator::Options& options);
+Outcome run_sm80_token_registers(const emulator::Options& options);
 
 Outcome run_prefill(const emulator::Options& options);
 Outcome run_prefill_split(const emulator::Options& options);

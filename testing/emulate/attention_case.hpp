@@ -164,13 +164,21 @@ class TypedAttentionCase {
     }
   }
 
+  // Kernels without TMA use no map.
+  template <class Config>
+  static constexpr arch::Swizzle swizzle_of() {
+    if constexpr (requires { Config::tile.swizzle; }) return Config::tile.swizzle;
+    return arch::Swizzle::k128B;
+  }
+
   template <class Traits>
   kernels::AttentionParams arguments() {
     using Config = typename Traits::Config;
     const int32_t fused = Traits::fuses_heads ? shape_.group : 1;
     const int32_t block_tokens = Traits::block_rows / fused;
     using Indices = operand::PagedRowIndices<Config::tile.BN, kPageSize>;
-    using Tile = operand::KVTmaTile<T, Indices::k_issue_rows, kDepth, Config::tile.swizzle>;
+    constexpr arch::Swizzle swizzle = swizzle_of<Config>();
+    using Tile = operand::KVTmaTile<T, Indices::k_issue_rows, kDepth, swizzle>;
     const auto num_heads = static_cast<int32_t>(heads());
     kernels::AttentionParams params;
     params.sequences.batch = static_cast<int32_t>(lengths_.size());
@@ -209,7 +217,7 @@ class TypedAttentionCase {
     const auto row = static_cast<int64_t>(kv_heads()) * kDepth;
     params.k_rows = params.v_rows = {kPageSize * row, row, kDepth};
     params.kv_element_bytes = sizeof(T);
-    params.q = rows_map(q_, kMapType, Config::tile.swizzle, fused, block_tokens);
+    params.q = rows_map(q_, kMapType, swizzle, fused, block_tokens);
     constexpr auto out_swizzle = sizeof(T) == 1 ? arch::Swizzle::k64B : arch::Swizzle::k128B;
     params.out = rows_map(out_, arch::TensorMapType::kBF16, out_swizzle, fused, block_tokens);
     operand::KVRows cache{.address = reinterpret_cast<uint64_t>(k_.data()),
