@@ -55,7 +55,8 @@ class AsyncKVBuffer
     PAGODA_UNROLL
     for (int i = 0; i < config.btile_dim0; i += thread_layout.rows) {
       const int32_t row = first_row + thread_row + i;
-      const bool exists = row < bounds_;
+      const bool exists =
+          row < arch::mutable_value("last row of a KV tile dropped", bounds_, bounds_ - 1);
       // A copy of 0 bytes reads nothing: any valid address will do.
       const arch::GlobalPtr<const char> from =
           exists ? global_tile_.row(row) + 2 * column : global_tile_.source.data;

@@ -13,6 +13,7 @@
 #include <concepts>
 #include <cstdint>
 
+#include "arch/fault.hpp"
 #include "arch/layout/types.hpp"
 #include "arch/math.hpp"
 #include "arch/memory.hpp"
@@ -48,7 +49,10 @@ class SharedTileIterator {
 
   [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<T> tile() const {
     if constexpr (count == 1) return first_;
-    return first_ + index_ * elements;
+    const auto index = static_cast<uint32_t>(index_);
+    return first_ +
+           static_cast<int32_t>(arch::mutable_stage("tiles of a KVBuffer share memory", index)) *
+               elements;
   }
   PAGODA_DEVICE void advance() {
     if constexpr (count > 1) index_ = index_ + 1 == count ? 0 : index_ + 1;
@@ -182,7 +186,9 @@ class KVBufferImpl
       PAGODA_UNROLL
       for (int i = 0; i < row_steps; ++i) {
         const int32_t row = first_row + thread_row() + i * thread_layout.rows;
-        const bool exists = is_loading(i) && row < bounds;
+        const int32_t end =
+            arch::mutable_value("last row of a KV tile dropped", bounds, bounds - 1);
+        const bool exists = is_loading(i) && row < end;
         const arch::GlobalPtr<const char> from =
             exists ? global_tile.row(row) : arch::GlobalPtr<const char>(nullptr);
         PAGODA_UNROLL
@@ -206,6 +212,9 @@ class KVBufferImpl
   template <int tile_id = 0>
   PAGODA_DEVICE void copy_to_shared() const {
     static_assert(tile_id < num_stages);
+    int stage = tile_id;
+    if constexpr (tile_id > 0)
+      stage = arch::mutable_value("register stage 0 for another", stage, 0);
     PAGODA_UNROLL
     for (int i = 0; i < row_steps; ++i) {
       if (!is_loading(i)) continue;
@@ -214,7 +223,7 @@ class KVBufferImpl
         const int at = vector_index<smem_layout>(thread_row() + i * thread_layout.rows,
                                                  thread_chunk() + j * thread_layout.chunks);
         arch::store((this->smem_iter.tile() + at * simd_width).template as<arch::Words<4>>(),
-                    widened(load_tile[tile_id * stage_vectors + i * chunk_steps + j]));
+                    widened(load_tile[stage * stage_vectors + i * chunk_steps + j]));
       }
     }
   }

@@ -55,9 +55,10 @@ class Epilogue {
     return arch::lane_idx() / I::kRowStride % I::kRowLanes == 0;
   }
 
-  // The warps that share rows have the sums of their own keys, relative to the same pivots.
+  // The warps that share rows have the sums of their own keys, relative to the same pivots. The
+  // sums take the place of the row maxima, which all warps have read: the last barrier of the
+  // mainloop is the one for P.
   PAGODA_DEVICE void add_warps(softmax::Sums (&sums)[Ops::rows]) const {
-    arch::syncthreads();  // every warp has read the row maxima of the last tile
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) {
       if (is_row_lane()) {
@@ -81,9 +82,9 @@ class Epilogue {
   }
 
   // O passes through shared memory, in the place of Q, so that a thread stores 16 bytes of a row.
+  // All warps have read Q for the last time: the mainloop has a barrier after it.
   PAGODA_DEVICE void store_result(const Work& work, const Online (&online)[Ops::rows],
                                   const softmax::Sums (&sums)[Ops::rows], const Output& o) const {
-    arch::syncthreads();  // every warp has read Q for the last time
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) {
       const Row row = softmax_.make_row(work, i);

@@ -49,16 +49,16 @@ struct Kernel {
   }
 
  private:
-  // One thread makes the next work tile for all. False: none is left.
+  // One thread makes the next work tile for all. False: none is left. The epilogue has a barrier
+  // after every thread's last look at the work tile before.
   template <class Make>
   static PAGODA_DEVICE bool next(Storage& storage, const Make& make) {
-    arch::syncthreads();  // all warps have finished the work tile before
     if (arch::thread_idx() == 0) {
       Work work;
       if (!make(work)) work.num_tokens = 0;
       storage.store_work(work);
     }
-    arch::syncthreads();  // the work tile is stored
+    arch::syncthreads();  // the work tile is stored, and shared memory is free for it
     return storage.work().num_tokens > 0;
   }
 

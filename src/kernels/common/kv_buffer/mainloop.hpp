@@ -325,11 +325,12 @@ class Mainloop {
     for (int i = 0; i < Ops::rows; ++i) {
       PAGODA_UNROLL
       for (int c = 0; c < Softmax::kColumns; c += 2) {
+        const int from = arch::mutable_value("P of the warp's first keys", c, 0);
         const int key = warp_n_ * tile.WN() + Softmax::key(c);
         const int at =
             operand::vector_index<Ops::p_layout>(softmax_.row_index(i), key / 8) * 8 + key % 8;
         arch::store(storage_.p.at(at).template as<uint32_t>(),
-                    pack_pair<T>(Softmax::score(s, i, c), Softmax::score(s, i, c + 1)));
+                    pack_pair<T>(Softmax::score(s, i, from), Softmax::score(s, i, from + 1)));
       }
     }
   }
