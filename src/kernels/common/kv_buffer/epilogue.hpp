@@ -56,8 +56,8 @@ class Epilogue {
   }
 
   // The warps that share rows have the sums of their own keys, relative to the same pivots. The
-  // sums take the place of the row maxima, which all warps have read: the last barrier of the
-  // mainloop is the one for P.
+  // sums overwrite the row maxima, which all warps have read: the last barrier of the mainloop is
+  // the one for P.
   PAGODA_DEVICE void add_warps(softmax::Sums (&sums)[Ops::rows]) const {
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) {
@@ -81,8 +81,8 @@ class Epilogue {
     return warp_n_ * tile.depth_of_warp() + n * tile.mma.N + I::column(arch::lane_idx(), 2 * pair);
   }
 
-  // O passes through shared memory, in the place of Q, so that a thread stores 16 bytes of a row.
-  // All warps have read Q for the last time: the mainloop has a barrier after it.
+  // O passes through the shared memory of Q, so that a thread stores 16 bytes of a row. All warps
+  // have read Q for the last time: the mainloop has a barrier after it.
   PAGODA_DEVICE void store_result(const Work& work, const Online (&online)[Ops::rows],
                                   const softmax::Sums (&sums)[Ops::rows], const Output& o) const {
     PAGODA_UNROLL
