@@ -46,6 +46,22 @@ class AsyncKVBuffer
   // Issues the copies of the next block tile. The caller commits them, with those of other buffers,
   // as a group, and knows that no warp reads the oldest of the num_tiles tiles any more.
   PAGODA_DEVICE void load_from_dram() {
+    if (global_tile_.is_contiguous()) {
+      copy<true>();
+    } else {
+      copy<false>();
+    }
+    load_iter_.advance();
+    ++global_step_;
+  }
+
+  // The copies are in shared memory when their group is complete (cp_async_wait, by the caller).
+  template <int tile_id = 0>
+  PAGODA_DEVICE void copy_to_shared() const {}
+
+ private:
+  template <bool is_contiguous>
+  PAGODA_DEVICE void copy() {
     const int first_row = config.iterator_axis == 0 ? global_step_ * config.btile_dim0 : 0;
     const int first_column = config.iterator_axis == 1 ? global_step_ * config.btile_dim1 : 0;
     const int thread_row = arch::thread_idx() / 8, thread_chunk = arch::thread_idx() % 8;
@@ -59,7 +75,8 @@ class AsyncKVBuffer
           row < arch::mutable_value("last row of a KV tile dropped", bounds_, bounds_ - 1);
       // A copy of 0 bytes reads nothing: any valid address will do.
       const arch::GlobalPtr<const char> from =
-          exists ? global_tile_.row(row) + 2 * column : global_tile_.source.data;
+          exists ? global_tile_.template row<is_contiguous>(row) + 2 * column
+                 : global_tile_.source.data;
       const int32_t left = exists ? global_tile_.source.dim - column : 0;
       PAGODA_UNROLL
       for (int j = 0; j < config.btile_dim1 / 8; j += 8) {
@@ -72,15 +89,8 @@ class AsyncKVBuffer
                            bytes > 0 ? from + j * 16 : global_tile_.source.data, bytes);
       }
     }
-    load_iter_.advance();
-    ++global_step_;
   }
 
-  // The copies are in shared memory when their group is complete (cp_async_wait, by the caller).
-  template <int tile_id = 0>
-  PAGODA_DEVICE void copy_to_shared() const {}
-
- private:
   typename Base::SharedIterator load_iter_;  // the tile that the next load fills
   KVTile<BN> global_tile_;
   int32_t global_step_ = 0;

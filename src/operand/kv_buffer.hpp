@@ -189,8 +189,11 @@ class KVBufferImpl
         const int32_t end =
             arch::mutable_value("last row of a KV tile dropped", bounds, bounds - 1);
         const bool exists = is_loading(i) && row < end;
-        const arch::GlobalPtr<const char> from =
-            exists ? global_tile.row(row) : arch::GlobalPtr<const char>(nullptr);
+        arch::GlobalPtr<const char> from = nullptr;
+        if (exists) {
+          from = global_tile.is_contiguous() ? global_tile.template row<true>(row)
+                                             : global_tile.template row<false>(row);
+        }
         PAGODA_UNROLL
         for (int j = 0; j < chunk_steps; ++j) {
           const int32_t column =

@@ -46,9 +46,13 @@ class KVTile {
     if (is_contiguous_) first_row_ = source.row(rows.at(key));
   }
 
-  // Row `row` of the tile, which must exist.
+  // Whether the rows follow each other in memory.
+  [[nodiscard]] PAGODA_DEVICE bool is_contiguous() const { return is_contiguous_; }
+  // Row `row` of the tile, which must exist. The caller branches on is_contiguous() once for all
+  // rows.
+  template <bool is_contiguous>
   [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<const char> row(int32_t row) const {
-    if (is_contiguous_) return first_row_ + row * source.row_bytes;
+    if constexpr (is_contiguous) return first_row_ + row * source.row_bytes;
     const uint32_t slot = first_slot_ + static_cast<uint32_t>(row);
     // slot / page_size_ without a division. Below BN both are small integers, and the product is
     // further from the next integer than its rounding error.

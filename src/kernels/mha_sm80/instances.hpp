@@ -84,10 +84,7 @@ constexpr TileConfig prefill_tile(int depth_qk, int depth_vo, Staging staging, S
     tile.keeps_q_in_registers = true;
   } else {  // whole tiles: look-ups of rows are not kept from step to step
     tile.group_size = 1;
-    if (tile.BM == 128) {  // 64 keys would leave two registers too few
-      tile.BN = 32;
-      tile.k_tiles = tile.v_tiles = tile.num_stages = 2;
-    }
+    if (tile.BM == 128) tile.BN = 32;  // 64 keys would leave two registers too few
     tile.k_BK = depth_qk;
     tile.v_BK = tile.BN;
   }
