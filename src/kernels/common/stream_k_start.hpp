@@ -3,36 +3,20 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
 #include "arch/memory.hpp"
 #include "arch/named_barrier.hpp"
 #include "arch/thread.hpp"
 #include "arch/warp.hpp"
 #include "core/target.hpp"
+#include "kernels/common/shared_value.hpp"
 #include "kernels/common/stream_k.hpp"
 
 namespace pagoda::kernels {
 
 struct StreamKStorage {
-  static constexpr int kWords = sizeof(StreamKStart) / sizeof(int32_t);
   arch::SharedArray<int32_t, 16> warp_sums;
-  arch::SharedArray<int32_t, kWords> start;  // a StreamKStart
-
-  PAGODA_DEVICE StreamKStart load() {
-    int32_t words[kWords];
-    PAGODA_UNROLL
-    for (int i = 0; i < kWords; ++i) words[i] = arch::load(start.at(i));
-    StreamKStart result;
-    memcpy(&result, words, sizeof result);
-    return result;
-  }
-  PAGODA_DEVICE void store(const StreamKStart& from) {
-    int32_t words[kWords];
-    memcpy(words, &from, sizeof from);
-    PAGODA_UNROLL
-    for (int i = 0; i < kWords; ++i) arch::store(start.at(i), words[i]);
-  }
+  SharedValue<StreamKStart> start;
 };
 
 // Exclusive prefix sum of `value` over the threads of the CTA, and its total. Every thread calls
@@ -86,13 +70,13 @@ PAGODA_DEVICE void find_stream_k_start(const AttentionParams& params, StreamKSto
   const int32_t tiles_per_cta = (total - 1) / ctas + 1;
   const int32_t begin = arch::block_idx().x * tiles_per_cta;
   const int32_t end = begin < total - tiles_per_cta ? begin + tiles_per_cta : total;
-  if (begin >= total && thread == 0) storage.store({.tiles_per_cta = tiles_per_cta});
+  if (begin >= total && thread == 0) storage.start.store({.tiles_per_cta = tiles_per_cta});
 
   // The thread that has the sequence of the CTA's first tile stores.
   PAGODA_NO_UNROLL
   for (int32_t round = 0;;) {
     if (before <= begin && begin < before + tiles.tiles()) {
-      storage.store({begin, end, tiles_per_cta, round + thread, before, tiles});
+      storage.start.store({begin, end, tiles_per_cta, round + thread, before, tiles});
     }
     round += threads;
     if (round >= batch) break;

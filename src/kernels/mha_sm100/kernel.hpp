@@ -185,7 +185,7 @@ struct SM100MHA2Q {
       // Both CTAs of a pair need the same work: no queue, and no partition computed per CTA.
       case kernels::Schedule::kStreamK:  // NOLINT(bugprone-branch-clone): empty for pairs
         if constexpr (tile.ctas == 1) {
-          write_all(kernels::StreamKWork<Config>(params, storage.share.load()));
+          write_all(kernels::StreamKWork<Config>(params, storage.share.start.load()));
         }
         break;
       case kernels::Schedule::kQueue:

@@ -111,7 +111,7 @@ struct Kernel {
   static PAGODA_DEVICE void schedule(const Params& params, Storage& storage) {
     WorkWriter writer(storage.work);
     if constexpr (tile.rows == RowKind::kPacked) {
-      StreamKWork<Config> work_tiles(params, storage.stream_k.load());
+      StreamKWork<Config> work_tiles(params, storage.stream_k.start.load());
       for (Work work; work_tiles.next(work);) writer.write(work);
     } else {
       GridWork<Config> work_tiles(params);

@@ -31,9 +31,9 @@ struct Kernel {
     if constexpr (Ops::token_gen) {
       find_stream_k_start<Config>(params, storage.stream_k);
       while (next(storage, [&](Work& work) {
-        StreamKWork<Config> work_tiles(params, storage.stream_k.load());
+        StreamKWork<Config> work_tiles(params, storage.stream_k.start.load());
         const bool exists = work_tiles.next(work);
-        storage.stream_k.store(work_tiles.rest());
+        storage.stream_k.start.store(work_tiles.rest());
         return exists;
       })) {
         compute(params, storage);
@@ -56,10 +56,10 @@ struct Kernel {
     if (arch::thread_idx() == 0) {
       Work work;
       if (!make(work)) work.num_tokens = 0;
-      storage.store_work(work);
+      storage.work.store(work);
     }
     arch::syncthreads();  // the work tile is stored, and shared memory is free for it
-    return storage.work().num_tokens > 0;
+    return storage.work.load().num_tokens > 0;
   }
 
   static PAGODA_DEVICE void compute(const Params& params, Storage& storage) {
@@ -75,13 +75,13 @@ struct Kernel {
         for (int e = 0; e < Ops::elements; ++e) o[m][n][e] = 0;
       }
     }
-    const Work work = storage.work();
+    const Work work = storage.work.load();
     if (work.walk.num_tiles > 0) {
       Mainloop<Config> mainloop(params, storage, warp_m, warp_n);
       load_q<Config>(params, storage, work);
       mainloop.run(online, o);
     }
-    Epilogue<Config>(params, storage, warp_m, warp_n).run(storage.work(), online, o);
+    Epilogue<Config>(params, storage, warp_m, warp_n).run(storage.work.load(), online, o);
   }
 };
 

@@ -51,7 +51,7 @@ class Mainloop {
       load_all_q_fragments(std::make_integer_sequence<int, kQSteps>());
     }
     PAGODA_NO_UNROLL
-    for (int32_t i = storage_.work().walk.num_tiles; i-- > 0;) kv_tile(i, online, o);
+    for (int32_t i = storage_.work.load().walk.num_tiles; i-- > 0;) kv_tile(i, online, o);
   }
 
  private:
@@ -95,7 +95,7 @@ class Mainloop {
   template <class Buffer>
   PAGODA_DEVICE void begin_tile(int32_t index, int step, Buffer& buffer) const {
     constexpr bool is_k = std::same_as<Buffer, K>;
-    const Work work = storage_.work();
+    const Work work = storage_.work.load();
     const int32_t column = work.walk.column(index);
     const int32_t left = work.rows.seqlen_kv - column;
     const operand::KVSource from =
@@ -106,7 +106,7 @@ class Mainloop {
   }
   template <int... step>
   PAGODA_DEVICE void first_loads(std::integer_sequence<int, step...> /*steps*/) {
-    const int32_t last = storage_.work().walk.num_tiles - 1;
+    const int32_t last = storage_.work.load().walk.num_tiles - 1;
     (load<step % kSteps>(last - step / kSteps), ...);
   }
   // Issues the load of step `step` of KV tile `index`, if there is one.

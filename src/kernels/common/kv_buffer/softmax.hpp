@@ -47,7 +47,7 @@ class Softmax {
   // Score mods of the general class, and masks, in KV tile `index`. `first_key`: of this warp in
   // the tile.
   PAGODA_DEVICE void apply_mods_and_mask(int32_t index, int first_key, Scores& s) const {
-    const Work work = storage_.work();
+    const Work work = storage_.work.load();
     const bool is_masked = index >= work.walk.unmasked_end || index < work.walk.unmasked_begin;
     if (!is_general && !is_masked) return;
     const int32_t column = work.walk.column(index) + first_key;

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 #include "arch/memory.hpp"
 #include "kernels/common/kv_buffer/config.hpp"
+#include "kernels/common/shared_value.hpp"
 #include "kernels/common/stream_k_start.hpp"
 #include "operand/async_kv_buffer.hpp"
 #include "operand/kv_buffer.hpp"
@@ -83,25 +83,9 @@ struct Storage {
   arch::SharedArray<T, Ops::token_gen ? Ops::p_layout.size() * 8 : 8, 128> p;
   arch::SharedArray<float, Ops::token_gen ? tile.warps_n * tile.BM : 1> stats;
   arch::SharedArray<uint32_t, 1> is_last;  // split_rows.hpp
-  static constexpr int kWorkWords = sizeof(Work) / sizeof(int32_t);
-  arch::SharedArray<int32_t, kWorkWords> work_words;
-  StreamKStorage stream_k;
-
-  PAGODA_DEVICE void store_work(const Work& from) {
-    int32_t words[kWorkWords];
-    memcpy(words, &from, sizeof from);
-    PAGODA_UNROLL
-    for (int i = 0; i < kWorkWords; ++i) arch::store(work_words.at(i), words[i]);
-  }
   // The work tile of the CTA. Loaded where it is needed: registers are few in the mainloop.
-  [[nodiscard]] PAGODA_DEVICE Work work() {
-    int32_t words[kWorkWords];
-    PAGODA_UNROLL
-    for (int i = 0; i < kWorkWords; ++i) words[i] = arch::load(work_words.at(i));
-    Work result;
-    memcpy(&result, words, sizeof result);
-    return result;
-  }
+  SharedValue<Work> work;
+  StreamKStorage stream_k;
 };
 
 }  // namespace pagoda::kernels::kv_buffer

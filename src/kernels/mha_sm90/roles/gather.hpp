@@ -368,11 +368,11 @@ class GatherScheduler {
   PAGODA_DEVICE void write(bool waits) {
     if (!is_mine()) return;
     if (arch::lane_idx() == 0 && !is_done_ && (waits || writer_.has_room())) {
-      StreamKWork<Config> work_tiles(params_, storage_.stream_k.load());
+      StreamKWork<Config> work_tiles(params_, storage_.stream_k.start.load());
       Work work;
       is_done_ = !work_tiles.next(work);
       writer_.write(is_done_ ? Work{} : work);  // Work{}: the end
-      storage_.stream_k.store(work_tiles.rest());
+      storage_.stream_k.start.store(work_tiles.rest());
     }
     arch::syncwarp();  // the warp continues together: its copies use shuffles
   }
