@@ -133,8 +133,8 @@ class Mainloop {
     if constexpr (Ops::is_async) {
       arch::cp_async_wait<tile.num_stages - 1>();
     } else {
-      constexpr int index = step < tile.k_steps() ? step : step - tile.k_steps();
-      buffer.template copy_to_shared<index % tile.num_stages>();
+      constexpr int of_operand = step < tile.k_steps() ? step : step - tile.k_steps();
+      buffer.template copy_to_shared<of_operand % tile.num_stages>();
     }
     arch::syncthreads();
     load<(step + tile.num_stages) % kSteps>(index - (step + tile.num_stages) / kSteps);
