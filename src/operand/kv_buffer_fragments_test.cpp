@@ -71,6 +71,16 @@ TEST(LoadFromShared, parts_are_parts_of_the_whole) {
   expect_fragments_by_parts<AsyncV<BFloat16, 64, 32, 128, 2, 1>, 4>();
 }
 
+TEST(LoadFromShared, parts_may_start_at_any_column_tile) {  // 1 + 2 + 2 + ...
+  const KVCacheCase cache({}, 64);
+  expect_fragments<FragmentKernel<PrefillK<BFloat16>, 4, 2, 1>>(cache);
+  expect_fragments<FragmentKernel<PrefillK<BFloat16, 1, 1, 1>, 4, 2, 1>>(cache);
+  expect_fragments<FragmentKernel<PrefillV<BFloat16>, 2, 2, 1>>(cache);
+  expect_fragments<FragmentKernel<PrefillV<BFloat16, 1, 1, 1>, 2, 2, 1>>(cache);
+  expect_fragments<FragmentKernel<TokenV<BFloat16, 128, 32, 1, 1, 1>, 2, 2, 1>>(cache);
+  expect_fragments<FragmentKernel<AsyncV<BFloat16, 64, 32, 128, 2, 1>, 2, 4, 3>>(cache);
+}
+
 TEST(LoadFromShared, a_part_leaves_the_rest_of_the_mma_tile_alone) {
   struct Kernel : FragmentKernel<PrefillK<BFloat16>, 1> {
     static PAGODA_DEVICE void run(const Params& params) {

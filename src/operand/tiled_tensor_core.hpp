@@ -95,7 +95,8 @@ struct MmaInstruction<In, MmaShape{16, 8, 16}> {
                                    int chunk, std::integer_sequence<int, n...> /*columns*/) {
     const int lane = arch::lane_idx();
     constexpr int pairs = sizeof...(n) / 2;
-    if constexpr (group == 1 && sizeof...(n) % 2 == 0) {  // two column tiles at a time
+    // Two column tiles at a time. Those of V are two chunks, the first of which is even.
+    if constexpr (group == 1 && sizeof...(n) % 2 == 0 && (transpose_b || first % 2 == 0)) {
       load_pairs<layout, transpose_b, k_mma, first>(words, tile, row, chunk,
                                                     std::make_integer_sequence<int, pairs>());
     } else if constexpr (transpose_b) {  // a matrix: 8 columns of the product, 8 elements of k each
