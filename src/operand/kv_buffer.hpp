@@ -86,6 +86,11 @@ class KVBufferBase {
   static_assert(config.wsize % MMA_N == 0 && BK % (MMA_K * TensorCore::group_size) == 0,
                 "warp tiles are whole fragments");
   static_assert(smem_layout.repeats_every_8_rows());
+  // further_chunk() adds chunks by XOR: the row above them, or the warp tile, has other bits.
+  static constexpr int wtile_chunks = wtile_dim1 / simd_width;
+  static_assert(smem_layout.is_blocked || (smem_layout.chunks & (smem_layout.chunks - 1)) == 0);
+  static_assert(config.iterator_axis == 1 || num_warps_n == 1 ||
+                (wtile_chunks & (wtile_chunks - 1)) == 0);
 
   // num_mmas x simd_width elements: the fragments of one k-group.
   using MMATile = arch::Words<4>[num_mmas];

@@ -110,6 +110,14 @@ TEST(LoadFromShared, a_part_leaves_the_rest_of_the_mma_tile_alone) {
   EXPECT_EQ(words, expected);
 }
 
+TEST(LoadFromShared, a_warp_with_all_columns_may_have_any_number_of_them) {  // prefill
+  using V96 = KVBufferImpl<KVBufferConfig::v(64, 64, 32, 96), Core<BFloat16, 1, false>,
+                           blocked_swizzle(32), 64, 64, 32, 96, kBufferThreads>;
+  expect_fragments<FragmentKernel<V96, 2>>(KVCacheCase({.dim = 96}, 64));
+  expect_fragments<FragmentKernel<AsyncV<BFloat16, 64, 32, 192, 2>, 2>>(
+      KVCacheCase({.dim = 192}, 64));
+}
+
 TEST(LoadFromShared, stages_and_tiles_change_nothing) {
   expect_fragments_by_parts<PrefillK<BFloat16, 2, 2>, 8>();
   expect_fragments_by_parts<PrefillK<BFloat16, 2, 3>, 8>();
