@@ -195,10 +195,7 @@ class KVBufferImpl
             arch::mutable_value("last row of a KV tile dropped", bounds, bounds - 1);
         const bool exists = is_loading(i) && row < end;
         arch::GlobalPtr<const char> from = nullptr;
-        if (exists) {
-          from = global_tile.is_contiguous() ? global_tile.template row<true>(row)
-                                             : global_tile.template row<false>(row);
-        }
+        if (exists) from = global_tile.row(row);
         PAGODA_UNROLL
         for (int j = 0; j < chunk_steps; ++j) {
           const int32_t column =

@@ -72,6 +72,7 @@ TEST(CopyToShared, copies_stage_tile_id) {
   using Wrong = CopyKernel<PrefillK<BFloat16, 2, 2>, 2, 1>;
   const std::vector<uint16_t> expected = expected_tiles<Right>(cache, 0, 64);
   std::vector<uint16_t> wrong = copy<Wrong>(cache, 0, 64);
+  ASSERT_EQ(wrong.size(), expected.size());
   EXPECT_NE(wrong, expected);
   std::rotate(wrong.begin(), wrong.begin() + Wrong::kTile, wrong.end());
   EXPECT_EQ(wrong, expected);

@@ -48,8 +48,11 @@ class KVTile {
 
   // Whether the rows follow each other in memory.
   [[nodiscard]] PAGODA_DEVICE bool is_contiguous() const { return is_contiguous_; }
-  // Row `row` of the tile, which must exist. The caller branches on is_contiguous() once for all
-  // rows.
+  // Row `row` of the tile, which must exist.
+  [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<const char> row(int32_t row) const {
+    return is_contiguous_ ? this->row<true>(row) : this->row<false>(row);
+  }
+  // The same where the caller branches on is_contiguous(), once for all rows.
   template <bool is_contiguous>
   [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<const char> row(int32_t row) const {
     if constexpr (is_contiguous) return first_row_ + row * source.row_bytes;
