@@ -53,6 +53,8 @@ function(pagoda_cuda_architectures request out_code out_attention out_note)
     endif()
     if("${arch}a" IN_LIST PAGODA_CUDA_ALL)  # attention kernels use what only the a-variant has
       string(APPEND arch "a")
+    elseif(arch MATCHES "^(8[0-9]|1[12][0-9])[af]$")  # and nothing that only this variant has
+      set(arch ${CMAKE_MATCH_1})
     endif()
     list(APPEND code ${arch})
   endforeach()
