@@ -2,8 +2,9 @@
 # of kShapes in its instances.hpp, from the one file instance.cpp: by nvcc for those of the architectures that
 # PAGODA_ATTENTION_ARCHS has, and (pagoda_emulated_families) by the host compiler for the emulator.
 #
-# Global properties: PAGODA_FAMILIES; for each family PAGODA_INSTANCES_<family>, names; PAGODA_GPU_OBJECTS and
-# PAGODA_GPU_OBJECTS_<family>, generator expressions.
+# Global properties: PAGODA_FAMILIES; for each family PAGODA_INSTANCES_<family>, names, and PAGODA_GPU_ARCHS_<family>,
+# those of the architectures that it is compiled for; PAGODA_GPU_OBJECTS and PAGODA_GPU_OBJECTS_<family>, generator
+# expressions.
 include_guard(GLOBAL)
 
 function(pagoda_kernel_family family)
@@ -22,6 +23,7 @@ function(pagoda_kernel_family family)
   string(REPLACE ";" "|" pattern "${arg_ARCHS}")
   set(archs ${PAGODA_ATTENTION_ARCHS})
   list(FILTER archs INCLUDE REGEX "^(${pattern})$")
+  set_property(GLOBAL PROPERTY PAGODA_GPU_ARCHS_${family} ${archs})
   if(NOT archs)
     return()
   endif()

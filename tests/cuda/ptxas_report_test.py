@@ -1,6 +1,7 @@
-"""What ptxas reports of each Blackwell instance: no spill, no more registers than a launch has, no
-shared memory beside the kernel's Storage (whose size a static_assert bounds). The reports are
-OBJECT.ptxas, written by cmake/keep_ptxas_report.py.
+"""What ptxas reports of each instance of mha_sm80 and of the Blackwell families: every kernel for
+every architecture, no spill, no more registers than a launch has, no shared memory beside the
+kernel's Storage (whose size a static_assert bounds). The reports are OBJECT.ptxas, written by
+cmake/keep_ptxas_report.py.
 
     ptxas_report_test.py --architectures ARCHITECTURE... --objects OBJECT...
 """
@@ -10,9 +11,15 @@ import pathlib
 import re
 import sys
 
-REGISTER_FILE = 65536
-# Threads of a CTA by kernel; one CTA runs on a multiprocessor.
-THREADS = {"SM100MHA2Q": 512, "SM100MHAD512": 384}
+REGISTER_FILE, MOST_REGISTERS = 65536, 255  # of a multiprocessor, of a thread
+# By a part of the mangled name: threads on a multiprocessor, and variants of an instance. Two CTAs
+# of mha_sm80 share a multiprocessor.
+KERNELS = {
+    "10SM100MHA2Q": (512, 2),
+    "12SM100MHAD512": (384, 2),
+    "8mha_sm80": (2 * 128, 6),
+    "Li576ELi512E": (2 * 128, 3),  # of mha_sm80, without a prefill tile
+}
 
 ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\S+)'")
 SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -27,6 +34,11 @@ def kernels_of(report):
     return [(*match.groups(), part) for part in parts if (match := ENTRY.search(part))]
 
 
+def threads_and_variants(name):
+    known = [numbers for part, numbers in KERNELS.items() if part in name]
+    return known[-1] if known else None
+
+
 def complaints_about(name, text):
     wrong = []
     spills, used, shared = SPILLS.search(text), USED.search(text), SHARED.search(text)
@@ -39,11 +51,25 @@ def complaints_about(name, text):
         wrong.append(f"a stack frame of {frame} bytes")
     if shared is not None:
         wrong.append(f"{shared[1]} bytes of shared memory beside its Storage")
-    threads = [threads for kernel, threads in THREADS.items() if kernel in name]
-    if not threads:
-        wrong.append("not a kernel whose threads this test knows")
-    elif int(used[1]) > REGISTER_FILE // threads[0]:
-        wrong.append(f"{used[1]} registers of {threads[0]} threads are more than {REGISTER_FILE}")
+    known = threads_and_variants(name)
+    if known is None:
+        return [*wrong, "not a kernel whose threads this test knows"]
+    if int(used[1]) > min(MOST_REGISTERS, REGISTER_FILE // known[0]):
+        wrong.append(f"{used[1]} registers are too many for {known[0]} threads")
+    return wrong
+
+
+def complaints_about_number(kernels, architectures):
+    """Each architecture must have each variant once."""
+    known = threads_and_variants(kernels[0][0])
+    if known is None:
+        return []  # complaints_about() names the kernel
+    names = {arch: [name for name, of, _ in kernels if of == arch] for _, arch, _ in kernels}
+    wrong = []
+    for arch in sorted(architectures | names.keys()):
+        of_arch, wanted = names.get(arch, []), known[1] if arch in architectures else 0
+        if len(of_arch) != wanted or len(set(of_arch)) != wanted:
+            wrong.append(f"{len(of_arch)} kernels for {arch}, not {wanted}")
     return wrong
 
 
@@ -59,8 +85,7 @@ def complaints_about_object(path, architectures):
         for name, arch, text in kernels
         for what in complaints_about(name, text)
     ]
-    if {arch for _, arch, _ in kernels} != architectures:
-        wrong.append(f"{path}: not for each of {', '.join(sorted(architectures))}")
+    wrong += [f"{path}: {what}" for what in complaints_about_number(kernels, architectures)]
     return wrong, kernels
 
 
@@ -78,7 +103,8 @@ def main(arguments):
     size = sum(pathlib.Path(path).stat().st_size for path in objects)
     seconds = sum(float(time) for text in texts for time in TIME.findall(text)) / 1000
     print(f"{len(objects)} objects of {size / 1e6:.1f} MB, {len(texts)} kernels, ", end="")
-    print(f"{seconds:.0f} s of ptxas: as expected")
+    registers = [int(USED.search(text)[1]) for text in texts]
+    print(f"{min(registers)} to {max(registers)} registers, {seconds:.0f} s of ptxas: as expected")
     return 0 if objects else 1
 
 
