@@ -4,7 +4,9 @@
 #include <cstring>
 #include <gtest/gtest.h>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fake_cudart.hpp"
@@ -13,10 +15,33 @@
 namespace pagoda::cuda_tests {
 namespace {
 
-// PAGODA_TEST_ARCHS (CMake): the architectures of this build's attention kernels, "90a 100a 103a".
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// PAGODA_TEST_ARCHS (CMake): the architectures of this build's attention kernels, "80 90a 100a".
 bool is_compiled(int32_t arch) {
-  const std::string list = " " PAGODA_TEST_ARCHS " ";
-  return list.find(" " + std::to_string(arch) + "a ") != std::string::npos;
+  const std::string list = " " PAGODA_TEST_ARCHS " ", name = " " + std::to_string(arch);
+  return contains(list, name + " ") || contains(list, name + "a ");
+}
+
+bool is_blackwell(int32_t arch) { return arch == 100 || arch == 103; }
+
+// What nvcc may compile mha_sm80 for, newest first.
+constexpr int32_t kSM80Archs[] = {121, 120, 110, 90, 89, 88, 87, 86, 80};
+
+// The code of this build with which mha_sm80 runs on a GPU: SASS of the same major version, or PTX
+// of sm_80.
+struct Code {
+  int32_t arch;
+  bool is_ptx;
+};
+std::optional<Code> sm80_code(int32_t arch) {
+  for (const int32_t each : kSM80Archs) {
+    if (each / 10 == arch / 10 && each <= arch && is_compiled(each)) return Code{each, false};
+  }
+  if (arch > 80 && is_compiled(80)) return Code{80, true};
+  return {};
 }
 
 // A kernel with a body is larger. launch.hpp compiles an empty body for architectures without the
@@ -34,7 +59,7 @@ struct Types {
   DType q, kv;
 };
 constexpr Types kBF16{DType::kBF16, DType::kBF16}, kF16{DType::kF16, DType::kF16};
-constexpr Types kFp8{DType::kF8E4M3, DType::kF8E4M3}, kOverFp8{DType::kBF16, DType::kF8E4M3};
+constexpr Types kFp8{DType::kF8E4M3, DType::kF8E4M3}, kFp8KV{DType::kBF16, DType::kF8E4M3};
 constexpr Types kFp32{DType::kF32, DType::kF32};
 
 struct Dims {
@@ -50,9 +75,11 @@ constexpr Shape kPrefill{4, 512, 512, 32, 8, 0};
 constexpr Shape kChunk{1, 256, 100'000, 4, 1, 64};
 constexpr Shape kDecode{64, 1, 4096, 32, 8, 64}, kDecode8{8, 1, 4096, 32, 8, 64};
 constexpr Shape kPages1{64, 1, 4096, 32, 8, 1}, kShort{4, 1, 512, 32, 8, 16};
+constexpr Shape kLatent{8, 1, 4096, 128, 1, 64};  // one cached head for all, as in MLA
 
-// One call. `sm90` and `sm100`: the row that serves it on such a GPU, without the prefix "sm90." or
-// "sm100."; nullptr = none.
+// One call. `sm90`, `sm100` and `sm80`: the row of those families that serves it; nullptr = none.
+// Without the type: "d128" is sm90.d128.bf16 where the queries are bf16. A GPU takes the row of its
+// own architecture, otherwise that of sm80.
 struct Call {
   const char* name;
   Types types;
@@ -61,35 +88,43 @@ struct Call {
   bool has_bias;  // ALiBi: scores of the general variant
   const char* sm90 = nullptr;
   const char* sm100 = nullptr;
+  const char* sm80 = nullptr;
 };
 
 // clang-format off
 const Call kCalls[] = {
-    // name                  types     dims        shape     bias   on sm_90         on sm_10x
-    {"prefill",              kBF16,    {128, 128}, kPrefill, false, "d128.bf16",     "d128.bf16"},
-    {"prefill f16",          kF16,     {128, 128}, kPrefill, false, "d128.f16",      "d128.f16"},
-    {"prefill d64",          kBF16,    {64, 64},   kPrefill, false, "d64.bf16",      "d64.bf16"},
-    {"prefill d64 f16",      kF16,     {64, 64},   kPrefill, false, "d64.f16",       "d64.f16"},
-    {"prefill d96",          kBF16,    {96, 96},   kPrefill, false, "d96.bf16",      "d128.bf16"},
-    {"prefill d96 f16",      kF16,     {96, 96},   kPrefill, false, "d96.f16",       "d128.f16"},
-    {"prefill d192x128",     kBF16,    {192, 128}, kPrefill, false, "d192x128.bf16", "d256.bf16"},
-    {"prefill d192x128 f16", kF16,     {192, 128}, kPrefill, false, "d192x128.f16",  "d256.f16"},
-    {"prefill d256",         kBF16,    {256, 256}, kPrefill, false, "d256.bf16",     "d256.bf16"},
-    {"prefill d256 f16",     kF16,     {256, 256}, kPrefill, false, "d256.f16",      "d256.f16"},
-    {"prefill d512",         kBF16,    {512, 512}, kPrefill, false, nullptr,         "d512.bf16"},
-    {"prefill d512 f16",     kF16,     {512, 512}, kPrefill, false, nullptr,         "d512.f16"},
-    {"prefill fp8",          kFp8,     {128, 128}, kPrefill, false, nullptr,         "d128.f8e4m3"},
-    {"prefill fp8 d64",      kFp8,     {64, 64},   kPrefill, false, nullptr,         "d64.f8e4m3"},
-    {"prefill fp8 d256",     kFp8,     {256, 256}, kPrefill, false, nullptr,         "d256.f8e4m3"},
-    {"prefill fp8 d512",     kFp8,     {512, 512}, kPrefill, false, nullptr,         "d512.f8e4m3"},
-    {"prefill, ALiBi",       kBF16,    {128, 128}, kPrefill, true,  "d128.bf16",     "d128.bf16"},
-    {"chunk, long cache",    kBF16,    {128, 128}, kChunk,   false, "d128.bf16",     "d128.bf16"},
-    {"decode",               kBF16,    {128, 128}, kDecode,  false, "d128.bf16",     "d128.bf16"},
-    {"decode, 1-key pages",  kBF16,    {128, 128}, kPages1,  false, "d128.bf16",     "d128.bf16"},
-    {"decode d64, ALiBi",    kBF16,    {64, 64},   kDecode,  true,  "d64.bf16",      "d64.bf16"},
-    {"decode d256",          kBF16,    {256, 256}, kDecode8, false, "d256.bf16",     "d256.bf16"},
-    {"decode, fp8 cache",    kOverFp8, {128, 128}, kDecode,  false, "d128.bf16",     "d128.bf16"},
-    {"decode fp32",          kFp32,    {128, 128}, kShort,   false, nullptr,         nullptr},
+    // name                  types   dims        shape     bias   sm90        sm100    sm80
+    {"prefill",              kBF16,  {128, 128}, kPrefill, false, "d128",     "d128",  "d128"},
+    {"prefill f16",          kF16,   {128, 128}, kPrefill, false, "d128",     "d128",  "d128"},
+    {"prefill d64",          kBF16,  {64, 64},   kPrefill, false, "d64",      "d64",   "d64"},
+    {"prefill d64 f16",      kF16,   {64, 64},   kPrefill, false, "d64",      "d64",   "d64"},
+    {"prefill d96",          kBF16,  {96, 96},   kPrefill, false, "d96",      "d128",  "d128"},
+    {"prefill d96 f16",      kF16,   {96, 96},   kPrefill, false, "d96",      "d128",  "d128"},
+    {"prefill d192x128",     kBF16,  {192, 128}, kPrefill, false, "d192x128", "d256",  "d192x128"},
+    {"prefill d192x128 f16", kF16,   {192, 128}, kPrefill, false, "d192x128", "d256",  "d192x128"},
+    {"prefill d256",         kBF16,  {256, 256}, kPrefill, false, "d256",     "d256",  "d256"},
+    {"prefill d256 f16",     kF16,   {256, 256}, kPrefill, false, "d256",     "d256",  "d256"},
+    {"prefill d512",         kBF16,  {512, 512}, kPrefill, false, nullptr,    "d512",  "d576x512"},
+    {"prefill d512 f16",     kF16,   {512, 512}, kPrefill, false, nullptr,    "d512",  "d576x512"},
+    {"prefill fp8",          kFp8,   {128, 128}, kPrefill, false, nullptr,    "d128",  nullptr},
+    {"prefill fp8 d64",      kFp8,   {64, 64},   kPrefill, false, nullptr,    "d64",   nullptr},
+    {"prefill fp8 d256",     kFp8,   {256, 256}, kPrefill, false, nullptr,    "d256",  nullptr},
+    {"prefill fp8 d512",     kFp8,   {512, 512}, kPrefill, false, nullptr,    "d512",  nullptr},
+    {"prefill, ALiBi",       kBF16,  {128, 128}, kPrefill, true,  "d128",     "d128",  "d128"},
+    {"chunk, long cache",    kBF16,  {128, 128}, kChunk,   false, "d128",     "d128",  "d128"},
+    {"decode",               kBF16,  {128, 128}, kDecode,  false, "d128",     "d128",  "d128"},
+    {"decode, 1-key pages",  kBF16,  {128, 128}, kPages1,  false, "d128",     "d128",  "d128"},
+    {"decode d64, ALiBi",    kBF16,  {64, 64},   kDecode,  true,  "d64",      "d64",   "d64"},
+    {"decode d256",          kBF16,  {256, 256}, kDecode8, false, "d256",     "d256",  "d256"},
+    {"decode, fp8 cache",    kFp8KV, {128, 128}, kDecode,  false, "d128",     "d128",  "d128"},
+    {"decode d576x512",      kBF16,  {576, 512}, kLatent,  false, nullptr,    nullptr, "d576x512"},
+    {"decode d576x512 f16",  kF16,   {576, 512}, kLatent,  true,  nullptr,    nullptr, "d576x512"},
+    {"prefill d576x512",     kBF16,  {576, 512}, kPrefill, false, nullptr,    nullptr, "d576x512"},
+    {"decode d512, fp8 KV",  kFp8KV, {512, 512}, kDecode8, false, nullptr,    nullptr, "d576x512"},
+    {"decode d256, fp8 KV",  kFp8KV, {256, 256}, kDecode8, false, "d256",     nullptr, "d256"},
+    {"decode d256, 1-key",   kF16,   {256, 256}, kPages1,  false, "d256",     nullptr, "d256"},
+    {"decode d40",           kBF16,  {40, 40},   kDecode,  false, "d64",      "d64",   "d64"},
+    {"decode fp32",          kFp32,  {128, 128}, kShort,   false, nullptr,    nullptr, nullptr},
 };
 // clang-format on
 
@@ -147,10 +182,13 @@ std::string expected_instance(const std::string& row) {
   const size_t d = row.find(".d") + 2;
   const std::string dims = row.substr(d, row.find('.', d) - d);
   const size_t x = dims.find('x');
+  const std::string both =
+      x == std::string::npos ? dims + ", " + dims : dims.substr(0, x) + ", " + dims.substr(x + 1);
   if (row.starts_with("sm90.")) {
-    return "pagoda::mha_sm90::Kernel<pagoda::mha_sm90::Instance<" + type + ", " +
-           (x == std::string::npos ? dims + ", " + dims
-                                   : dims.substr(0, x) + ", " + dims.substr(x + 1)) +
+    return "pagoda::mha_sm90::Kernel<pagoda::mha_sm90::Instance<" + type + ", " + both + ", ";
+  }
+  if (row.starts_with("sm80.")) {
+    return "pagoda::kernels::kv_buffer::Kernel<pagoda::mha_sm80::Instance<" + type + ", " + both +
            ", ";
   }
   const bool is_d512 = std::stoi(dims) > 128;
@@ -188,6 +226,34 @@ void expect_fits(const RecordedLaunch& launch, const DescribedDevice& device) {
   EXPECT_LE(launch.shared_memory_bytes + static_bytes, device.shared_memory_bytes);
 }
 
+// What mha_sm80 launches for a call: RowKind, Staging and ScoreClass of its Instance.
+std::string expected_variant(const Call& call) {
+  const bool is_prefill = call.shape.rows > 16 && call.dims.vo <= 256;
+  const bool is_async = call.types.kv == call.types.q;  // addresses and strides are aligned
+  const auto number = [](const char* type, bool is_one) {
+    return std::string("(pagoda::kernels::") + type + (is_one ? ")1" : ")0");
+  };
+  return number("kv_buffer::RowKind", !is_prefill) + ", " +
+         number("kv_buffer::Staging", !is_async) + ", " +
+         number("ScoreClass", call.has_bias || !is_async) + ">, 80>";
+}
+
+// Expects of a launch of mha_sm80: the variant of the call, and what every GPU since sm_80 has.
+void expect_sm80(const RecordedLaunch& launch, const Call& call, const DescribedDevice& device) {
+  EXPECT_TRUE(contains(launch.kernel, expected_variant(call)))
+      << launch.kernel << " should have " << expected_variant(call);
+  EXPECT_EQ(launch.cluster, 1U);
+  EXPECT_FALSE(launch.is_dependent);
+  EXPECT_EQ(launch.block[0], 128U);
+  EXPECT_LE(launch.shared_memory_bytes, 99 << 10);
+  const std::optional<Code> wanted = sm80_code(device.arch);
+  const CodeEntry* code = code_for(launch.code, device.arch);
+  ASSERT_TRUE(wanted);
+  ASSERT_NE(code, nullptr);
+  EXPECT_EQ(code->arch, wanted->arch);
+  EXPECT_EQ(code->is_ptx, wanted->is_ptx);
+}
+
 // Runs `body(device, cuda:i)` on each described device.
 template <class Body>
 void on_each_device(const Body& body) {
@@ -199,15 +265,23 @@ void on_each_device(const Body& body) {
   }
 }
 
-// The row that serves the call on a GPU; empty = none.
-std::string wanted_row(const Call& call, int32_t arch) {
-  const char* row = arch == 90 ? call.sm90 : call.sm100;
-  if (row == nullptr || !is_compiled(arch)) return {};
-  return (arch == 90 ? "sm90." : "sm100.") + std::string(row);
+// Whether a row can run on a GPU with the code of this build.
+bool has_code(const std::string& row, int32_t arch) {
+  if (row.starts_with("sm80.")) return sm80_code(arch).has_value();
+  return (row.starts_with("sm90.") ? arch == 90 : is_blackwell(arch)) && is_compiled(arch);
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+// The row that serves the call on a GPU; empty = none.
+std::string wanted_row(const Call& call, int32_t arch) {
+  const std::string type = call.types.q == DType::kBF16  ? ".bf16"
+                           : call.types.q == DType::kF16 ? ".f16"
+                                                         : ".f8e4m3";
+  const std::pair<const char*, const char*> rows[] = {
+      {"sm90.", call.sm90}, {"sm100.", call.sm100}, {"sm80.", call.sm80}};
+  for (const auto& [family, dims] : rows) {
+    if (dims != nullptr && has_code(family, arch)) return std::string(family) + dims + type;
+  }
+  return {};
 }
 
 const KernelInfo* selected(const std::vector<KernelInfo>& infos) {
@@ -230,7 +304,12 @@ TEST(DescribedDevices, each_call_selects_the_kernel_of_its_architecture) {
       if (wanted.empty()) {
         EXPECT_FALSE(planned) << "got " << planned->kernel();
         EXPECT_EQ(planned.status().code(), StatusCode::kUnsupported);
+        EXPECT_FALSE(planned.status().message().empty());
         EXPECT_EQ(selected(*infos), nullptr);
+        for (const KernelInfo& info : *infos) {
+          EXPECT_FALSE(info.can_run) << info.name;
+          EXPECT_FALSE(info.reason.empty()) << info.name;
+        }
         continue;
       }
       EXPECT_TRUE(planned) << planned.status().message();
@@ -262,64 +341,89 @@ TEST(DescribedDevices, launches_fit_the_device_and_have_code_for_it) {
         expect_fits(launch, device);
         EXPECT_TRUE(contains(launch.kernel, expected_instance(wanted)))
             << wanted << " must launch " << expected_instance(wanted);
+        if (wanted.starts_with("sm80.")) expect_sm80(launch, call, device);
       }
-      if (!wanted.empty() && call.shape.page_size == 0) {
+      if (wanted.starts_with("sm80.")) {
+        EXPECT_EQ(num_tensor_maps(), maps_before) << "TMA begins with sm_90";
+      } else if (!wanted.empty() && call.shape.page_size == 0) {
         EXPECT_GT(num_tensor_maps(), maps_before);
       }
     }
   });
 }
 
-// Every row launches instances of its own shape.
+// Every row that has code for the device launches instances of its own shape.
 TEST(DescribedDevices, every_row_launches_instances_of_its_own_types) {
   on_each_device([](const DescribedDevice& device, Device at) {
-    if (!is_compiled(device.arch)) return;
-    const std::string family = device.arch == 90 ? "sm90." : "sm100.";
-    int rows = 0;
+    int of_chip = 0, of_sm80 = 0;
     for (const std::string& row : kernels("cuda")) {
-      if (!row.starts_with(family)) continue;
-      ++rows;
+      if (!has_code(row, device.arch)) continue;
+      const bool is_sm80 = row.starts_with("sm80.");
+      ++(is_sm80 ? of_sm80 : of_chip);
       SCOPED_TRACE(row);
-      const Types types = contains(row, ".bf16") ? kBF16 : contains(row, ".f16") ? kF16 : kFp8;
+      const DType q = contains(row, ".bf16")  ? DType::kBF16
+                      : contains(row, ".f16") ? DType::kF16
+                                              : DType::kF8E4M3;
       for (const bool has_bias : {false, true}) {
         for (const int32_t length : {1, 256}) {
-          const Call call{.name = "",
-                          .types = types,
-                          .dims = {64, 64},  // supported by every shape
-                          .shape = {2, length, 256, 32, 8, 0},
-                          .has_bias = has_bias};
-          static_cast<void>(take_launches());
-          const Status status =
-              run(attention_of(call, at), Options{.backend = "cuda", .kernel = row});
-          ASSERT_TRUE(status) << status.message() << tensor_map_fault();
-          const std::vector<RecordedLaunch> launches = take_launches();
-          ASSERT_FALSE(launches.empty());
-          for (const RecordedLaunch& launch : launches) {
-            expect_fits(launch, device);
-            EXPECT_TRUE(contains(launch.kernel, expected_instance(row))) << launch.kernel;
+          for (const DType kv : {q, DType::kF8E4M3}) {
+            if (kv != q && !is_sm80) continue;
+            Call call{.name = "",
+                      .types = {q, kv},
+                      .dims = {64, 64},  // supported by every shape
+                      .shape = {2, length, 256, 32, 8, 0},
+                      .has_bias = has_bias};
+            static_cast<void>(take_launches());
+            const Status status =
+                run(attention_of(call, at), Options{.backend = "cuda", .kernel = row});
+            ASSERT_TRUE(status) << status.message() << tensor_map_fault();
+            const std::vector<RecordedLaunch> launches = take_launches();
+            ASSERT_FALSE(launches.empty());
+            if (contains(row, "x512.")) call.dims.vo = 512;  // no prefill tile
+            for (const RecordedLaunch& launch : launches) {
+              expect_fits(launch, device);
+              EXPECT_TRUE(contains(launch.kernel, expected_instance(row))) << launch.kernel;
+              if (is_sm80) expect_sm80(launch, call, device);
+            }
           }
         }
       }
     }
-    EXPECT_GE(rows, device.arch == 90 ? 10 : 15);
+    const int rows = device.arch == 90 ? 10 : is_blackwell(device.arch) ? 15 : 0;
+    EXPECT_EQ(of_chip, is_compiled(device.arch) ? rows : 0);
+    EXPECT_EQ(of_sm80, sm80_code(device.arch) ? 10 : 0);
   });
+}
+
+TEST(DescribedDevices, rows_of_sm80_come_last) {
+  std::vector<std::string> families;
+  for (const std::string& row : kernels("cuda")) {
+    const std::string family = row.substr(0, row.find('.'));
+    if (families.empty() || families.back() != family) families.push_back(family);
+  }
+  EXPECT_EQ(families, (std::vector<std::string>{"sm90", "sm100", "sm80"}));
 }
 
 TEST(DescribedDevices, rows_that_cannot_run_name_the_device_and_the_code_of_this_build) {
   on_each_device([](const DescribedDevice& device, Device at) {
     const auto infos = explain(attention_of(kCalls[0], at), Options{.backend = "cuda"});
     ASSERT_TRUE(infos) << infos.status().message();
-    EXPECT_EQ(infos->size(), 25U);
+    EXPECT_EQ(infos->size(), 35U);
     for (const KernelInfo& info : *infos) {
-      const bool is_sm90 = info.name.starts_with("sm90.");
-      const bool is_for_it = is_sm90 ? device.arch == 90 : device.arch == 100 || device.arch == 103;
-      if (is_for_it && is_compiled(device.arch)) continue;
+      if (has_code(info.name, device.arch)) continue;
       SCOPED_TRACE(info.name + ": " + info.reason);
       EXPECT_FALSE(info.can_run);
       EXPECT_TRUE(contains(info.reason, "cuda:" + std::to_string(at.index)));
       EXPECT_TRUE(contains(info.reason, device.name));
       EXPECT_TRUE(contains(info.reason, "sm_" + std::to_string(device.arch)));
       EXPECT_TRUE(contains(info.reason, "this build has"));
+      if (info.name.starts_with("sm80.")) {
+        const std::string missing = "no code for sm_" + std::to_string(device.arch);
+        EXPECT_TRUE(contains(info.reason, missing));
+        continue;
+      }
+      const bool is_sm90 = info.name.starts_with("sm90.");
+      const bool is_for_it = is_sm90 ? device.arch == 90 : is_blackwell(device.arch);
       for (const int32_t arch : {90, 100, 103}) {
         if ((arch == 90) != is_sm90 || is_compiled(arch)) continue;
         if (is_for_it && arch != device.arch) continue;
@@ -412,6 +516,32 @@ TEST(DescribedDevices, attention_kernels_have_code_for_the_architectures_of_this
   }
   EXPECT_EQ(sm90, is_compiled(90) ? 80 : 0);
   EXPECT_EQ(sm100, is_compiled(100) || is_compiled(103) ? 30 : 0);
+}
+
+TEST(DescribedDevices, kernels_of_sm80_have_code_for_this_build_and_ptx_beside_that_of_sm_80) {
+  std::set<int32_t> wanted;
+  for (const int32_t arch : kSM80Archs) {
+    if (is_compiled(arch)) wanted.insert(arch);
+  }
+  int found = 0;
+  for (const RegisteredKernel& kernel : registered_kernels()) {
+    if (!contains(kernel.symbol, "8mha_sm80")) continue;
+    SCOPED_TRACE(kernel.symbol);
+    ++found;
+    std::set<int32_t> sass, ptx;
+    for (const CodeEntry& entry : kernel.code) {
+      EXPECT_EQ(entry.is_arch_specific, entry.arch == 90);
+      EXPECT_TRUE((entry.is_ptx ? ptx : sass).insert(entry.arch).second) << entry.arch;
+      if (!entry.is_ptx) {
+        EXPECT_GE(kernel_size(entry, kernel.symbol).text_bytes, kLeastTextBytes) << entry.arch;
+      }
+    }
+    EXPECT_EQ(sass, wanted);
+    EXPECT_EQ(ptx, is_compiled(80) ? std::set<int32_t>{80} : std::set<int32_t>());
+    EXPECT_EQ(code_for(kernel.code, 75), nullptr);
+  }
+  // Six variants of four shapes and three of 576 x 512, which has no prefill tile; two types.
+  EXPECT_EQ(found, wanted.empty() ? 0 : 2 * (6 * 4 + 3));
 }
 
 TEST(DescribedDevices, a_missing_device_is_named) {

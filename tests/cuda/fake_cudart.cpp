@@ -22,10 +22,15 @@ namespace {
 // Multiprocessors and shared memory: CUDA C++ Programming Guide, "Technical Specifications per
 // Compute Capability", and the data sheets of the devices.
 constexpr DescribedDevice kDevices[] = {
-    {"A100", 80, 108, 163 << 10},         {"A40", 86, 84, 99 << 10},
-    {"RTX 4090", 89, 128, 99 << 10},      {"H200", 90, 132, 227 << 10},
-    {"B200", 100, 148, 227 << 10},        {"B300", 103, 160, 227 << 10},
-    {"RTX PRO 6000", 120, 188, 99 << 10}, {"T4", 75, 40, 64 << 10},
+    {"A100", 80, 108, 163 << 10},
+    {"A40", 86, 84, 99 << 10},
+    {"RTX 4090", 89, 128, 99 << 10},
+    {"H200", 90, 132, 227 << 10},
+    {"B200", 100, 148, 227 << 10},
+    {"B300", 103, 160, 227 << 10},
+    {"RTX PRO 6000", 120, 188, 99 << 10},
+    {"GB10", 121, 48, 99 << 10},
+    {"T4", 75, 40, 64 << 10},
 };
 constexpr int32_t kTuring =
     75;  // only if PAGODA_DESCRIBED_DEVICES names it: no code is compiled for it
