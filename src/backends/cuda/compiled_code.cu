@@ -11,6 +11,8 @@ namespace {
 
 constexpr int32_t kArchs[] = {80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
 
+constexpr int32_t kTegra = 87;  // runs its own code and PTX only
+
 constexpr bool is_specific(int32_t arch) { return arch == 90 || arch == 100 || arch == 103; }
 
 std::string spelled(int32_t arch) {
@@ -29,7 +31,9 @@ bool has_code(const kernels::Archs& archs, int32_t arch) {
   for (const int32_t compiled : archs.compiled) {
     if (!is_held(compiled)) continue;
     if (compiled == arch) return true;
-    if (!is_specific(compiled) && compiled / 10 == arch / 10 && compiled < arch) return true;
+    const bool is_binary_compatible =
+        !is_specific(compiled) && compiled / 10 == arch / 10 && compiled < arch && arch != kTegra;
+    if (is_binary_compatible) return true;
     if (archs.has_ptx && compiled == archs.compiled.front() && compiled < arch) return true;
   }
   return false;
