@@ -73,11 +73,13 @@ class KVBufferBase {
   using TensorCore = TensorCore_;
   using T = typename TensorCore::In;  // of shared memory and fragments
   static constexpr VectorLayout smem_layout = smem_layout_;
-  static constexpr int BN = BN_, WN = WN_, BK = BK_;
   static constexpr int simd_width = TensorCore::simd_width;
 
+  // NOLINTBEGIN(readability-identifier-naming): names of the page
+  static constexpr int BN = BN_, WN = WN_, BK = BK_;
   static constexpr int MMA_N = TensorCore::shape.N;
   static constexpr int MMA_K = TensorCore::shape.K;
+  // NOLINTEND(readability-identifier-naming)
   static constexpr int num_mmas = (config.wsize + MMA_N - 1) / MMA_N;
   static constexpr int num_k_tiles =
       (BK + MMA_K * TensorCore::group_size - 1) / (MMA_K * TensorCore::group_size);

@@ -28,7 +28,7 @@ template <class Buffer, int... parts>
 void expect_fragments_by_parts() {
   const KVCacheCase cache(
       {.dtype = std::is_same_v<typename Buffer::T, Half> ? DType::kF16 : DType::kBF16}, 64);
-  constexpr int steps = is_k<Buffer> ? 128 / Buffer::BK : 64 / Buffer::BK;
+  constexpr int steps = kIsK<Buffer> ? 128 / Buffer::BK : 64 / Buffer::BK;
   (expect_fragments<FragmentKernel<Buffer, steps, parts>>(cache), ...);
 }
 

@@ -25,7 +25,7 @@ template <class Buffer_, int loads_>
 struct LoadKernel {
   using Buffer = Buffer_;
   static constexpr int loads = loads_;
-  static constexpr int kVectors = num_stages<Buffer> * Buffer::stage_vectors;  // of a thread
+  static constexpr int kVectors = kNumStages<Buffer> * Buffer::stage_vectors;  // of a thread
   struct Params {
     KVSource source;
     KeyRows keys;

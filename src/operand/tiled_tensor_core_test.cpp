@@ -75,7 +75,7 @@ struct ProductKernel {
     buffer.begin({params.source, params.keys, KVCacheCase::kSequence, 0},
                  params.num_b_rows - (params.fault == Fault::kDroppedRow ? 1 : 0));
     D d = {};
-    for (int i = 0; i < num_stages<Buffer>; ++i) buffer.load_from_dram();
+    for (int i = 0; i < kNumStages<Buffer>; ++i) buffer.load_from_dram();
     [&]<int... step>(std::integer_sequence<int, step...>) {
       (run_step<step>(params, buffer, first_row, d), ...);
     }
@@ -94,7 +94,8 @@ struct ProductKernel {
  private:
   template <int step>
   static void run_step(const Params& params, Buffer& buffer, int first_row, D& d) {
-    constexpr int stages = num_stages<Buffer>;
+    constexpr int stages = kNumStages<Buffer>;
+    // NOLINTNEXTLINE(bugprone-branch-clone): the same where a buffer has one stage
     if (params.fault == Fault::kWrongStage) {
       buffer.template copy_to_shared<(step + 1) % stages>();
     } else {
@@ -141,6 +142,7 @@ std::vector<T> random_elements(int count, uint32_t seed) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<float> uniform(-1, 1);
   std::vector<T> elements;
+  elements.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) elements.push_back({bits_of<T>(uniform(random))});
   return elements;
 }
@@ -200,7 +202,7 @@ std::string product_difference(const CacheFormat& format, int num_b_rows,
   if (!result.is_clean()) return all_reports(result);
   return difference(d, exact_product(a, Kernel::kRows, Kernel::kInner, Kernel::kColumns,
                                      [&](int k, int n) -> double {
-                                       return is_k<Buffer> ? cache.at(n, k) : cache.at(k, n);
+                                       return kIsK<Buffer> ? cache.at(n, k) : cache.at(k, n);
                                      }));
 }
 
@@ -365,6 +367,7 @@ TEST(ToA, scores_are_multiplied_by_v_without_a_shuffle) {
             "");
   // P is the scores, rounded.
   std::vector<BFloat16> p;
+  p.reserve(s.size());
   for (const float score : s) p.push_back({bits_of<BFloat16>(score)});
   const auto expected =
       exact_product(p, 64, 64, 128, [&](int i, int n) -> double { return v.at(i, n); });

@@ -56,6 +56,7 @@ int worst_fragment(const VectorLayout& layout) {
   for (int row = 0; row < layout.rows; row += 8) {
     for (int chunk = 0; chunk < layout.chunks; ++chunk) {
       std::vector<int> vectors;
+      vectors.reserve(8);
       for (int i = 0; i < 8; ++i) vectors.push_back(layout.index(row + i, chunk));
       worst = std::max(worst, most_in_a_bank_group(vectors));
     }
@@ -68,6 +69,7 @@ int worst_store(const VectorLayout& layout, int chunks) {
   for (int row = 0; row < layout.rows; row += 8 / chunks) {
     for (int chunk = 0; chunk < layout.chunks; chunk += chunks) {
       std::vector<int> vectors;
+      vectors.reserve(8);
       for (int i = 0; i < 8; ++i) {
         vectors.push_back(layout.index(row + i / chunks, chunk + i % chunks));
       }

@@ -44,14 +44,14 @@ using AsyncV = operand::AsyncKVBuffer<operand::KVBufferConfig::v(kBN, WN, BK, de
                                       Core<T, group, false>, kBN, WN, BK, kBufferThreads, tiles>;
 
 template <class Buffer>
-inline constexpr bool is_async = !requires {
+inline constexpr bool kIsAsync = !requires {
   typename Buffer::LoadTile;
 };
 template <class Buffer>
-inline constexpr bool is_k = Buffer::config.iterator_axis == 1;
+inline constexpr bool kIsK = Buffer::config.iterator_axis == 1;
 // Register stages.
 template <class Buffer>
-inline constexpr int num_stages =
+inline constexpr int kNumStages =
     static_cast<int>(sizeof(typename Buffer::LoadTile) / 16) / Buffer::stage_vectors;
 
 // The bits of `value` as an element of shared memory.

@@ -40,7 +40,7 @@ struct CopyKernel {
     Buffer buffer(storage.tiles.data(), 0);
     buffer.begin({params.source, params.keys, KVCacheCase::kSequence, params.first_key},
                  params.num_b_rows);
-    for (int i = 0; i < num_stages<Buffer>; ++i) buffer.load_from_dram();
+    for (int i = 0; i < kNumStages<Buffer>; ++i) buffer.load_from_dram();
     [&]<int... step>(std::integer_sequence<int, step...>) { (run_step<step>(buffer), ...); }
     (std::make_integer_sequence<int, steps>());
     arch::syncthreads();
@@ -52,8 +52,8 @@ struct CopyKernel {
  private:
   template <int step>
   static void run_step(Buffer& buffer) {
-    buffer.template copy_to_shared<(step + shift) % num_stages<Buffer>>();
-    if (step + num_stages<Buffer> < steps) buffer.load_from_dram();
+    buffer.template copy_to_shared<(step + shift) % kNumStages<Buffer>>();
+    if (step + kNumStages<Buffer> < steps) buffer.load_from_dram();
     buffer.smem_iter.advance();
   }
 };
@@ -86,8 +86,8 @@ std::vector<uint16_t> expected_tiles(const KVCacheCase& cache, int first_key, in
                                                     : row * (config.btile_dim1 / 8) + column / 8;
         const int mask = ((1 << swizzle.bits) - 1) << (swizzle.base + swizzle.shift);
         vector ^= (vector & mask) >> swizzle.shift;
-        const int in_tile = row + (is_k<Buffer> ? 0 : step * config.btile_dim0);
-        const int of_head = column + (is_k<Buffer> ? step * config.btile_dim1 : 0);
+        const int in_tile = row + (kIsK<Buffer> ? 0 : step * config.btile_dim0);
+        const int of_head = column + (kIsK<Buffer> ? step * config.btile_dim1 : 0);
         const float value = in_tile < num_b_rows ? cache.at(first_key + in_tile, of_head) : 0;
         out[static_cast<size_t>(step % Kernel::num_tiles * Kernel::kTile + vector * 8 +
                                 column % 8)] = bits_of<typename Buffer::T>(value);

@@ -43,11 +43,11 @@ struct FragmentKernel {
     Buffer buffer(storage.tiles.data(), arch::thread_idx() / 32 % Buffer::num_warps_n);
     buffer.begin({params.source, params.keys, KVCacheCase::kSequence, params.first_key},
                  params.num_b_rows);
-    if constexpr (is_async<Buffer>) {
+    if constexpr (kIsAsync<Buffer>) {
       static_assert(num_tiles > 1);
       for (int i = 0; i < num_tiles - 1; ++i) load(i, buffer);
     } else {
-      for (int i = 0; i < num_stages<Buffer>; ++i) load(i, buffer);
+      for (int i = 0; i < kNumStages<Buffer>; ++i) load(i, buffer);
     }
     [&]<int... step>(std::integer_sequence<int, step...>) { (run_step<step>(params, buffer), ...); }
     (std::make_integer_sequence<int, steps>());
@@ -56,19 +56,19 @@ struct FragmentKernel {
  private:
   static void load(int step, Buffer& buffer) {
     if (step < steps) buffer.load_from_dram();
-    if constexpr (is_async<Buffer>) arch::cp_async_commit();
+    if constexpr (kIsAsync<Buffer>) arch::cp_async_commit();
   }
   template <int step>
   static void run_step(const Params& params, Buffer& buffer) {
-    if constexpr (is_async<Buffer>) {
+    if constexpr (kIsAsync<Buffer>) {
       arch::cp_async_wait<num_tiles - 2>();
       buffer.template copy_to_shared<0>();  // of the concept; does nothing
       arch::syncthreads();
       load(step + num_tiles - 1, buffer);
     } else {
-      buffer.template copy_to_shared<step % num_stages<Buffer>>();
+      buffer.template copy_to_shared<step % kNumStages<Buffer>>();
       arch::syncthreads();
-      load(step + num_stages<Buffer>, buffer);
+      load(step + kNumStages<Buffer>, buffer);
     }
     [&]<int... k>(std::integer_sequence<int, k...>) {
       (store_fragments<step, k>(params, buffer), ...);
@@ -108,7 +108,7 @@ std::vector<uint32_t> expected_fragments(const KVCacheCase& cache, int first_key
   const auto element = [&](int step, int warp_n, int k, int n) -> uint32_t {
     n += warp_n * Buffer::config.wsize;
     k += step * Buffer::BK;
-    const int row = is_k<Buffer> ? n : k, column = is_k<Buffer> ? k : n;
+    const int row = kIsK<Buffer> ? n : k, column = kIsK<Buffer> ? k : n;
     return row < num_b_rows ? bits_of<typename Kernel::T>(cache.at(first_key + row, column)) : 0;
   };
   std::vector<uint32_t> words;

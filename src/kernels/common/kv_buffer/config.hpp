@@ -46,8 +46,10 @@ struct TileConfig {
   int warp_size = 32;
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int warps() const { return warps_m * warps_n; }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int threads() const { return warps() * warp_size; }
+  // NOLINTBEGIN(readability-identifier-naming): as BM, BN
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int WM() const { return BM / warps_m; }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int WN() const { return BN / warps_n; }
+  // NOLINTEND(readability-identifier-naming)
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int depth_of_warp() const {  // columns of O
     return depth_vo / warps_n;
   }

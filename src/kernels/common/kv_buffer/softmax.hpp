@@ -29,7 +29,7 @@ class Softmax {
   using Ops = Operands<Config>;
   using I = typename Ops::Instruction;
   static constexpr TileConfig tile = Config::tile;
-  static constexpr int WN = tile.WN();
+  static constexpr int kWarpKeys = tile.WN();
   static constexpr bool is_general = tile.scores == ScoreClass::kGeneral;
   using Scores = float[Ops::m_tiles][Ops::n_tiles][Ops::elements];
 
@@ -147,7 +147,7 @@ class Softmax {
   // word of 32 keys each, and shuffles share the words.
   PAGODA_DEVICE void apply_mask(const Work& work, const Row& row, int32_t column, int i,
                                 Scores& s) const {
-    constexpr int kWords = (WN + 31) / 32;
+    constexpr int kWords = (kWarpKeys + 31) / 32;
     const int lane = arch::lane_idx();
     PAGODA_UNROLL
     for (int first = 0; first < kWords; first += I::kRowLanes) {
