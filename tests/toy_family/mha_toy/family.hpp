@@ -1,11 +1,11 @@
 // Family: what kernels::KernelTable asks of the toy kernels.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <string>
 
 #include "core/kernel.hpp"
+#include "kernels/common/archs.hpp"
 #include "kernels/common/call_arguments.hpp"
 #include "kernels/common/launch_arguments.hpp"
 #include "kernels/mha_toy/instances.hpp"
