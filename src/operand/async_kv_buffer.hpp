@@ -12,12 +12,7 @@ namespace pagoda::operand {
 // A blocked product like KVBufferImpl's. Eight threads copy 128 consecutive bytes of a row, hence
 // the swizzle by the chunk: their stores fall into different banks, as do the 8 rows of a fragment.
 constexpr VectorLayout async_smem_layout(KVBufferConfig config) {
-  int bits = 0;
-  while ((1 << bits) < config.btile_dim0) ++bits;
-  return {.rows = config.btile_dim0,
-          .chunks = config.btile_dim1 / 8,
-          .is_blocked = true,
-          .swizzle = {3, 0, bits}};
+  return blocked_layout(config.btile_dim0, config.btile_dim1 / 8);
 }
 
 // num_tiles: tiles in shared memory.

@@ -2,6 +2,8 @@
 // shared memory. A vector is 8 columns of a row, a chunk.
 #pragma once
 
+#include <bit>
+
 #include "core/target.hpp"
 
 namespace pagoda::operand {
@@ -82,9 +84,15 @@ constexpr VectorSwizzle row_major_swizzle(int chunks) {
 // The swizzle of a blocked tile that also spreads the stores of 2 rows x 4 chunks over all banks.
 // `rows`: a power of two of at least 8.
 constexpr VectorSwizzle blocked_swizzle(int rows) {
-  int bits = 0;
-  while ((1 << bits) < rows) ++bits;
-  return {2, 1, bits - 1};
+  return {2, 1, std::countr_zero(static_cast<unsigned>(rows)) - 1};
+}
+// A blocked tile for threads that store 128 consecutive bytes of a row, and for fragments: each row
+// of a block is XORed with its chunk. `rows`: a power of two of at least 8.
+constexpr VectorLayout blocked_layout(int rows, int chunks) {
+  return {.rows = rows,
+          .chunks = chunks,
+          .is_blocked = true,
+          .swizzle = {3, 0, std::countr_zero(static_cast<unsigned>(rows))}};
 }
 
 }  // namespace pagoda::operand

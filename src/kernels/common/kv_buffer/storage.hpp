@@ -55,11 +55,9 @@ struct Operands {
   static constexpr int rows = m_tiles * Instruction::kRows;                    // of a lane
   static constexpr int elements = Instruction::kRows * Instruction::kColumns;  // of a fragment
 
-  // Q and P: [rows][columns], blocked.
+  // Q, P and O: [BM][columns].
   static constexpr operand::VectorLayout row_layout(int columns) {
-    int bits = 0;
-    while ((1 << bits) < tile.BM) ++bits;
-    return {.rows = tile.BM, .chunks = columns / 8, .is_blocked = true, .swizzle = {3, 0, bits}};
+    return operand::blocked_layout(tile.BM, columns / 8);
   }
   static constexpr operand::VectorLayout q_layout = row_layout(tile.depth_qk);
   static constexpr operand::VectorLayout p_layout = row_layout(tile.BN);
