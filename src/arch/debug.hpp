@@ -11,8 +11,10 @@
 
 #include "core/target.hpp"
 
-#if PAGODA_ON_GPU
+#if PAGODA_ON_NVIDIA
 #include "arch/ptx/debug.hpp"
+#elif PAGODA_ON_AMD
+#include "arch/hip/debug.hpp"
 #else
 #include "arch/emu/debug.hpp"
 #endif

@@ -13,8 +13,10 @@
 
 #include "core/target.hpp"
 
-#if PAGODA_ON_GPU
+#if PAGODA_ON_NVIDIA
 #include "arch/ptx/math.hpp"
+#elif PAGODA_ON_AMD
+#include "arch/hip/math.hpp"
 #else
 #include "arch/emu/math.hpp"
 #endif

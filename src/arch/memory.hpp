@@ -27,8 +27,10 @@
 
 #include "core/target.hpp"
 
-#if PAGODA_ON_GPU
+#if PAGODA_ON_NVIDIA
 #include "arch/ptx/memory.hpp"
+#elif PAGODA_ON_AMD
+#include "arch/hip/memory.hpp"
 #else
 #include "arch/emu/memory.hpp"
 #endif

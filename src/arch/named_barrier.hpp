@@ -8,8 +8,10 @@
 
 #include "core/target.hpp"
 
-#if PAGODA_ON_GPU
+#if PAGODA_ON_NVIDIA
 #include "arch/ptx/named_barrier.hpp"
+#elif PAGODA_ON_AMD
+#include "arch/hip/named_barrier.hpp"
 #else
 #include "arch/emu/named_barrier.hpp"
 #endif

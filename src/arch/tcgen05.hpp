@@ -40,7 +40,7 @@
 
 #include "core/target.hpp"
 
-#if PAGODA_ON_GPU
+#if PAGODA_ON_NVIDIA
 #include "arch/ptx/tcgen05.hpp"
 #else
 #include "arch/emu/tcgen05.hpp"

@@ -10,8 +10,10 @@
 
 #include "core/target.hpp"
 
-#if PAGODA_ON_GPU
+#if PAGODA_ON_NVIDIA
 #include "arch/ptx/warp.hpp"
+#elif PAGODA_ON_AMD
+#include "arch/hip/warp.hpp"
 #else
 #include "arch/emu/warp.hpp"
 #endif

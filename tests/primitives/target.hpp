@@ -10,7 +10,7 @@
 #include "case.hpp"
 #include "core/target.hpp"
 
-#if PAGODA_ON_GPU
+#if PAGODA_ON_NVIDIA
 #include "gpu/launch.hpp"
 #else
 #include "emulator_launch.hpp"

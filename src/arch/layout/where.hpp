@@ -8,11 +8,9 @@
 
 #if PAGODA_ON_GPU
 namespace pagoda::arch {
-inline namespace ptx {
 struct Where {
   static constexpr PAGODA_HOST_DEVICE Where current() { return {}; }
 };
-}  // namespace ptx
 }  // namespace pagoda::arch
 #else
 #include <cstdint>

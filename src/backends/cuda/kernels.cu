@@ -16,7 +16,9 @@ struct Gpu {
   using Launcher = kernels::OnGpu;
   static constexpr const char* kBackend = "cuda";
 
-  static constexpr bool serves(const kernels::Archs& /*archs*/) { return true; }
+  static constexpr bool serves(const kernels::Archs& archs) {
+    return archs.vendor == kernels::Vendor::kNvidia;
+  }
   static constexpr bool has_code(const kernels::Archs& archs) {
     return std::any_of(archs.compiled.begin(), archs.compiled.end(), is_held);
   }

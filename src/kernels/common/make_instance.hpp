@@ -5,7 +5,7 @@
 #include "core/target.hpp"
 #include "kernels/common/instance.hpp"
 
-#if PAGODA_ON_GPU
+#if PAGODA_ON_NVIDIA
 #include "kernels/common/on_gpu.hpp"
 #else
 #include "kernels/common/on_emulator.hpp"
@@ -13,7 +13,7 @@
 
 namespace pagoda::kernels {
 
-#if PAGODA_ON_GPU
+#if PAGODA_ON_NVIDIA
 using Launcher = OnGpu;
 #else
 using Launcher = OnEmulator;
