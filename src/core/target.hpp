@@ -1,5 +1,5 @@
-// Which machine a kernel source is compiled for. nvcc: NVIDIA GPUs. clang -x hip: AMD GPUs. Any other
-// compiler: the emulator (`arch/emu`), where the same source is ordinary C++.
+// Which machine a kernel source is compiled for. nvcc: NVIDIA GPUs. clang -x hip: AMD GPUs. Any
+// other compiler: the emulator (`arch/emu`), where the same source is ordinary C++.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -25,3 +25,5 @@
 #define PAGODA_NO_UNROLL
 #endif
 #define PAGODA_ON_GPU (PAGODA_ON_NVIDIA || PAGODA_ON_AMD)
+
+#include "core/device_functions.hpp"
