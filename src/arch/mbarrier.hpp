@@ -29,8 +29,10 @@
 
 #include "core/target.hpp"
 
-#if PAGODA_ON_GPU
+#if PAGODA_ON_NVIDIA
 #include "arch/ptx/mbarrier.hpp"
+#elif PAGODA_ON_AMD
+#include "arch/hip/mbarrier.hpp"
 #else
 #include "arch/emu/mbarrier.hpp"
 #endif

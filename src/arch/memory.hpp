@@ -17,6 +17,9 @@
 //                              SharedPtr or GlobalPtr; int32_t, uint32_t, for add also float;
 //                              returns the old value
 //   thread_fence<Scope>()      fence.acq_rel: orders relaxed atomics before and after it
+//   complete_stores()          before a barrier after which one thread of the CTA releases the
+//                              stores of all to the GPU. On NVIDIA GPUs nothing: causality order is
+//                              transitive
 //
 //   Words<N>: N = 1, 2, 4 words of 32 bits moved as one access.
 //   Scope: kCta, kCluster, kGpu, kSystem. Order: kRelaxed, kAcquire, kRelease, kAcqRel.

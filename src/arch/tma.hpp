@@ -18,8 +18,10 @@
 
 #include "core/target.hpp"
 
-#if PAGODA_ON_GPU
+#if PAGODA_ON_NVIDIA
 #include "arch/ptx/tma.hpp"
+#elif PAGODA_ON_AMD
+#include "arch/hip/tma.hpp"
 #else
 #include "arch/emu/tma.hpp"
 #endif

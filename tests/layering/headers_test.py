@@ -4,8 +4,8 @@ A header that is the first #include of a file that the build compiles is known t
 compiled together, twice, for warnings. The others are compiled one by one.
 
 Exempt are the parts of ISA translation units: headers in src/backends/cpu/isa whose opening comment says
-that they stand "over the including unit's" definitions. Each must be part of some unit. Exempt is
-src/arch/ptx, which are for nvcc.
+that they stand "over the including unit's" definitions. Each must be part of some unit. Exempt are
+src/arch/ptx and src/arch/hip, which are for nvcc and for clang -x hip.
 
 PAGODA_HEADERS_EVERY=N compiles every Nth of the others only, as `./dev test` does to save time; `./dev test nightly`
 compiles all.
@@ -90,8 +90,9 @@ def main():
 
     failures = 0
     parts = [h for h in headers if is_part(root, h)]
-    # The PTX half of arch/ is nvcc's: compiled with the primitive tests.
-    headers = [h for h in headers if h not in parts and not h.as_posix().startswith("src/arch/ptx/")
+    # The PTX half of arch/ is nvcc's: compiled with the primitive tests. The AMD half is clang's: with the code objects.
+    gpu = ("src/arch/ptx/", "src/arch/hip/")
+    headers = [h for h in headers if h not in parts and not h.as_posix().startswith(gpu)
                and h.name != "on_gpu.hpp"]
     for part in parts:
         if not is_included(root, part):

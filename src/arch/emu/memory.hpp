@@ -316,5 +316,7 @@ void thread_fence(Where where = Where::current()) {
       where);
 }
 
+inline void complete_stores() {}
+
 }  // namespace emu
 }  // namespace pagoda::arch

@@ -223,5 +223,7 @@ PAGODA_DEVICE void thread_fence(Where = Where::current()) {
   }
 }
 
+PAGODA_DEVICE void complete_stores(Where = Where::current()) {}
+
 }  // namespace ptx
 }  // namespace pagoda::arch

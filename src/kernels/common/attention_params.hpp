@@ -110,11 +110,15 @@ struct AttentionArguments {
   arch::GlobalPtr<uint32_t> counters = nullptr;
 };
 
+#if PAGODA_ON_AMD
+using AttentionParams = AttentionArguments;  // no TMA
+#else
 struct AttentionParams : AttentionArguments {
   // Only those of the operands that TMA loads or stores are set.
   arch::TensorMap q;     // [batch, rows, heads, dim], boxes of 64 rows of one head
   arch::TensorMap k, v;  // KVTmaTile
   arch::TensorMap out;   // like q
 };
+#endif
 
 }  // namespace pagoda::kernels

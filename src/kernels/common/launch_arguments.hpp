@@ -13,6 +13,7 @@ struct LaunchArguments {
   arch::TensorMapSpec q{.rank = 0}, k{.rank = 0}, v{.rank = 0}, out{.rank = 0};
 };
 
+#if !PAGODA_ON_AMD  // where the arguments are the parameters
 // `make_map`: from a specification to the tensor map of the machine at hand.
 template <class MakeMap>
 AttentionParams make_params(const LaunchArguments& from, const MakeMap& make_map) {
@@ -24,5 +25,6 @@ AttentionParams make_params(const LaunchArguments& from, const MakeMap& make_map
   if (from.out.rank != 0) params.out = make_map(from.out);
   return params;
 }
+#endif
 
 }  // namespace pagoda::kernels

@@ -67,6 +67,7 @@ class SplitRows {
   template <class Sync>
   PAGODA_DEVICE bool arrive_and_check_last(const Work& work, arch::SharedPtr<uint32_t> flag,
                                            bool is_first, const Sync& sync) {
+    arch::complete_stores();
     sync(arch::Where::current());
     if (is_first) {
       const arch::GlobalPtr<uint32_t> counter = params_.counters + block_of(work.first_slot);
