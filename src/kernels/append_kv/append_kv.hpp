@@ -29,15 +29,17 @@
 
 namespace pagoda::kernels {
 
-struct AppendKVKernel {
+// `warp`: lanes of a warp, 32 or (AMD) 64.
+template <int warp>
+struct AppendKVRows {
   using Params = AppendKVParams;
   struct Storage {};
   static constexpr int kThreads = 2 * kAppendKVThreadsPerSide;  // the first half: K, the second: V
-  static constexpr int kClusterSize = 1, kMinArch = 80;
+  static constexpr int kWarpSize = warp, kClusterSize = 1, kMinArch = 80;
 
   static PAGODA_DEVICE void run(const Params& params) {
     const int thread = arch::thread_idx() % kAppendKVThreadsPerSide;
-    const AppendKVSide& side = params.sides[arch::warp_idx() * 32 / kAppendKVThreadsPerSide];
+    const AppendKVSide& side = params.sides[arch::warp_idx() * warp / kAppendKVThreadsPerSide];
     const int rows = kAppendKVThreadsPerSide >> params.lanes_log2;  // that the CTA stores at a time
     const int row = thread >> params.lanes_log2;
     const int lane = thread & ((1 << params.lanes_log2) - 1);
@@ -139,5 +141,7 @@ struct AppendKVKernel {
     return half;
   }
 };
+
+using AppendKVKernel = AppendKVRows<32>;
 
 }  // namespace pagoda::kernels

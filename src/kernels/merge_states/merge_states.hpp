@@ -9,7 +9,7 @@
 // and that changes a rounding. A part whose LSE is -infinity is not loaded; where all are, out = 0
 // and lse = -infinity. A NaN or +infinity among the LSEs makes the row NaN.
 //
-// A warp merges a row: its lanes compute the weights of 32 parts at a time and share them by
+// A warp merges a row: its lanes compute the weights of as many parts at a time and share them by
 // shuffles, the only synchronisation. One instance serves all types and widths. The kernel is bound
 // by memory. Predicted traffic: rows * (parts * (dim * size + 4) + dim * size_out + 4) bytes; every
 // pass loads the LSEs again, from L1. 8 parts of 2048 rows of depth 128, fp32 to bf16: 17.3 MB, 4.1
@@ -31,11 +31,13 @@
 
 namespace pagoda::kernels {
 
-struct MergeStatesKernel {
+// `warp`: lanes of a warp, 32 or (AMD) 64.
+template <int warp>
+struct MergeStatesRows {
   using Params = MergeStatesParams;
   struct Storage {};
-  static constexpr int kThreads = 32 * kMergeStatesRowsPerBlock;
-  static constexpr int kClusterSize = 1, kMinArch = 80;
+  static constexpr int kThreads = warp * kMergeStatesRowsPerBlock;
+  static constexpr int kWarpSize = warp, kClusterSize = 1, kMinArch = 80;
 
   static PAGODA_DEVICE void run(const Params& params) {
     const int64_t first = arch::block_idx().x * int64_t{kMergeStatesRowsPerBlock};
@@ -57,10 +59,10 @@ struct MergeStatesKernel {
     int64_t count;
   };
 
-  // The weight of one of 32 parts, a part a lane.
+  // The weight of one of `warp` parts, a part a lane.
   struct LaneWeight {
     double weight;  // 0 where the part does not exist or its LSE is -infinity
-    uint32_t live;  // bit i: the weight of lane i may not be 0, its part is loaded
+    uint64_t live;  // bit i: the weight of lane i may not be 0, its part is loaded
   };
 
   static PAGODA_DEVICE void merge_row(const Params& params, int64_t token, int64_t head) {
@@ -93,16 +95,16 @@ struct MergeStatesKernel {
   // --- weights ---
 
   static PAGODA_DEVICE float lse_of(const Parts& parts, int64_t part) {
-    return arch::load_read_only((parts.lse + part * parts.lse_stride).as<const float>());
+    return arch::load_read_only((parts.lse + part * parts.lse_stride).template as<const float>());
   }
 
   static PAGODA_DEVICE float largest_lse(const Parts& parts) {
     float largest = kMinusInfinity;
-    for (int64_t part = arch::lane_idx(); part < parts.count; part += 32) {
+    for (int64_t part = arch::lane_idx(); part < parts.count; part += warp) {
       const float lse = lse_of(parts, part);
       largest = lse > largest ? lse : largest;  // skips NaN
     }
-    for (int mask = 16; mask > 0; mask /= 2) {
+    for (int mask = warp / 2; mask > 0; mask /= 2) {
       const float other = arch::shuffle_xor(largest, mask);
       largest = other > largest ? other : largest;
     }
@@ -121,9 +123,9 @@ struct MergeStatesKernel {
   // The sum in the order of the parts; the same in every lane.
   static PAGODA_DEVICE double sum_of_weights(const Parts& parts, float largest) {
     double sum = 0;
-    for (int64_t first = 0; first < parts.count; first += 32) {
+    for (int64_t first = 0; first < parts.count; first += warp) {
       const LaneWeight mine = lane_weight(parts, first, largest);
-      const int count = static_cast<int>(parts.count - first < 32 ? parts.count - first : 32);
+      const int count = static_cast<int>(parts.count - first < warp ? parts.count - first : warp);
       for (int lane = 0; lane < count; ++lane) sum += shuffle(mine.weight, lane);
     }
     return sum;
@@ -141,7 +143,7 @@ struct MergeStatesKernel {
   template <int N>
   static PAGODA_DEVICE void merge_columns(const Params& params, const Parts& parts, float largest,
                                           double sum, arch::GlobalPtr<uint8_t> to) {
-    for (int32_t begin = 0; begin < params.dim; begin += 32 * N) {
+    for (int32_t begin = 0; begin < params.dim; begin += warp * N) {
       const int32_t column = begin + arch::lane_idx() * N;
       const bool is_mine = column < params.dim;  // the other lanes compute weights only
       double sums[N] = {};
@@ -160,10 +162,10 @@ struct MergeStatesKernel {
     constexpr int kBytes = N * kSizeBytes<kDType>;
     const arch::GlobalPtr<const uint8_t> columns =
         parts.out + static_cast<int64_t>(column) * kSizeBytes<kDType>;
-    for (int64_t first = 0; first < parts.count; first += 32) {
+    for (int64_t first = 0; first < parts.count; first += warp) {
       const LaneWeight mine = lane_weight(parts, first, largest);
       const double weight = mine.weight / sum;
-      const int count = static_cast<int>(parts.count - first < 32 ? parts.count - first : 32);
+      const int count = static_cast<int>(parts.count - first < warp ? parts.count - first : warp);
       for (int group = 0; group < count; group += kInFlight) {
         RawElements<kBytes> raw[kInFlight] = {};
         PAGODA_UNROLL
@@ -198,5 +200,7 @@ struct MergeStatesKernel {
     }
   }
 };
+
+using MergeStatesKernel = MergeStatesRows<32>;
 
 }  // namespace pagoda::kernels
