@@ -12,7 +12,7 @@
 
 #include "core/target.hpp"
 
-#if PAGODA_ON_GPU
+#if PAGODA_ON_NVIDIA
 #include "arch/ptx/cp_async.hpp"
 #else
 #include "arch/emu/cp_async.hpp"

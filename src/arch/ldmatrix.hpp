@@ -12,7 +12,7 @@
 
 #include "core/target.hpp"
 
-#if PAGODA_ON_GPU
+#if PAGODA_ON_NVIDIA
 #include "arch/ptx/ldmatrix.hpp"
 #else
 #include "arch/emu/ldmatrix.hpp"

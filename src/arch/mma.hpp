@@ -11,7 +11,7 @@
 
 #include "core/target.hpp"
 
-#if PAGODA_ON_GPU
+#if PAGODA_ON_NVIDIA
 #include "arch/ptx/mma.hpp"
 #else
 #include "arch/emu/mma.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/common/kernel_table.hpp"
+#include "kernels/mha_gfx942/family.hpp"
 #include "kernels/mha_sm100/family.hpp"
 #include "kernels/mha_sm100_d512/family.hpp"
 #include "kernels/mha_sm80/family.hpp"
@@ -13,6 +14,7 @@ using Families = FamilyList<  //
     mha_sm90::Family,         //
     mha_sm100::Family,        //
     mha_sm100_d512::Family,   //
-    mha_sm80::Family>;
+    mha_sm80::Family,         //
+    mha_gfx942::Family>;
 
 }  // namespace pagoda::kernels

@@ -50,7 +50,16 @@ class AsyncKVBuffer
     ++global_step_;
   }
 
-  // The copies are in shared memory when their group is complete (cp_async_wait, by the caller).
+  // Closes the group of the thread's copies so far; waits until at most `groups` are in flight.
+  static PAGODA_DEVICE void commit(arch::Where where = arch::Where::current()) {
+    arch::cp_async_commit(where);
+  }
+  template <int groups>
+  static PAGODA_DEVICE void wait(arch::Where where = arch::Where::current()) {
+    arch::cp_async_wait<groups>(where);
+  }
+
+  // The copies are in shared memory when their group is complete (wait, by the caller).
   template <int tile_id = 0>
   PAGODA_DEVICE void copy_to_shared() const {}
 

@@ -7,7 +7,8 @@
 //
 // The register stage makes every layout in memory equal: pages of any size, rows at any address,
 // e4m3 elements (widened on the way to shared memory). Rows and elements that do not exist are
-// zeros. AsyncKVBuffer (async_kv_buffer.hpp) implements the same interface with cp.async.
+// zeros. The same interface have AsyncKVBuffer (async_kv_buffer.hpp), with cp.async, and
+// TransposedKVBuffer (transposed_kv_buffer.hpp), which transposes V on the way to shared memory.
 #pragma once
 
 #include <concepts>
@@ -37,10 +38,10 @@ concept KVBuffer = requires(Buffer& buffer, const Buffer& constant, KVTile<Buffe
 };
 
 // The tiles of a KVBuffer in shared memory, used in turn.
-template <class T, VectorLayout layout_, int count_>
+template <class T, auto layout_, int count_>
 class SharedTileIterator {
  public:
-  static constexpr VectorLayout layout = layout_;
+  static constexpr auto layout = layout_;
   static constexpr int count = count_;
   static constexpr int elements = layout.size() * 8;  // of a tile
 
@@ -63,16 +64,15 @@ class SharedTileIterator {
   int32_t index_ = 0;
 };
 
-// The part that buffers share: sizes, shared memory, fragments. `num_tiles`: tiles in shared
-// memory.
-template <KVBufferConfig config_, class TensorCore_, VectorLayout smem_layout_, int BN_, int WN_,
-          int BK_, int num_tiles_>
-class KVBufferBase {
+// The part that all buffers share: sizes, shared memory of `num_tiles` tiles, fragments.
+template <KVBufferConfig config_, class TensorCore_, auto smem_layout_, int BN_, int WN_, int BK_,
+          int num_tiles_>
+class KVBufferSizes {
  public:
   static constexpr KVBufferConfig config = config_;
   using TensorCore = TensorCore_;
   using T = typename TensorCore::In;  // of shared memory and fragments
-  static constexpr VectorLayout smem_layout = smem_layout_;
+  static constexpr auto smem_layout = smem_layout_;
   static constexpr int simd_width = TensorCore::simd_width;
 
   // NOLINTBEGIN(readability-identifier-naming): names of the page
@@ -87,12 +87,6 @@ class KVBufferBase {
   static constexpr int wtile_dim0 = config.wtile_dim0, wtile_dim1 = config.wtile_dim1;
   static_assert(config.wsize % MMA_N == 0 && BK % (MMA_K * TensorCore::group_size) == 0,
                 "warp tiles are whole fragments");
-  static_assert(smem_layout.repeats_every_8_rows());
-  // further_chunk() adds chunks by XOR: the row above them, or the warp tile, has other bits.
-  static constexpr int wtile_chunks = wtile_dim1 / simd_width;
-  static_assert(smem_layout.is_blocked || (smem_layout.chunks & (smem_layout.chunks - 1)) == 0);
-  static_assert(config.iterator_axis == 1 || num_warps_n == 1 ||
-                (wtile_chunks & (wtile_chunks - 1)) == 0);
 
   // num_mmas x simd_width elements: the fragments of one k-group.
   using MMATile = arch::Words<4>[num_mmas];
@@ -100,25 +94,118 @@ class KVBufferBase {
 
   [[nodiscard]] PAGODA_DEVICE const MMATile& get_mma_tile() const { return mma_tile; }
 
-  // Fills mma_tile, or `count` entries of it, for k-group `k_mma` of the tile of smem_iter.
-  template <int k_mma, int first = 0, int count = num_mmas>
-  PAGODA_DEVICE void load_from_shared() {
-    static_assert(k_mma < num_k_tiles && first + count <= num_mmas);
-    const int row = config.iterator_axis == 1 ? warp_n_ * wtile_dim0 : 0;
-    const int chunk = config.iterator_axis == 1 ? 0 : warp_n_ * wtile_dim1 / simd_width;
-    TensorCore::template load_b<smem_layout, k_mma, first, count>(mma_tile, smem_iter.tile(), row,
-                                                                  chunk);
-  }
-
   MMATile mma_tile;
   SharedIterator smem_iter;  // the tile that is multiplied
 
  protected:
-  PAGODA_DEVICE KVBufferBase(arch::SharedPtr<T> shared, int warp_n)
+  PAGODA_DEVICE KVBufferSizes(arch::SharedPtr<T> shared, int warp_n)
       : smem_iter(shared), warp_n_(warp_n) {}
+  // Which of the num_warps_n warp tiles is this warp's.
+  [[nodiscard]] PAGODA_DEVICE int warp_n() const { return warp_n_; }
 
  private:
-  int warp_n_;  // which of the num_warps_n warp tiles is this warp's
+  int warp_n_;
+};
+
+// The part that buffers with fragments as TiledTensorCore loads them share.
+template <KVBufferConfig config, class TensorCore, VectorLayout smem_layout, int BN, int WN, int BK,
+          int num_tiles>
+class KVBufferBase : public KVBufferSizes<config, TensorCore, smem_layout, BN, WN, BK, num_tiles> {
+  using Sizes = KVBufferSizes<config, TensorCore, smem_layout, BN, WN, BK, num_tiles>;
+
+ public:
+  using Sizes::num_k_tiles;
+  using Sizes::num_mmas;
+  using Sizes::num_warps_n;
+  using Sizes::simd_width;
+  using Sizes::wtile_dim0;
+  using Sizes::wtile_dim1;
+  static_assert(smem_layout.repeats_every_8_rows());
+  // further_chunk() adds chunks by XOR: the row above them, or the warp tile, has other bits.
+  static constexpr int wtile_chunks = wtile_dim1 / simd_width;
+  static_assert(smem_layout.is_blocked || (smem_layout.chunks & (smem_layout.chunks - 1)) == 0);
+  static_assert(config.iterator_axis == 1 || num_warps_n == 1 ||
+                (wtile_chunks & (wtile_chunks - 1)) == 0);
+
+  // Fills mma_tile, or `count` entries of it, for k-group `k_mma` of the tile of smem_iter.
+  template <int k_mma, int first = 0, int count = num_mmas>
+  PAGODA_DEVICE void load_from_shared() {
+    static_assert(k_mma < num_k_tiles && first + count <= num_mmas);
+    const int row = config.iterator_axis == 1 ? this->warp_n() * wtile_dim0 : 0;
+    const int chunk = config.iterator_axis == 1 ? 0 : this->warp_n() * wtile_dim1 / simd_width;
+    TensorCore::template load_b<smem_layout, k_mma, first, count>(
+        this->mma_tile, this->smem_iter.tile(), row, chunk);
+  }
+
+ protected:
+  using Sizes::Sizes;
+};
+
+// What a buffer that stages in registers loads.
+enum class Elements : uint8_t {
+  kAny,      // 16-bit elements or e4m3, rows at any address, any head dim
+  kVectors,  // 16-bit elements, rows at multiples of 16 bytes, head dims that are multiples of 8
+};
+
+// The register stages of a buffer, `vectors` vectors each, and what they are loaded from.
+template <class T, int BN, int num_stages, int vectors, Elements elements>
+class RegisterStages {
+ public:
+  using LoadTile = arch::Words<4>[num_stages * vectors];
+
+  // The next loads are of `tile`, of which num_b_rows rows exist, from block tile `step` on.
+  // Register stages and shared memory stay as they are.
+  PAGODA_DEVICE void begin(const KVTile<BN>& tile, int32_t num_b_rows, int32_t step = 0) {
+    global_tile = tile;
+    bounds = num_b_rows;
+    global_step = step;
+  }
+
+  LoadTile load_tile;
+  KVTile<BN> global_tile;    // with global_step: the page's global_iterator
+  int32_t global_step = 0;   // block tiles of global_tile that are loaded
+  int32_t bounds = 0;        // rows of global_tile that exist
+  int32_t load_tile_id = 0;  // the register stage of the next load
+
+ protected:
+  // Calls load(stage) with the constant load_tile_id: registers have no run-time index.
+  template <class Load>
+  PAGODA_DEVICE void load_next_stage(const Load& load) {
+    PAGODA_UNROLL
+    for (int stage = 0; stage < num_stages; ++stage) {
+      if (stage == load_tile_id) load(stage);
+    }
+    load_tile_id = load_tile_id + 1 == num_stages ? 0 : load_tile_id + 1;
+    ++global_step;
+  }
+  // Whether row `row` of the tile exists.
+  [[nodiscard]] PAGODA_DEVICE bool has_row(int32_t row) const {
+    return row < arch::mutable_value("last row of a KV tile dropped", bounds, bounds - 1);
+  }
+  // Eight elements from `column` on of the row at `from`; zeros past the head dim, or where the row
+  // does not exist.
+  [[nodiscard]] PAGODA_DEVICE arch::Words<4> load_elements_of(arch::GlobalPtr<const char> from,
+                                                              bool exists, int32_t column) const {
+    const int32_t left = exists ? global_tile.source.dim - column : 0;
+    if (left <= 0) return {{0, 0, 0, 0}};
+    if constexpr (elements == Elements::kVectors) {
+      return arch::load_read_only((from + 2 * column).template as<const arch::Words<4>>());
+    }
+    return global_tile.source.element_bytes == 1
+               ? load_vector<1>(from + column, left, global_tile.source.is_aligned)
+               : load_vector<2>(from + 2 * column, left, global_tile.source.is_aligned);
+  }
+  // The same as T.
+  [[nodiscard]] PAGODA_DEVICE arch::Words<4> widened(const arch::Words<4>& from) const {
+    if (elements == Elements::kVectors || global_tile.source.element_bytes != 1) return from;
+    arch::Words<4> wide[2];
+    if constexpr (std::same_as<T, arch::Half>) {
+      arch::widen_e4m3_f16(from, wide);
+    } else {
+      arch::widen_e4m3_bf16(from, wide);
+    }
+    return wide[0];
+  }
 };
 
 // The documented shared-memory layouts. Prefill: a blocked product. Token generation: row-major.
@@ -141,13 +228,22 @@ constexpr ThreadLayout kv_thread_layout(KVBufferConfig config, int num_threads, 
   return {threads / chunks, chunks};
 }
 
+// Vectors of a register stage: num_mmas x num_k_tiles.
+template <KVBufferConfig config, class TensorCore, int BK>
+inline constexpr int kStageVectors =
+    (config.wsize + TensorCore::shape.N - 1) / TensorCore::shape.N*((BK + TensorCore::k_group - 1) /
+                                                                    TensorCore::k_group);
+
 // BN, WN: keys of a KV tile, and of a warp. BK: elements (K) or keys (V) of a step. `depth`: padded
 // head dim. num_stages: register stages. num_tiles: tiles in shared memory.
 template <KVBufferConfig config, class TensorCore, VectorSwizzle swizzle, int BN, int WN, int BK,
-          int depth, int num_threads, int num_stages = 1, bool token_gen = false, int num_tiles = 1>
+          int depth, int num_threads, int num_stages = 1, bool token_gen = false, int num_tiles = 1,
+          Elements elements = Elements::kAny>
 class KVBufferImpl
     : public KVBufferBase<config, TensorCore, kv_smem_layout(config, swizzle, token_gen), BN, WN,
-                          BK, num_tiles> {
+                          BK, num_tiles>,
+      public RegisterStages<typename TensorCore::In, BN, num_stages,
+                            kStageVectors<config, TensorCore, BK>, elements> {
   using Base = KVBufferBase<config, TensorCore, kv_smem_layout(config, swizzle, token_gen), BN, WN,
                             BK, num_tiles>;
 
@@ -160,10 +256,9 @@ class KVBufferImpl
   static constexpr int num_repeats = config.btile_dim1 / simd_width;  // blocks of the layout
   static constexpr ThreadLayout thread_layout = kv_thread_layout(config, num_threads, token_gen);
 
-  // num_stages * num_mmas * num_k_tiles vectors of simd_width elements, as they are in global
-  // memory. A thread uses the first `vectors` of a stage: as many as its part of a block tile has.
+  // Of a register stage, as they are in global memory. A thread uses the first `vectors` of a
+  // stage: as many as its part of a block tile has.
   static constexpr int stage_vectors = num_mmas * num_k_tiles;
-  using LoadTile = arch::Words<4>[num_stages * stage_vectors];
   static constexpr int row_steps =
       (config.btile_dim0 + thread_layout.rows - 1) / thread_layout.rows;
   static constexpr int chunk_steps = num_repeats / thread_layout.chunks;
@@ -174,45 +269,26 @@ class KVBufferImpl
   // `shared`: num_tiles tiles of smem_layout. warp_n: this warp's of the num_warps_n warp tiles.
   PAGODA_DEVICE KVBufferImpl(arch::SharedPtr<T> shared, int warp_n) : Base(shared, warp_n) {}
 
-  // The next loads are of `tile`, of which num_b_rows rows exist, from block tile `step` on.
-  // Register stages and shared memory stay as they are.
-  PAGODA_DEVICE void begin(const KVTile<BN>& tile, int32_t num_b_rows, int32_t step = 0) {
-    global_tile = tile;
-    bounds = num_b_rows;
-    global_step = step;
-  }
-
   // Loads the next block tile into register stage load_tile_id.
   PAGODA_DEVICE void load_from_dram() {
-    const bool is_fp8 = global_tile.source.element_bytes == 1;
-    const int first_row = config.iterator_axis == 0 ? global_step * config.btile_dim0 : 0;
-    const int first_column = config.iterator_axis == 1 ? global_step * config.btile_dim1 : 0;
-    PAGODA_UNROLL
-    for (int stage = 0; stage < num_stages; ++stage) {  // registers have no run-time index
-      if (stage != load_tile_id) continue;
+    const int first_row = config.iterator_axis == 0 ? this->global_step * config.btile_dim0 : 0;
+    const int first_column = config.iterator_axis == 1 ? this->global_step * config.btile_dim1 : 0;
+    this->load_next_stage([&](int stage) {
       PAGODA_UNROLL
       for (int i = 0; i < row_steps; ++i) {
         const int32_t row = first_row + thread_row() + i * thread_layout.rows;
-        const int32_t end =
-            arch::mutable_value("last row of a KV tile dropped", bounds, bounds - 1);
-        const bool exists = is_loading(i) && row < end;
+        const bool exists = is_loading(i) && this->has_row(row);
         arch::GlobalPtr<const char> from = nullptr;
-        if (exists) from = global_tile.row(row);
+        if (exists) from = this->global_tile.row(row);
         PAGODA_UNROLL
         for (int j = 0; j < chunk_steps; ++j) {
           const int32_t column =
               first_column + (thread_chunk() + j * thread_layout.chunks) * simd_width;
-          const int32_t left = exists ? global_tile.source.dim - column : 0;
-          arch::Words<4>& to = load_tile[stage * stage_vectors + i * chunk_steps + j];
-          to = arch::Words<4>{{0, 0, 0, 0}};
-          if (left <= 0) continue;
-          to = is_fp8 ? load_vector<1>(from + column, left, global_tile.source.is_aligned)
-                      : load_vector<2>(from + 2 * column, left, global_tile.source.is_aligned);
+          this->load_tile[stage * stage_vectors + i * chunk_steps + j] =
+              this->load_elements_of(from, exists, column);
         }
       }
-    }
-    load_tile_id = load_tile_id + 1 == num_stages ? 0 : load_tile_id + 1;
-    ++global_step;
+    });
   }
 
   // Stores register stage `tile_id` to the tile of smem_iter.
@@ -230,16 +306,10 @@ class KVBufferImpl
         const int at = vector_index<smem_layout>(thread_row() + i * thread_layout.rows,
                                                  thread_chunk() + j * thread_layout.chunks);
         arch::store((this->smem_iter.tile() + at * simd_width).template as<arch::Words<4>>(),
-                    widened(load_tile[stage * stage_vectors + i * chunk_steps + j]));
+                    this->widened(this->load_tile[stage * stage_vectors + i * chunk_steps + j]));
       }
     }
   }
-
-  LoadTile load_tile;
-  KVTile<BN> global_tile;    // with global_step: the page's global_iterator
-  int32_t global_step = 0;   // block tiles of global_tile that are loaded
-  int32_t bounds = 0;        // rows of global_tile that exist
-  int32_t load_tile_id = 0;  // the register stage of the next load
 
  private:
   static PAGODA_DEVICE int thread_row() { return arch::thread_idx() / thread_layout.chunks; }
@@ -249,16 +319,6 @@ class KVBufferImpl
     constexpr bool has_spare_threads = thread_layout.rows * thread_layout.chunks < num_threads;
     if (has_spare_threads && thread_row() >= thread_layout.rows) return false;
     return thread_row() + i * thread_layout.rows < config.btile_dim0;
-  }
-  PAGODA_DEVICE arch::Words<4> widened(const arch::Words<4>& from) const {
-    if (global_tile.source.element_bytes != 1) return from;
-    arch::Words<4> wide[2];
-    if constexpr (std::same_as<T, arch::Half>) {
-      arch::widen_e4m3_f16(from, wide);
-    } else {
-      arch::widen_e4m3_bf16(from, wide);
-    }
-    return wide[0];
   }
 };
 

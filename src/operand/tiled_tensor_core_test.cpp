@@ -13,6 +13,7 @@
 #include "arch/named_barrier.hpp"
 #include "arch/thread.hpp"
 #include "emulator/machine/launch.hpp"
+#include "operand/mma_sync.hpp"
 #include "testing/material/expect_report.hpp"
 #include "testing/material/kv_buffers.hpp"
 #include "testing/material/kv_cache_case.hpp"
@@ -120,11 +121,11 @@ struct ProductKernel {
   }
   template <int k_step, int in_group>
   static void multiply(const Buffer& buffer, int first_row, D& d) {
-    uint32_t a[4];
+    uint32_t a[1][4];
     I::template load_a<a_layout, 2 * k_step>(a, arch::shared_storage<Storage>().a.data(),
                                              first_row);
     for (int n = 0; n < Buffer::num_mmas; ++n) {
-      TensorCore::multiply(d[n], a, buffer.get_mma_tile()[n], in_group);
+      TensorCore::multiply(d[n], a[0], buffer.get_mma_tile()[n], in_group);
     }
   }
 };

@@ -62,6 +62,11 @@ const Explained* explanation(const EmulatedKernel& kernel, const Mutant& mutant)
   return found != std::end(kExplained) ? found : nullptr;
 }
 
+bool is_on_kv_buffer(const EmulatedKernel& kernel) {
+  const std::string_view name = kernel.name;
+  return name.starts_with("sm80/") || name.starts_with("gfx942/");
+}
+
 class Mutants : public testing::TestWithParam<const EmulatedKernel*> {};
 
 TEST_P(Mutants, are_shown_but_for_those_that_are_explained) {
@@ -69,7 +74,7 @@ TEST_P(Mutants, are_shown_but_for_those_that_are_explained) {
   MutationPlan plan{.is_sample = !is_nightly(), .max_runs_of = {}};
   if (plan.is_sample) {
     // Without roles and rings there are few calls.
-    plan.stride = std::string_view(kernel.name).starts_with("sm80/") ? 2 : 8;
+    plan.stride = is_on_kv_buffer(kernel) ? 2 : 8;
     plan.offset = static_cast<size_t>(&kernel - all_kernels().data());
     // What is expected to survive gets few runs.
     plan.max_runs_of = [&](const Mutant& mutant) {
@@ -108,7 +113,8 @@ TEST_P(Mutants, are_of_a_kernel_that_is_right_over_many_seeds) {
 std::vector<const EmulatedKernel*> attention_kernels() {
   std::vector<const EmulatedKernel*> kernels;
   for (const EmulatedKernel& kernel : all_kernels()) {
-    if (std::string_view(kernel.name).starts_with("sm")) kernels.push_back(&kernel);
+    const std::string_view name = kernel.name;
+    if (name.starts_with("sm") || name.starts_with("gfx")) kernels.push_back(&kernel);
   }
   return kernels;
 }

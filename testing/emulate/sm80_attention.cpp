@@ -1,7 +1,8 @@
-// Launches of small instances of the attention kernel on KVBuffer.
-#include "kernels/common/kv_buffer/kernel.hpp"
+// Launches of small instances of the attention kernel on KVBuffer, with mma.sync.
+#include "kernels/common/kv_buffer/async_buffers.hpp"
+#include "operand/mma_sync.hpp"
 #include "testing/emulate/attention.hpp"
-#include "testing/emulate/attention_case.hpp"
+#include "testing/emulate/kv_buffer_attention.hpp"
 
 namespace pagoda::emulate {
 namespace {
@@ -85,61 +86,28 @@ struct TokenRegistersConfig {
   }();
 };
 
-template <class Config_>
-struct Traits {
-  using Config = Config_;
-  using Kernel = kernels::kv_buffer::Kernel<Config, 80>;
-  static constexpr int block_rows = Config::tile.BM, blocks = 1;
-  static constexpr bool fuses_heads = false;
-};
-
-// Row tiles of two heads: sequences end inside tiles and pages, one has no keys.
-AttentionShape prefill_shape(const char* kernel) {
-  return {.kernel = kernel,
-          .sequences = {{40, 45}, {9, 0}, {33, 130}},
-          .num_kv_heads = 1,
-          .group = 2,
-          .ctas = 10,
-          .schedule = kernels::Schedule::kTransient};
-}
-// Up to three tokens of four heads; eleven KV tiles a KV head on six CTAs.
-AttentionShape token_shape(const char* kernel) {
-  return {.kernel = kernel,
-          .sequences = {{2, 150}, {1, 37}, {2, 0}, {3, 290}},
-          .num_kv_heads = 2,
-          .group = 4,
-          .ctas = 6,
-          .schedule = kernels::Schedule::kStreamK};
-}
-
 }  // namespace
 
 Outcome run_sm80_prefill(const emulator::Options& options) {
-  const AttentionShape shape = prefill_shape("sm80/prefill");
-  return AttentionCase(shape, options.seed).run<Traits<PrefillConfig>>(options);
+  const AttentionShape shape = prefill_shape("sm80/prefill", 10);
+  return AttentionCase(shape, options.seed).run<KVBufferTraits<PrefillConfig>>(options);
 }
 // Nine KV tiles in three splits, which the last CTA to finish merges.
 Outcome run_sm80_prefill_split(const emulator::Options& options) {
-  const AttentionShape shape{.kernel = "sm80/prefill_split",
-                             .sequences = {{35, 280}, {20, 20}, {5, 0}},
-                             .num_kv_heads = 1,
-                             .group = 1,
-                             .ctas = 12,
-                             .num_splits = 3,
-                             .schedule = kernels::Schedule::kTransient};
-  return AttentionCase(shape, options.seed).run<Traits<SplitConfig>>(options);
+  const AttentionShape shape = split_shape("sm80/prefill_split", 12);
+  return AttentionCase(shape, options.seed).run<KVBufferTraits<SplitConfig>>(options);
 }
 Outcome run_sm80_prefill_registers(const emulator::Options& options) {
-  const AttentionShape shape = prefill_shape("sm80/prefill_registers");
-  return AttentionCase(shape, options.seed).run<Traits<RegistersConfig>>(options);
+  const AttentionShape shape = prefill_shape("sm80/prefill_registers", 10);
+  return AttentionCase(shape, options.seed).run<KVBufferTraits<RegistersConfig>>(options);
 }
 Outcome run_sm80_token(const emulator::Options& options) {
   const AttentionShape shape = token_shape("sm80/token");
-  return AttentionCase(shape, options.seed).run<Traits<TokenConfig>>(options);
+  return AttentionCase(shape, options.seed).run<KVBufferTraits<TokenConfig>>(options);
 }
 Outcome run_sm80_token_registers(const emulator::Options& options) {
   const AttentionShape shape = token_shape("sm80/token_registers");
-  return AttentionCase(shape, options.seed).run<Traits<TokenRegistersConfig>>(options);
+  return AttentionCase(shape, options.seed).run<KVBufferTraits<TokenRegistersConfig>>(options);
 }
 
 }  // namespace pagoda::emulate

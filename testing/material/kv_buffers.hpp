@@ -8,6 +8,7 @@
 #include "core/element.hpp"
 #include "operand/async_kv_buffer.hpp"
 #include "operand/kv_buffer.hpp"
+#include "operand/mma_sync.hpp"
 
 namespace pagoda::material {
 

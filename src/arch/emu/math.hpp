@@ -19,6 +19,10 @@ inline float max3(float a, float b, float c) { return std::fmax(std::fmax(a, b),
 inline uint32_t pack_bf16(float low, float high) {
   return core::float_to_bf16(low) | static_cast<uint32_t>(core::float_to_bf16(high)) << 16;
 }
+// A NaN becomes 0, so that a kernel which needs it is found.
+inline uint32_t pack_bf16_numbers(float low, float high) {
+  return pack_bf16(low == low ? low : 0, high == high ? high : 0);
+}
 inline uint32_t pack_f16(float low, float high) {
   return core::float_to_f16(low) | static_cast<uint32_t>(core::float_to_f16(high)) << 16;
 }

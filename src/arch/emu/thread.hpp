@@ -10,16 +10,16 @@ namespace pagoda::arch {
 inline namespace emu {
 
 inline int thread_idx() { return emulator::Machine::current_thread().index; }
-inline int lane_idx() { return thread_idx() % 32; }
+inline int lane_idx() { return emulator::Machine::current_thread().lane(); }
 namespace detail {
 inline void converge_warp(const char* primitive, const Where& where) {
-  emulator::Machine::current().collectives().warp(~0U, primitive, where, nullptr,
+  emulator::Machine::current().collectives().warp(emulator::kAllLanes, primitive, where, nullptr,
                                                   [](emulator::Collective&) {});
 }
 }  // namespace detail
 inline int warp_idx(Where where = Where::current()) {
   detail::converge_warp("warp_idx", where);
-  return thread_idx() / 32;
+  return emulator::Machine::current_thread().warp();
 }
 inline int warpgroup_idx(Where where = Where::current()) {
   detail::converge_warp("warpgroup_idx", where);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <span>
 
 #include "arch/layout/where.hpp"
 #include "emulator/machine/machine.hpp"
@@ -19,19 +20,22 @@ struct LaneValue {
   uint32_t out = 0;
 };
 
+using Lanes = std::span<LaneValue*>;
+
 // combine(lanes) sets `out` of every lane; lanes[i] is nullptr where lane i takes no part.
 template <class Combine>
 uint32_t exchange(const char* primitive, const Where& where, LaneValue mine, Combine combine) {
   emulator::Machine::current().collectives().warp(
-      kAllLanes, primitive, where, &mine, [&](emulator::Collective& group) {
-        LaneValue* lanes[32];
-        for (int i = 0; i < 32; ++i) {
+      emulator::kAllLanes, primitive, where, &mine, [&](emulator::Collective& group) {
+        LaneValue* lanes[64];
+        const int count = emulator::Machine::current().shape().warp_size;
+        for (int i = 0; i < count; ++i) {
           const auto member = static_cast<size_t>(i);
           lanes[i] = group.threads[member] != nullptr
                          ? static_cast<LaneValue*>(group.arguments[member])
                          : nullptr;
         }
-        combine(lanes);
+        combine(std::span<LaneValue*>(lanes, static_cast<size_t>(count)));
       });
   return mine.out;
 }
@@ -40,11 +44,12 @@ template <class T, class Source>
 T shuffle_from(const char* primitive, T value, Source source, const Where& where) {
   static_assert(sizeof(T) == 4, "a shuffle moves 4 bytes");
   const uint32_t out =
-      exchange(primitive, where, {.in = std::bit_cast<uint32_t>(value)}, [&](LaneValue** lanes) {
-        for (int i = 0; i < 32; ++i) {
+      exchange(primitive, where, {.in = std::bit_cast<uint32_t>(value)}, [&](Lanes lanes) {
+        for (size_t i = 0; i < lanes.size(); ++i) {
           if (lanes[i] == nullptr) continue;
-          const int from = source(i);
-          lanes[i]->out = lanes[from >= 0 && from < 32 && lanes[from] != nullptr ? from : i]->in;
+          // Below lane 0: a large number.
+          const auto from = static_cast<size_t>(source(static_cast<int>(i)));
+          lanes[i]->out = lanes[from < lanes.size() && lanes[from] != nullptr ? from : i]->in;
         }
       });
   return std::bit_cast<T>(out);
@@ -55,7 +60,8 @@ T shuffle_from(const char* primitive, T value, Source source, const Where& where
 inline void syncwarp(uint32_t mask = kAllLanes, Where where = Where::current()) {
   emulator::Machine& machine = emulator::Machine::current();
   if (machine.mutations().is_dropped("syncwarp", where)) return;
-  machine.collectives().warp(mask, "syncwarp", where, nullptr, [&](emulator::Collective& group) {
+  const uint64_t lanes = mask == kAllLanes ? emulator::kAllLanes : mask;
+  machine.collectives().warp(lanes, "syncwarp", where, nullptr, [&](emulator::Collective& group) {
     emulator::Clocks all;
     for (emulator::Thread* thread : group.threads) {
       if (thread != nullptr) thread->release_into(all);
@@ -67,7 +73,7 @@ inline void syncwarp(uint32_t mask = kAllLanes, Where where = Where::current()) 
 }
 
 inline int32_t elect_one(Where where = Where::current()) {
-  emulator::Machine::current().collectives().warp(kAllLanes, "elect_one", where, nullptr,
+  emulator::Machine::current().collectives().warp(emulator::kAllLanes, "elect_one", where, nullptr,
                                                   [](emulator::Collective&) {});
   return emulator::Machine::current_thread().lane() == 0 ? 1 : 0;
 }
@@ -79,11 +85,11 @@ T shuffle(T value, int lane, Where where = Where::current()) {
   const uint32_t out = detail::exchange(
       "shuffle", where,
       {.in = std::bit_cast<uint32_t>(value), .select = static_cast<uint32_t>(lane)},
-      [](detail::LaneValue** lanes) {
-        for (int i = 0; i < 32; ++i) {
-          if (lanes[i] == nullptr) continue;
-          const detail::LaneValue* from = lanes[lanes[i]->select % 32];
-          lanes[i]->out = from != nullptr ? from->in : lanes[i]->in;
+      [](detail::Lanes of_warp) {
+        for (detail::LaneValue* each : of_warp) {
+          if (each == nullptr) continue;
+          const detail::LaneValue* from = of_warp[each->select % of_warp.size()];
+          each->out = from != nullptr ? from->in : each->in;
         }
       });
   return std::bit_cast<T>(out);
@@ -104,13 +110,13 @@ namespace detail {
 template <class Fold>
 uint32_t reduce(const char* primitive, const Where& where, uint32_t value, uint32_t start,
                 Fold fold) {
-  return exchange(primitive, where, {.in = value}, [&](LaneValue** lanes) {
+  return exchange(primitive, where, {.in = value}, [&](Lanes lanes) {
     uint32_t result = start;
-    for (int i = 0; i < 32; ++i) {
-      if (lanes[i] != nullptr) result = fold(result, lanes[i]->in, i);
+    for (size_t i = 0; i < lanes.size(); ++i) {
+      if (lanes[i] != nullptr) result = fold(result, lanes[i]->in, static_cast<int>(i));
     }
-    for (int i = 0; i < 32; ++i) {
-      if (lanes[i] != nullptr) lanes[i]->out = result;
+    for (LaneValue* lane : lanes) {
+      if (lane != nullptr) lane->out = result;
     }
   });
 }

@@ -33,6 +33,13 @@ PAGODA_DEVICE uint32_t byte_permute(uint32_t a, uint32_t b, uint32_t selector,
 PAGODA_DEVICE uint32_t pack_bf16(float low, float high, Where = Where::current()) {
   return byte_permute(amd_bits::round_bf16(low), amd_bits::round_bf16(high), 0x7632);
 }
+PAGODA_DEVICE uint32_t pack_bf16_numbers(float low, float high, Where = Where::current()) {
+  const auto rounded = [](float value) {
+    const auto bits = __builtin_bit_cast(uint32_t, value);
+    return bits + (0x7fffU + (bits >> 16U & 1U));
+  };
+  return byte_permute(rounded(low), rounded(high), 0x7632);
+}
 PAGODA_DEVICE uint32_t pack_f16(float low, float high, Where = Where::current()) {
   return __builtin_bit_cast(uint32_t,
                             HalfPair{static_cast<_Float16>(low), static_cast<_Float16>(high)});

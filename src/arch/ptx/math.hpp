@@ -36,6 +36,9 @@ PAGODA_DEVICE uint32_t pack_bf16(float low, float high, Where = Where::current()
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
   return packed;
 }
+PAGODA_DEVICE uint32_t pack_bf16_numbers(float low, float high, Where = Where::current()) {
+  return pack_bf16(low, high);
+}
 PAGODA_DEVICE uint32_t pack_f16(float low, float high, Where = Where::current()) {
   uint32_t packed;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));

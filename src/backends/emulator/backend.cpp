@@ -1,4 +1,4 @@
-// "emu:sm80", "emu:sm90" and "emu:sm100": the rows of their chip's families, with the append_kv and
+// "emu:sm80", "emu:sm90", "emu:sm100" and "emu:gfx942": the rows of their chip's families, with the append_kv and
 // merge_states kernels of every GPU.
 #include "backends/emulator/backend.hpp"
 
@@ -51,16 +51,26 @@ struct Ampere {
   static constexpr const char* kBackend = "emu:sm80";
   static constexpr const char* kDescription = "the GPU kernels for sm_80 on the emulator: slow";
   static constexpr int32_t kArch = 80;
+  static constexpr kernels::Vendor kVendor = kernels::Vendor::kNvidia;
 };
 struct Hopper {
   static constexpr const char* kBackend = "emu:sm90";
   static constexpr const char* kDescription = "the GPU kernels for sm_90a on the emulator: slow";
   static constexpr int32_t kArch = 90;
+  static constexpr kernels::Vendor kVendor = kernels::Vendor::kNvidia;
 };
 struct Blackwell {
   static constexpr const char* kBackend = "emu:sm100";
   static constexpr const char* kDescription = "the GPU kernels for sm_100a on the emulator: slow";
   static constexpr int32_t kArch = 100;
+  static constexpr kernels::Vendor kVendor = kernels::Vendor::kNvidia;
+};
+
+struct CDNA3 {
+  static constexpr const char* kBackend = "emu:gfx942";
+  static constexpr const char* kDescription = "the GPU kernels for gfx942 on the emulator: slow";
+  static constexpr int32_t kArch = 942;
+  static constexpr kernels::Vendor kVendor = kernels::Vendor::kAmd;
 };
 
 template <class Chip>
@@ -85,8 +95,8 @@ void expect_clean(const Result& result) {
 }
 
 std::span<const core::Backend* const> backends() {
-  static constexpr std::array<const core::Backend*, 3> kBackends = {
-      &kBackendOf<Ampere>, &kBackendOf<Hopper>, &kBackendOf<Blackwell>};
+  static constexpr std::array<const core::Backend*, 4> kBackends = {
+      &kBackendOf<Ampere>, &kBackendOf<Hopper>, &kBackendOf<Blackwell>, &kBackendOf<CDNA3>};
   return kBackends;
 }
 

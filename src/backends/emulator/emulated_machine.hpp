@@ -11,13 +11,15 @@
 
 namespace pagoda::emulator {
 
-// `Chip`: struct with `kBackend` and `kArch`.
+// `Chip`: struct with kBackend, kArch and kVendor.
 template <class Chip>
 struct EmulatedMachine {
   using Launcher = kernels::OnEmulator;
   static constexpr const char* kBackend = Chip::kBackend;
 
-  static constexpr bool serves(const kernels::Archs& archs) { return archs.run_on(Chip::kArch); }
+  static constexpr bool serves(const kernels::Archs& archs) {
+    return archs.run_on(Chip::kArch, Chip::kVendor);
+  }
   static constexpr bool has_code(const kernels::Archs& /*archs*/) { return true; }
 
   static std::string unsupported_reason(const kernels::Archs& /*archs*/,

@@ -1,4 +1,4 @@
-// The last of the 32 lanes to arrive reads the operands of all lanes and writes their results.
+// The last lane to arrive reads the operands of all lanes and writes their results.
 #include "emulator/async/warp_matrix.hpp"
 
 #include <algorithm>
@@ -6,26 +6,28 @@
 #include <string>
 
 #include "arch/layout/fragment_layout.hpp"
+#include "arch/layout/mfma_layout.hpp"
 
 namespace pagoda::emulator {
 namespace {
 
-constexpr int kLanes = 32;
+constexpr int kLanes = 32;        // of an NVIDIA warp
 constexpr int kRows = 8;          // of a matrix
 constexpr size_t kRowBytes = 16;  // 8 elements of 16 bits
 
-// Calls execute(arguments of the 32 lanes, their threads) when all lanes have arrived.
-template <class Arguments, class Execute>
+// Calls execute(arguments of all lanes, their threads) when all `size` lanes of the warp have
+// arrived.
+template <int size = kLanes, class Arguments, class Execute>
 void with_all_lanes(const char* primitive, const Where& where, Arguments& mine, Execute execute) {
   Machine& machine = Machine::current();
   const Thread& thread = Machine::current_thread();
-  if (machine.shape().threads - thread.warp() * kLanes < kLanes) {
+  if (thread.warp_size != size || machine.shape().threads - thread.warp() * size < size) {
     machine.reporter().fail(ReportKind::kProtocol, primitive, where,
-                            "the warp does not have all 32 lanes");
+                            "the warp does not have all " + std::to_string(size) + " lanes");
   }
-  machine.collectives().warp(~0U, primitive, where, &mine, [&](Collective& group) {
-    Arguments* lanes[kLanes];
-    for (size_t i = 0; i < kLanes; ++i) lanes[i] = static_cast<Arguments*>(group.arguments[i]);
+  machine.collectives().warp(kAllLanes, primitive, where, &mine, [&](Collective& group) {
+    Arguments* lanes[size];
+    for (size_t i = 0; i < size; ++i) lanes[i] = static_cast<Arguments*>(group.arguments[i]);
     execute(lanes, group.threads.data());
   });
 }
@@ -132,6 +134,45 @@ void multiply_in_warp(ElementType type, int k, float* d, const uint32_t* a, cons
       for (int i = 0; i < 4; ++i) {
         const arch::MatrixIndex at = arch::mma_accumulator(lane, i);
         lanes[lane]->d[i] = panel_d[at.row * kN + at.column];
+      }
+    }
+  });
+}
+
+void multiply_in_wave(ElementType type, int size, float* d, const uint32_t* a, const uint32_t* b,
+                      const char* primitive, const Where& where) {
+  constexpr int kWave = 64, kElements = 4;  // of A and B, a lane
+  constexpr int kMaxM = 32, kMaxK = 16;
+  struct Operands {
+    float* d;
+    const uint32_t *a, *b;
+  } mine{d, a, b};
+  with_all_lanes<kWave>(primitive, where, mine, [&](Operands** lanes, Thread**) {
+    float panel_a[kMaxM * kMaxK], panel_b[kMaxK * kMaxM], panel_d[kMaxM * kMaxM];
+    const int k = kWave * kElements / size, registers = size * size / kWave;
+    float values[kElements];
+    for (int lane = 0; lane < kWave; ++lane) {
+      decode_elements(type, lanes[lane]->a, kElements, values);
+      for (int e = 0; e < kElements; ++e) {
+        const arch::MatrixIndex at = arch::mfma_a(size, lane, e);
+        panel_a[at.row * k + at.column] = values[e];
+      }
+      decode_elements(type, lanes[lane]->b, kElements, values);
+      for (int e = 0; e < kElements; ++e) {
+        const arch::MatrixIndex at = arch::mfma_b(size, lane, e);
+        panel_b[at.row * size + at.column] = values[e];
+      }
+      for (int i = 0; i < registers; ++i) {
+        const arch::MatrixIndex at = arch::mfma_accumulator(size, lane, i);
+        panel_d[at.row * size + at.column] = lanes[lane]->d[i];
+      }
+    }
+    multiply_accumulate(size, size, k, panel_a, panel_b, panel_d);
+    Machine::current().engines().count_multiply_adds(static_cast<uint64_t>(size * size * k));
+    for (int lane = 0; lane < kWave; ++lane) {
+      for (int i = 0; i < registers; ++i) {
+        const arch::MatrixIndex at = arch::mfma_accumulator(size, lane, i);
+        lanes[lane]->d[i] = panel_d[at.row * size + at.column];
       }
     }
   });

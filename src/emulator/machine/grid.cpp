@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/int_math.hpp"
 #include "emulator/memory/tensor_memory.hpp"
 
 namespace pagoda::emulator {
@@ -37,7 +38,7 @@ std::unique_ptr<Cta> Grid::make_cta(Cluster& cluster, uint32_t index, int rank,
   cta->slots.resize(kAsyncSlots);
   for (uint32_t slot = 0; slot < kAsyncSlots; ++slot) cta->free_slots.push_back(slot);
   cta->threads.resize(static_cast<size_t>(shape_.threads));
-  cta->warps.resize(static_cast<size_t>(shape_.threads + 31) / 32);
+  cta->warps.resize(static_cast<size_t>(core::ceil_div(shape_.threads, shape_.warp_size)));
   cta->warpgroups.resize(static_cast<size_t>(shape_.threads + 127) / 128);
   for (Warp& warp : cta->warps) warp.registers = shape_.registers;
   cta->running = shape_.threads;
@@ -45,6 +46,7 @@ std::unique_ptr<Cta> Grid::make_cta(Cluster& cluster, uint32_t index, int rank,
     Thread& thread = cta->threads[static_cast<size_t>(i)];
     thread.cta = cta.get();
     thread.index = i;
+    thread.warp_size = shape_.warp_size;
     thread.may_touch_global = !shape_.is_dependent;
     thread.agent = make_agent(index, static_cast<uint32_t>(i));
     thread.clocks = std::make_shared<Clocks>();

@@ -34,6 +34,7 @@ enum class ThreadState : uint8_t { kReady, kBlocked, kPolling, kDone };
 struct Thread {
   Cta* cta = nullptr;
   int index = 0;  // in the CTA
+  int warp_size = 32;
   Agent agent = kNoAgent;
   uint32_t time = 1;
   std::shared_ptr<Clocks> clocks;
@@ -56,11 +57,13 @@ struct Thread {
   uint32_t cluster_arrivals = 0;
   uint32_t cluster_waits = 0;
 
+  uint32_t lds_waited = 0;  // AMD: accesses up to this time are complete (s_waitcnt lgkmcnt(0))
+
   std::shared_ptr<CopyState> copies;  // nullptr until its first copy
   AsyncQueue remote_arrivals;         // in flight to mbarriers of other CTAs
 
-  [[nodiscard]] int lane() const { return index % 32; }
-  [[nodiscard]] int warp() const { return index / 32; }
+  [[nodiscard]] int lane() const { return index % warp_size; }
+  [[nodiscard]] int warp() const { return index / warp_size; }
   [[nodiscard]] int warpgroup() const { return index / 128; }
   [[nodiscard]] Access access(const char* primitive, const Where& where) const;
   [[nodiscard]] Access atomic_access(const char* primitive, const Where& where, Scope scope) const;

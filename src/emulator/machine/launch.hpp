@@ -54,6 +54,7 @@ LaunchShape shape_of(std::string name, arch::Dim3 grid) {
   LaunchShape shape{.kernel = std::move(name), .grid = grid};
   shape.threads = Kernel::kThreads;
   shape.shared_bytes = sizeof(typename Kernel::Storage);
+  if constexpr (requires { Kernel::kWarpSize; }) shape.warp_size = Kernel::kWarpSize;
   if constexpr (requires { Kernel::kClusterSize; }) shape.cluster_size = Kernel::kClusterSize;
   if constexpr (requires { Kernel::kRegisters; }) shape.registers = Kernel::kRegisters;
   if constexpr (requires { Kernel::kHasTensorMemory; })

@@ -14,11 +14,13 @@ struct LaunchShape {
   arch::Dim3 grid;
   int cluster_size = 1;
   int threads = 128;
+  int warp_size = 32;  // 64: an AMD GPU, with its rules
   size_t shared_bytes = 0;
   int registers = 168;  // a thread, at the launch; setmaxnreg changes them
   bool has_tensor_memory = false;
   bool is_dependent = false;  // starts before the launches before it have ended
 
+  [[nodiscard]] bool is_amd() const { return warp_size == 64; }
   [[nodiscard]] uint32_t num_ctas() const {
     return static_cast<uint32_t>(grid.x * grid.y * grid.z);
   }

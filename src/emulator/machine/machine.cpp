@@ -15,6 +15,8 @@
 namespace pagoda::emulator {
 namespace {
 
+constexpr size_t kLdsBytes = 64 << 10;  // of a CTA on gfx942
+
 thread_local Machine* current_machine = nullptr;
 
 }  // namespace
@@ -54,6 +56,10 @@ Result Machine::run() {
                      "grid.x = " + std::to_string(shape_.grid.x) +
                          " is not a multiple of the cluster's " +
                          std::to_string(shape_.cluster_size) + " CTAs");
+  } else if (shape_.is_amd() && shape_.shared_bytes > kLdsBytes) {
+    reporter_.report(ReportKind::kBounds, "launch", Where::current(),
+                     std::to_string(shape_.shared_bytes) + " bytes of shared memory; gfx942 has " +
+                         std::to_string(kLdsBytes));
   } else {
     try {
       loop();

@@ -56,7 +56,8 @@ bool Scheduler::starves(const Thread& thread) const {
   const size_t warps = thread.cta->warps.size();
   const uint64_t turn = seed_ / 2 + thread.cta->index * (warps / 2);
   return static_cast<uint64_t>(thread.warp()) == turn % warps &&
-         static_cast<uint64_t>(thread.lane()) == (turn * 2654435761U >> 13) % 32;
+         static_cast<uint64_t>(thread.lane()) ==
+             (turn * 2654435761U >> 13) % static_cast<uint64_t>(thread.warp_size);
 }
 
 bool Scheduler::is_async_turn() {

@@ -30,7 +30,7 @@ void change_budget(int registers, bool is_increase, const char* primitive, const
     machine.reporter().fail(ReportKind::kProtocol, primitive, where,
                             "the warpgroup does not have four warps");
   }
-  machine.collectives().warp(~0U, primitive, where, nullptr, [&](Collective& group) {
+  machine.collectives().warp(kAllLanes, primitive, where, nullptr, [&](Collective& group) {
     Warp& warp = cta.warps[static_cast<size_t>(thread.warp())];
     if (is_increase ? registers < warp.registers : registers > warp.registers) {
       machine.reporter().fail(ReportKind::kProtocol, primitive, where,

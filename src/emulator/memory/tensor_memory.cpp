@@ -21,7 +21,6 @@ using arch::TmemShape;
 
 constexpr uint32_t kPoison = ~0U;  // as fp32, bf16, fp16 and e4m3 alike a NaN
 constexpr size_t kWordBytes = 4;
-constexpr uint32_t kAllLanes = ~0U;
 
 size_t offset_of(int lane, int column) {
   return static_cast<size_t>(lane * kTmemColumns + column) * kWordBytes;

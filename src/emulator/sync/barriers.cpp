@@ -24,29 +24,52 @@ void fence_proxy_async(const char* primitive, const Where& where) {
 
 // --- named barriers ----------------------------------------------------------------------------
 
+// s_barrier counts waves and waits for no access: it orders those that s_waitcnt has completed.
+void release_waited(Thread& thread, Clocks& target) {
+  Clocks waited = *thread.clocks;
+  waited.generic.set(thread.agent, thread.lds_waited);
+  target.join(waited);
+  thread.tick();
+}
+
+void wait_lgkmcnt(const Where& where) {
+  Machine& machine = Machine::current();
+  if (machine.mutations().is_dropped("s_waitcnt", where)) return;
+  Thread& thread = Machine::current_thread();
+  thread.lds_waited = thread.time;
+  thread.tick();
+}
+
+void syncthreads(const Where& where) {
+  const LaunchShape& shape = Machine::current().shape();
+  if (shape.is_amd()) wait_lgkmcnt(where);
+  named_barrier(0, shape.threads, true, "syncthreads", where);
+}
+
 void named_barrier(int id, int threads, bool waits, const char* primitive, const Where& where) {
   Machine& machine = Machine::current();
   Thread& thread = Machine::current_thread();
-  constexpr int kWarp = 32;
+  const int warp = machine.shape().warp_size;
   const bool has_count = std::string_view(primitive) != "syncthreads";
   const Mutation mutation = machine.mutations().at(
       primitive, where,
       Mutation::kDrop |
-          (has_count && threads + kWarp <= machine.shape().threads ? Mutation::kMore
-                                                                   : Mutation::kNone) |
-          (has_count && threads >= 2 * kWarp ? Mutation::kFewer : Mutation::kNone));
+          (has_count && threads + warp <= machine.shape().threads ? Mutation::kMore
+                                                                  : Mutation::kNone) |
+          (has_count && threads >= 2 * warp ? Mutation::kFewer : Mutation::kNone));
   if (mutation == Mutation::kDrop) return;
-  if (mutation == Mutation::kMore) threads += kWarp;
-  if (mutation == Mutation::kFewer) threads -= kWarp;
+  if (mutation == Mutation::kMore) threads += warp;
+  if (mutation == Mutation::kFewer) threads -= warp;
   if (id < 0 || id > 15) {
     machine.reporter().fail(ReportKind::kProtocol, primitive, where,
                             "barrier id " + std::to_string(id) + " is not in 0..15");
   }
   const bool is_whole_cta = threads == machine.shape().threads;
-  if (threads < 32 || threads > machine.shape().threads || (threads % 32 != 0 && !is_whole_cta)) {
+  if (threads < warp || threads > machine.shape().threads ||
+      (threads % warp != 0 && !is_whole_cta)) {
     machine.reporter().fail(ReportKind::kProtocol, primitive, where,
-                            "thread count " + std::to_string(threads) +
-                                " is not a multiple of 32 up to the CTA's " +
+                            "thread count " + std::to_string(threads) + " is not a multiple of " +
+                                std::to_string(warp) + " up to the CTA's " +
                                 std::to_string(machine.shape().threads));
   }
   NamedBarrierState& barrier = thread.cta->named_barriers[static_cast<size_t>(id)];
@@ -59,7 +82,11 @@ void named_barrier(int id, int threads, bool waits, const char* primitive, const
                                 std::to_string(barrier.expected));
   }
   machine.scheduler().progress();
-  thread.release_into(barrier.gathering);
+  if (machine.shape().is_amd()) {
+    release_waited(thread, barrier.gathering);
+  } else {
+    thread.release_into(barrier.gathering);
+  }
   const uint32_t awaited = barrier.phase;
   if (++barrier.arrived == barrier.expected) {
     barrier.completed = std::exchange(barrier.gathering, Clocks{});

@@ -12,7 +12,7 @@
 
 namespace pagoda::emulator {
 
-bool Collectives::arrive(Collective& group, uint32_t lane_mask, const char* primitive,
+bool Collectives::arrive(Collective& group, uint64_t lane_mask, const char* primitive,
                          const Where& where, void* arguments) {
   Thread& thread = *scheduler_.running();
   if (group.arrived == 0) {
@@ -29,7 +29,7 @@ bool Collectives::arrive(Collective& group, uint32_t lane_mask, const char* prim
   const auto lane = static_cast<size_t>(thread.lane());
   group.arguments[lane] = arguments;
   group.threads[lane] = &thread;
-  return ++group.arrived == __builtin_popcount(lane_mask);
+  return ++group.arrived == __builtin_popcountll(lane_mask);
 }
 
 void Collectives::release(Collective& group) {
@@ -42,15 +42,16 @@ void Collectives::release(Collective& group) {
   }
 }
 
-void Collectives::warp(uint32_t lane_mask, const char* primitive, const Where& where,
+void Collectives::warp(uint64_t lane_mask, const char* primitive, const Where& where,
                        void* arguments, const Execute& execute) {
   const Thread& thread = *scheduler_.running();
   if ((lane_mask >> thread.lane() & 1U) == 0) {
     reporter_.fail(ReportKind::kProtocol, primitive, where,
                    "the mask does not name the lane that executes it");
   }
-  const int lanes_of_warp = std::min(32, threads_per_cta_ - thread.warp() * 32);
-  if (lanes_of_warp < 32) lane_mask &= (1U << lanes_of_warp) - 1U;
+  const int lanes_of_warp =
+      std::min(thread.warp_size, threads_per_cta_ - thread.warp() * thread.warp_size);
+  if (lanes_of_warp < 64) lane_mask &= (uint64_t{1} << lanes_of_warp) - 1U;
   Collective& group = thread.cta->warps[static_cast<size_t>(thread.warp())].collective;
   const uint64_t generation = group.generation;
   if (arrive(group, lane_mask, primitive, where, arguments)) {

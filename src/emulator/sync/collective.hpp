@@ -16,15 +16,17 @@ class Reporter;
 class Scheduler;
 struct Thread;
 
+inline constexpr uint64_t kAllLanes = ~uint64_t{0};
+
 // One such instruction, while the lanes of a warp arrive.
 struct Collective {
   const char* primitive = nullptr;
   Where where;
-  uint32_t lane_mask = 0;  // the lanes that take part
+  uint64_t lane_mask = 0;  // the lanes that take part
   int arrived = 0;
   uint64_t generation = 0;
-  std::array<void*, 32> arguments{};  // by lane
-  std::array<Thread*, 32> threads{};  // nullptr: the lane takes no part
+  std::array<void*, 64> arguments{};  // by lane
+  std::array<Thread*, 64> threads{};  // nullptr: the lane takes no part
 };
 
 class Collectives {
@@ -34,12 +36,12 @@ class Collectives {
 
   // For the executing thread: returns when execute(group) has run in the last lane to arrive.
   using Execute = std::function<void(Collective&)>;
-  void warp(uint32_t lane_mask, const char* primitive, const Where& where, void* arguments,
+  void warp(uint64_t lane_mask, const char* primitive, const Where& where, void* arguments,
             const Execute& execute);
 
  private:
   // Returns true to the lane that arrives last.
-  bool arrive(Collective& group, uint32_t lane_mask, const char* primitive, const Where& where,
+  bool arrive(Collective& group, uint64_t lane_mask, const char* primitive, const Where& where,
               void* arguments);
   void release(Collective& group);
 

@@ -27,7 +27,8 @@ struct alignas(16) FloatQuad {
 
 // The rows of one block of a work tile, by one warpgroup. has_all_columns: splits store `depth`
 // columns; otherwise only the head dim's.
-template <class T, int block_rows, int blocks, int depth, bool has_all_columns = false>
+template <class T, int block_rows, int blocks, int depth, bool has_all_columns = false,
+          int warp_size = 32>
 class SplitRows {
  public:
   static constexpr int kStats = 4;
@@ -82,7 +83,7 @@ class SplitRows {
   }
 
   // Merges the splits of a row and stores it, by a warp: a lane loads the statistics of one split
-  // of 32, then all lanes add up O, four columns each at a time. where.is_written.
+  // of each, then all lanes add up O, four columns each at a time. where.is_written.
   template <class Row>
   PAGODA_DEVICE void merge_row(const Work& work, int row, const Row& where) {
     const int lane = arch::lane_idx();
@@ -90,7 +91,7 @@ class SplitRows {
     softmax::Sums sums;
     float max = softmax::kMinusInfinity;
     const int32_t num_splits = where.is_valid ? work.num_splits : 0;
-    for (int32_t round = 0; round < num_splits; round += 32) {
+    for (int32_t round = 0; round < num_splits; round += warp_size) {
       softmax::Sums mine;
       if (round + lane < num_splits) {
         const auto stats =
@@ -109,7 +110,7 @@ class SplitRows {
         for (int e = 0; e < 4; ++e) o[i].value[e] *= merged.a;
       }
       const int32_t left = num_splits - round;
-      const int32_t count = left < 32 ? left : 32;
+      const int32_t count = left < warp_size ? left : warp_size;
       for (int32_t first = 0; first < count; first += kInFlight) {
         add_splits(o, work, round, first, count, row,
                    arch::mutable_value("weight of the first split x 1.02", weight * merged.b,
@@ -124,8 +125,9 @@ class SplitRows {
     return int64_t{slot} * blocks + block_;
   }
 
-  // Columns of a lane: 4 lane .. 4 lane + 3, then the same 128 further on, ...
-  static constexpr int kQuads = (depth + 127) / 128;
+  // Columns of a lane: 4 lane .. 4 lane + 3, then the same kSpan further on, ...
+  static constexpr int kSpan = 4 * warp_size;
+  static constexpr int kQuads = (depth + kSpan - 1) / kSpan;
   using Columns = FloatQuad[kQuads];
   // Splits whose loads are in flight together: the latency of L2 is paid once for all of them.
   static constexpr int kInFlight = 16 / kQuads;
@@ -138,12 +140,12 @@ class SplitRows {
     Columns values[kInFlight];
     PAGODA_UNROLL
     for (int k = 0; k < kInFlight; ++k) {
-      factors[k] = arch::shuffle(weight, (first + k) % 32);
+      factors[k] = arch::shuffle(weight, (first + k) % warp_size);
       if (first + k >= count) factors[k] = 0;
       const arch::GlobalPtr<const float> from = out_row(work.slot(round + first + k), row);
       PAGODA_UNROLL
       for (int i = 0; i < kQuads; ++i) {
-        const int column = 128 * i + 4 * arch::lane_idx();
+        const int column = kSpan * i + 4 * arch::lane_idx();
         values[k][i] = FloatQuad{};
         if (factors[k] != 0 && column < (has_all_columns ? depth : params_.dim_vo)) {
           values[k][i] = arch::load((from + column).template as<const FloatQuad>());
@@ -170,13 +172,13 @@ class SplitRows {
     const arch::GlobalPtr<T> to = kernels::out_row<T>(params_, work, where);
     PAGODA_UNROLL
     for (int i = 0; i < kQuads; ++i) {
-      store_quad(to, params_.dim_vo, 128 * i + 4 * lane, o[i].value, result.end.o_factor);
+      store_quad(to, params_.dim_vo, kSpan * i + 4 * lane, o[i].value, result.end.o_factor);
     }
   }
 
   static PAGODA_DEVICE float max_of_warp(float value) {
     PAGODA_UNROLL
-    for (int step = 16; step > 0; step /= 2) {
+    for (int step = warp_size / 2; step > 0; step /= 2) {
       const float other = arch::shuffle_xor(value, step);
       value = other > value ? other : value;
     }
@@ -184,7 +186,7 @@ class SplitRows {
   }
   static PAGODA_DEVICE float sum_of_warp(float value) {
     PAGODA_UNROLL
-    for (int step = 16; step > 0; step /= 2) value += arch::shuffle_xor(value, step);
+    for (int step = warp_size / 2; step > 0; step /= 2) value += arch::shuffle_xor(value, step);
     return value;
   }
 

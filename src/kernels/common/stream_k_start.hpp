@@ -21,17 +21,17 @@ struct StreamKStorage {
 
 // Exclusive prefix sum of `value` over the threads of the CTA, and its total. Every thread calls
 // it. A syncthreads must stand between two calls: warp_sums is read until a call returns.
-template <int threads>
+template <int threads, int warp_size>
 PAGODA_DEVICE int32_t sum_before(int32_t value, int32_t& total, StreamKStorage& storage) {
-  constexpr int warps = threads / 32;
+  constexpr int warps = threads / warp_size;
   const int lane = arch::lane_idx(), warp = arch::warp_idx();
   int32_t inclusive = value;
   PAGODA_UNROLL
-  for (int step = 1; step < 32; step *= 2) {
+  for (int step = 1; step < warp_size; step *= 2) {
     const int32_t below = arch::shuffle_up(inclusive, step);
     if (lane >= step) inclusive += below;
   }
-  if (lane == 31) arch::store(storage.warp_sums.at(warp), inclusive);
+  if (lane == warp_size - 1) arch::store(storage.warp_sums.at(warp), inclusive);
   arch::syncthreads();  // the sums of all warps are stored
   int32_t before = 0;
   total = 0;
@@ -46,7 +46,7 @@ PAGODA_DEVICE int32_t sum_before(int32_t value, int32_t& total, StreamKStorage& 
 
 // Stores the CTA's StreamKStart in storage.start. Every thread calls it; it ends with a
 // syncthreads, after which every thread may load the start.
-template <class Config>
+template <class Config, int warp_size = 32>
 PAGODA_DEVICE void find_stream_k_start(const AttentionParams& params, StreamKStorage& storage) {
   constexpr int threads = Config::tile.threads();
   const int32_t batch = params.sequences.batch;
@@ -57,13 +57,13 @@ PAGODA_DEVICE void find_stream_k_start(const AttentionParams& params, StreamKSto
   // A round has a sequence a thread; most batches are one round.
   SequenceTiles tiles = tiles_of(thread);
   int32_t total = 0;
-  int32_t before = sum_before<threads>(tiles.tiles(), total, storage);
+  int32_t before = sum_before<threads, warp_size>(tiles.tiles(), total, storage);
   int32_t done = total;  // tiles of the rounds up to this one
   PAGODA_NO_UNROLL
   for (int32_t round = threads; round < batch; round += threads) {
     int32_t sum = 0;
     arch::syncthreads();  // every thread has read the warp sums of the previous round
-    sum_before<threads>(tiles_of(round + thread).tiles(), sum, storage);
+    sum_before<threads, warp_size>(tiles_of(round + thread).tiles(), sum, storage);
     total += sum;
   }
   const int32_t ctas = arch::grid_dim().x;
@@ -83,7 +83,7 @@ PAGODA_DEVICE void find_stream_k_start(const AttentionParams& params, StreamKSto
     int32_t sum = 0;
     tiles = tiles_of(round + thread);
     arch::syncthreads();  // every thread has read the warp sums of the previous round
-    before = done + sum_before<threads>(tiles.tiles(), sum, storage);
+    before = done + sum_before<threads, warp_size>(tiles.tiles(), sum, storage);
     done += sum;
   }
   arch::syncthreads();  // the start is stored

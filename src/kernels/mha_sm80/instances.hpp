@@ -1,6 +1,8 @@
 // The compiled instances and their tiles. All tuning is here; README.md has the sizes that follow.
 #pragma once
 
+#include <array>
+
 #include "kernels/common/kv_buffer/launch_plan.hpp"
 #include "pagoda/dtype.hpp"
 
@@ -91,6 +93,16 @@ constexpr TileConfig prefill_tile(int depth_qk, int depth_vo, Staging staging, S
   return tile;
 }
 
+// Calls that need KVBufferImpl get general scores: fewer kernels to compile.
+inline constexpr std::array kVariants = {
+    Variant{RowKind::kPrefill, Staging::kAsync, ScoreClass::kPlain},
+    Variant{RowKind::kPrefill, Staging::kAsync, ScoreClass::kGeneral},
+    Variant{RowKind::kPrefill, Staging::kRegisters, ScoreClass::kGeneral},
+    Variant{RowKind::kTokenGeneration, Staging::kAsync, ScoreClass::kPlain},
+    Variant{RowKind::kTokenGeneration, Staging::kAsync, ScoreClass::kGeneral},
+    Variant{RowKind::kTokenGeneration, Staging::kRegisters, ScoreClass::kGeneral},
+};
+
 constexpr TileConfig tile_of(int depth_qk, int depth_vo, const Variant& variant) {
   const bool is_token_tile =
       variant.rows == RowKind::kTokenGeneration || !kernels::kv_buffer::has_prefill_tile(depth_vo);
@@ -104,5 +116,11 @@ constexpr TileConfig tile_of(int depth_qk, int depth_vo, const Variant& variant)
   tile.scores = variant.scores;
   return tile;
 }
+
+struct Chip {
+  static constexpr auto& kShapes = mha_sm80::kShapes;
+  static constexpr auto& kVariants = mha_sm80::kVariants;
+  static constexpr auto tile_of = mha_sm80::tile_of;
+};
 
 }  // namespace pagoda::mha_sm80

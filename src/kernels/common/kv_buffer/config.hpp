@@ -12,7 +12,8 @@ namespace pagoda::kernels::kv_buffer {
 
 // How a step of K or V comes into shared memory.
 enum class Staging : uint8_t {
-  kAsync,      // AsyncKVBuffer: 16-bit caches with rows that are aligned to 16 bytes
+  kAsync,      // AsyncKVBuffer: 16-bit caches with rows that are aligned to 16 bytes; NVIDIA
+  kVectors,    // KVBufferImpl: the same, with head dims that are multiples of 8; AMD
   kRegisters,  // KVBufferImpl: every cache
 };
 
@@ -33,7 +34,13 @@ struct TileConfig {
   int num_stages = 1;
   Staging staging = Staging::kAsync;
   ScoreClass scores = ScoreClass::kPlain;
+  // kRegisters, not token generation: V passes through TransposedKVBuffer (AMD).
+  bool transposes_v = false;
   bool keeps_q_in_registers = false;
+  // Q comes from global memory into registers without shared memory, and O leaves through the
+  // memory of K and V, in o_parts parts of its columns (AMD: 64 KB of shared memory for two CTAs).
+  bool reads_q_directly = false;
+  int o_parts = 1;
   int ctas_per_sm = 2;
 
   // Required by kernels/common/work_tile.hpp. A KV tile may start at any key: rows are looked up

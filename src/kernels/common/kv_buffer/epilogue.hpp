@@ -19,7 +19,7 @@ class Epilogue {
   using I = typename Ops::Instruction;
   static constexpr TileConfig tile = Config::tile;
   using Output = typename Mainloop<Config>::Output;
-  using Split = SplitRows<T, tile.BM, 1, tile.depth_vo, true>;
+  using Split = SplitRows<T, tile.BM, 1, tile.depth_vo, true, tile.warp_size>;
 
   PAGODA_DEVICE Epilogue(const AttentionParams& params, Storage<Config>& storage, int warp_m,
                          int warp_n)
@@ -81,10 +81,11 @@ class Epilogue {
     return warp_n_ * tile.depth_of_warp() + n * tile.mma.N + I::column(arch::lane_idx(), 2 * pair);
   }
 
-  // O passes through the shared memory of Q, so that a thread stores 16 bytes of a row. All warps
-  // have read Q for the last time: the mainloop has a barrier after it.
+  // O passes through shared memory, so that a thread stores 16 bytes of a row. That of Q is free:
+  // the mainloop has a barrier after all warps have read it for the last time. That of V is not.
   PAGODA_DEVICE void store_result(const Work& work, const Online (&online)[Ops::rows],
                                   const softmax::Sums (&sums)[Ops::rows], const Output& o) const {
+    float factors[Ops::rows];
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) {
       const Row row = softmax_.make_row(work, i);
@@ -93,40 +94,55 @@ class Epilogue {
       if (row.is_written && is_row_lane() && warp_n_ == 0) {
         store_lse_and_max(params_, work, row.token, row.q_head, result);
       }
+      factors[i] = result.end.o_factor;
+    }
+    PAGODA_UNROLL
+    for (int part = 0; part < tile.o_parts; ++part) {
+      // All warps have read V, or stored the part before.
+      if (tile.reads_q_directly || part > 0) arch::syncthreads();
+      stage(part, factors, o);
+      arch::syncthreads();  // all warps have stored their part of O
+      store_rows(work, part);
+    }
+  }
+
+  // Columns of O that pass through shared memory together.
+  static constexpr int kPartColumns = tile.depth_vo / tile.o_parts;
+  static_assert(tile.o_parts == 1 || (!Ops::token_gen && Ops::o_tiles % tile.o_parts == 0));
+
+  PAGODA_DEVICE void stage(int part, const float (&factors)[Ops::rows], const Output& o) const {
+    PAGODA_UNROLL
+    for (int i = 0; i < Ops::rows; ++i) {
       PAGODA_UNROLL
-      for (int n = 0; n < Ops::o_tiles; ++n) {
+      for (int of_part = 0; of_part < Ops::o_tiles / tile.o_parts; ++of_part) {
+        const int n = part * (Ops::o_tiles / tile.o_parts) + of_part;
         PAGODA_UNROLL
         for (int pair = 0; pair < I::kColumns / 2; ++pair) {
-          const int at = column(n, pair);
+          const int at = column(of_part, pair);
           const float(&from)[Ops::elements] = o[i / I::kRows][n];
           const int e = i % I::kRows * I::kColumns + 2 * pair;
-          arch::store(
-              storage_.q
-                  .at(operand::vector_index<Ops::o_layout>(softmax_.row_index(i), at / 8) * 8 +
-                      at % 8)
-                  .template as<uint32_t>(),
-              scaled_pair<T>(from[e], from[e + 1], result.end.o_factor));
+          const int vector = operand::vector_index<Ops::o_layout>(softmax_.row_index(i), at / 8);
+          arch::store((storage_.o() + (vector * 8 + at % 8)).template as<uint32_t>(),
+                      scaled_pair<T>(from[e], from[e + 1], factors[i]));
         }
       }
     }
-    arch::syncthreads();  // all warps have stored their part of O
-    store_rows(work);
   }
 
-  PAGODA_DEVICE void store_rows(const Work& work) const {
-    constexpr int chunks = tile.depth_vo / 8;
+  PAGODA_DEVICE void store_rows(const Work& work, int part) const {
+    constexpr int chunks = kPartColumns / 8;
     const int32_t rows = work.num_tokens * (Ops::token_gen ? work.num_heads : 1);
     PAGODA_NO_UNROLL
     for (int index = arch::thread_idx(); index < tile.BM * chunks; index += Ops::threads) {
-      const int row = index / chunks, column = index % chunks * 8;
+      const int row = index / chunks;
+      const int column = part * kPartColumns + index % chunks * 8;
       if (row >= rows || column >= params_.dim_vo) continue;
       const auto [token, head] = token_and_head<tile.row_map()>(work, row);
       const arch::GlobalPtr<T> to =
           params_.out_data.as<T>() +
           params_.out_rows.offset(work.sequence, work.memory_row + token, head);
-      const auto words =
-          arch::load(storage_.q.at(operand::vector_index<Ops::o_layout>(row, column / 8) * 8)
-                         .template as<arch::Words<4>>());
+      const int vector = operand::vector_index<Ops::o_layout>(row, index % chunks);
+      const auto words = arch::load((storage_.o() + vector * 8).template as<arch::Words<4>>());
       if (to.address() % 16 == 0 && column + 8 <= params_.dim_vo) {
         arch::store((to + column).template as<arch::Words<4>>(), words);
         continue;

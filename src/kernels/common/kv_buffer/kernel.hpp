@@ -21,15 +21,17 @@ struct Kernel {
   using Ops = Operands<Config>;
   static constexpr TileConfig tile = Config::tile;
   static constexpr int kThreads = tile.threads();
+  static constexpr int kWarpSize = tile.warp_size;
   static constexpr int kClusterSize = 1, kMinArch = least_arch;
   static constexpr int kCtasPerSm = tile.ctas_per_sm;
   // What a CTA may have on every GPU from sm_80 on: 99 KB of the 100 KB of sm_86, sm_89 and sm_120.
-  static_assert(sizeof(Storage) <= 99 * 1024);
+  // On gfx942: 64 KB.
+  static_assert(sizeof(Storage) <= (tile.warp_size == 64 ? 64 : 99) * 1024);
 
   static PAGODA_DEVICE void run(const Params& params) {
     auto& storage = arch::shared_storage<Storage>();
     if constexpr (Ops::token_gen) {
-      find_stream_k_start<Config>(params, storage.stream_k);
+      find_stream_k_start<Config, tile.warp_size>(params, storage.stream_k);
       while (next(storage, [&](Work& work) {
         StreamKWork<Config> work_tiles(params, storage.stream_k.start.load());
         const bool exists = work_tiles.next(work);
@@ -78,7 +80,7 @@ struct Kernel {
     const Work work = storage.work.load();
     if (work.walk.num_tiles > 0) {
       Mainloop<Config> mainloop(params, storage, warp_m, warp_n);
-      load_q<Config>(params, storage, work);
+      if constexpr (!tile.reads_q_directly) load_q<Config>(params, storage, work);
       mainloop.run(online, o);
     }
     Epilogue<Config>(params, storage, warp_m, warp_n).run(storage.work.load(), online, o);

@@ -2,6 +2,7 @@
 #include "kernels/common/kv_buffer/launch_plan.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "core/int_math.hpp"
 #include "kernels/common/work_tile.hpp"
@@ -20,17 +21,21 @@ bool is_aligned(const core::KVView& view) {
   return reinterpret_cast<uintptr_t>(view.data) % 16 == 0 && is_multiple(view.outer_stride) &&
          is_multiple(view.row_stride) && is_multiple(view.head_stride);
 }
-Staging staging_of(const Problem& p) {
-  const bool is_async = p.k.dtype == p.q.dtype && is_aligned(p.k) && is_aligned(p.v);
-  return is_async ? Staging::kAsync : Staging::kRegisters;
-}
-
-size_t variant_index(const Problem& p, RowKind rows) {
-  const Staging staging = staging_of(p);
-  const ScoreClass scores = staging == Staging::kRegisters ? ScoreClass::kGeneral : score_class(p);
-  const Variant wanted{rows, staging, scores};
-  return static_cast<size_t>(std::find(kVariants.begin(), kVariants.end(), wanted) -
-                             kVariants.begin());
+// The first of the family's variants, in the order of speed, that serves the call.
+size_t variant_index(const Problem& p, const Family& family, RowKind rows) {
+  const bool has_same_type = p.k.dtype == p.q.dtype;
+  const ScoreClass scores = has_same_type ? score_class(p) : ScoreClass::kGeneral;
+  const bool has_aligned_rows = has_same_type && is_aligned(p.k) && is_aligned(p.v);
+  const bool has_vectors = has_aligned_rows && p.head_dim_qk % 8 == 0 && p.head_dim_vo % 8 == 0;
+  for (const Variant& wanted :
+       {Variant{rows, Staging::kAsync, scores}, Variant{rows, Staging::kVectors, scores},
+        Variant{rows, Staging::kRegisters, ScoreClass::kGeneral}}) {
+    if (wanted.staging == Staging::kAsync && !has_aligned_rows) continue;
+    if (wanted.staging == Staging::kVectors && !has_vectors) continue;
+    const auto found = std::find(family.variants.begin(), family.variants.end(), wanted);
+    if (found != family.variants.end()) return static_cast<size_t>(found - family.variants.begin());
+  }
+  throw std::logic_error("a family of KVBuffer has no variant for every call");
 }
 
 schedule::TileGrid grid_of(const Problem& p, const Launch& launch) {
@@ -55,9 +60,7 @@ void set_stream_k(const Problem& p, int32_t num_sms, Launch& launch) {
       static_cast<int32_t>(std::min<int64_t>(most, int64_t{num_sms} * launch.tile.ctas_per_sm));
 }
 
-bool is_token_generation(const Launch& launch) {
-  return kVariants[launch.variant].rows == RowKind::kTokenGeneration;
-}
+bool is_token_generation(const Launch& launch) { return launch.rows == RowKind::kTokenGeneration; }
 
 // Blocks of partial results, each of BM rows.
 int64_t num_slots(const Problem& p, const Launch& launch, bool splits) {
@@ -87,15 +90,16 @@ std::string unsupported_reason(const Shape& shape, const Problem& p) {
   return mask::unsupported_mask_reason(p.mask);
 }
 
-std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, TileOf tile_of, const Problem& p,
+std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Family& family, const Problem& p,
                                       int32_t num_sms, bool is_batch_invariant) {
   auto plan = std::make_unique<LaunchPlan>();
   plan->is_batch_invariant = is_batch_invariant;
   if (total_rows(p) == 0) return plan;  // nothing to write
   const auto add = [&](RowKind rows, int32_t min_rows, int32_t max_rows) {
     Launch& launch = plan->launches[plan->num_launches++];
-    launch.variant = variant_index(p, rows);
-    launch.tile = tile_of(shape.depth_qk, shape.depth_vo, kVariants[launch.variant]);
+    launch.variant = variant_index(p, family, rows);
+    launch.rows = rows;
+    launch.tile = family.tile_of(shape.depth_qk, shape.depth_vo, family.variants[launch.variant]);
     launch.min_rows = min_rows;
     launch.max_rows = max_rows;
     if (rows == RowKind::kPrefill) {

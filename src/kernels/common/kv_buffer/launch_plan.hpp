@@ -2,7 +2,6 @@
 // and which arguments. Host code that needs no GPU.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,7 +27,7 @@ enum class RowKind : uint8_t {
   kTokenGeneration,  // (token, head of the KV head's group) pairs of up to kFewTokens tokens
 };
 
-// The kernels of each shape; a launch runs one of them.
+// One of the kernels of a shape; a launch runs one of them.
 struct Variant {
   RowKind rows;
   Staging staging;
@@ -36,21 +35,17 @@ struct Variant {
 
   bool operator==(const Variant&) const = default;
 };
-// Calls that need KVBufferImpl get general scores: fewer kernels to compile.
-inline constexpr std::array kVariants = {
-    Variant{RowKind::kPrefill, Staging::kAsync, ScoreClass::kPlain},
-    Variant{RowKind::kPrefill, Staging::kAsync, ScoreClass::kGeneral},
-    Variant{RowKind::kPrefill, Staging::kRegisters, ScoreClass::kGeneral},
-    Variant{RowKind::kTokenGeneration, Staging::kAsync, ScoreClass::kPlain},
-    Variant{RowKind::kTokenGeneration, Staging::kAsync, ScoreClass::kGeneral},
-    Variant{RowKind::kTokenGeneration, Staging::kRegisters, ScoreClass::kGeneral},
-};
 
 // Sequences of up to so many query rows are served by token generation.
 inline constexpr int32_t kFewTokens = 16;
 
-// The tile of a variant, on the chip of the family.
-using TileOf = TileConfig (*)(int depth_qk, int depth_vo, const Variant& variant);
+// What a family has of this kernel.
+struct Family {
+  // Of each shape. For either kind of rows there is one that serves every call: kRegisters with
+  // general scores.
+  std::span<const Variant> variants;
+  TileConfig (*tile_of)(int depth_qk, int depth_vo, const Variant& variant);
+};
 
 // Wider heads have no prefill tile: O of 64 rows exceeds the registers. Token generation serves
 // their prefill, 16 rows at a time.
@@ -58,6 +53,7 @@ constexpr bool has_prefill_tile(int depth_vo) { return depth_vo <= 256; }
 
 struct Launch {
   size_t variant = 0;
+  RowKind rows = RowKind::kPrefill;
   TileConfig tile{};
   int32_t ctas = 0;
   int32_t num_splits = 1;                      // kPrefill: most KV splits of a row tile
@@ -75,7 +71,7 @@ struct LaunchPlan final : core::KernelPlan {
 [[nodiscard]] std::string unsupported_reason(const Shape& shape, const core::Problem& problem);
 
 // For a GPU of `num_sms` multiprocessors.
-[[nodiscard]] std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, TileOf tile_of,
+[[nodiscard]] std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Family& family,
                                                     const core::Problem& problem, int32_t num_sms,
                                                     bool is_batch_invariant);
 

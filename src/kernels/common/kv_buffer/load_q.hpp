@@ -1,5 +1,5 @@
-// Loads the rows of Q of a work tile into shared memory, by all threads of the CTA. Rows that hold
-// no query, and columns past the head dim, are zeros.
+// Loads of the rows of Q of a work tile. Rows that hold no query, and columns past the head dim, are
+// zeros.
 #pragma once
 
 #include <cstdint>
@@ -11,33 +11,55 @@
 namespace pagoda::kernels::kv_buffer {
 
 template <class Config>
+class QRows {
+ public:
+  using T = typename Config::T;
+  static constexpr TileConfig tile = Config::tile;
+
+  PAGODA_DEVICE QRows(const AttentionParams& params, const Work& work)
+      : params_(params),
+        work_(work),
+        is_aligned_(params.q_data.address() % 16 == 0 &&
+                    ((params.q_rows.sequence_stride | params.q_rows.row_stride |
+                      params.q_rows.head_stride) &
+                     7) == 0),
+        valid_rows_(work.valid_tokens * (tile.is_token_generation() ? work.num_heads : 1)) {}
+
+  // Eight elements from `column` on.
+  [[nodiscard]] PAGODA_DEVICE arch::Words<4> load(int row, int column) const {
+    if (row >= valid_rows_ || column >= params_.dim_qk) return {{0, 0, 0, 0}};
+    const auto [token, head] = token_and_head<tile.row_map()>(work_, row);
+    const arch::GlobalPtr<const T> from =
+        params_.q_data.template as<const T>() +
+        (params_.q_rows.offset(work_.sequence, work_.memory_row + token, head) + column);
+    return operand::load_vector<2>(from.template as<const char>(), params_.dim_qk - column,
+                                   is_aligned_);
+  }
+
+ private:
+  const AttentionParams& params_;
+  const Work& work_;
+  bool is_aligned_;
+  int32_t valid_rows_;
+};
+
+// Into shared memory, by all threads of the CTA.
+template <class Config>
 PAGODA_DEVICE void load_q(const AttentionParams& params, Storage<Config>& storage,
                           const Work& work) {
   using Ops = Operands<Config>;
-  using T = typename Config::T;
   constexpr TileConfig tile = Config::tile;
   constexpr int chunks = tile.depth_qk / 8;
   constexpr int vectors = tile.BM * chunks;
   constexpr int in_flight = 4;  // loads that a thread issues before it waits for the first
-  const RowsView& rows = params.q_rows;
-  const bool is_aligned = params.q_data.address() % 16 == 0 &&
-                          ((rows.sequence_stride | rows.row_stride | rows.head_stride) & 7) == 0;
-  const int32_t valid_rows = work.valid_tokens * (Ops::token_gen ? work.num_heads : 1);
+  const QRows<Config> rows(params, work);
   PAGODA_NO_UNROLL
   for (int first = arch::thread_idx(); first < vectors; first += in_flight * Ops::threads) {
     arch::Words<4> values[in_flight];
     PAGODA_UNROLL
     for (int i = 0; i < in_flight; ++i) {
       const int index = first + i * Ops::threads;
-      const int row = index / chunks, column = index % chunks * 8;
-      values[i] = {{0, 0, 0, 0}};
-      if (row >= valid_rows || column >= params.dim_qk) continue;
-      const auto [token, head] = token_and_head<tile.row_map()>(work, row);
-      const arch::GlobalPtr<const T> from =
-          params.q_data.template as<const T>() +
-          (rows.offset(work.sequence, work.memory_row + token, head) + column);
-      values[i] = operand::load_vector<2>(from.template as<const char>(), params.dim_qk - column,
-                                          is_aligned);
+      values[i] = rows.load(index / chunks, index % chunks * 8);
     }
     PAGODA_UNROLL
     for (int i = 0; i < in_flight; ++i) {

@@ -13,9 +13,10 @@
 #include <cstring>
 #include <utility>
 
-#include "arch/cp_async.hpp"
 #include "arch/fault.hpp"
 #include "arch/named_barrier.hpp"
+#include "kernels/common/kv_buffer/load_q.hpp"
+#include "kernels/common/kv_buffer/register_buffers.hpp"
 #include "kernels/common/kv_buffer/softmax.hpp"
 #include "kernels/common/kv_buffer/storage.hpp"
 
@@ -39,16 +40,18 @@ class Mainloop {
         warp_m_(warp_m),
         warp_n_(warp_n),
         softmax_(params, storage, warp_m),
-        k_(storage.k.data(), warp_n),
-        v_(storage.v.data(), warp_n) {
+        k_(storage.k(), warp_n),
+        v_(storage.v(), warp_n) {
     first_loads(std::make_integer_sequence<int, tile.num_stages>());
   }
 
-  // Q is stored in shared memory by all threads; nothing orders it yet.
+  // Q is stored in shared memory by all threads, unless it is read directly; nothing orders it yet.
   PAGODA_DEVICE void run(Online (&online)[Ops::rows], Output& o) {
-    if constexpr (tile.keeps_q_in_registers) {
+    if constexpr (tile.reads_q_directly) {
+      read_q();
+    } else if constexpr (tile.keeps_q_in_registers) {
       arch::syncthreads();  // Q is in shared memory
-      load_all_q_fragments(std::make_integer_sequence<int, kQSteps>());
+      load_all_q_fragments(std::make_integer_sequence<int, kQGroups>());
     }
     PAGODA_NO_UNROLL
     for (int32_t i = storage_.work.load().walk.num_tiles; i-- > 0;) kv_tile(i, online, o);
@@ -77,7 +80,7 @@ class Mainloop {
   [[nodiscard]] PAGODA_DEVICE operand::KVSource source(arch::GlobalPtr<const void> data,
                                                        const RowsView& rows, int32_t dim,
                                                        int32_t kv_head) const {
-    const int32_t bytes = Ops::is_async ? 2 : params_.kv_element_bytes;
+    const int32_t bytes = tile.staging == Staging::kRegisters ? params_.kv_element_bytes : 2;
     operand::KVSource source;
     source.data = data.as<const char>() + kv_head * rows.head_stride * bytes;
     source.outer_bytes = rows.sequence_stride * bytes;
@@ -90,7 +93,7 @@ class Mainloop {
     return source;
   }
   // The look-ups of a KV tile's rows are kept from step to step where registers allow.
-  static constexpr bool kBeginsEveryStep = !Ops::token_gen;
+  static constexpr bool kBeginsEveryStep = !Ops::token_gen && tile.warp_size == 32;
   // The next load of `buffer` is of step `step` of KV tile `index`.
   template <class Buffer>
   PAGODA_DEVICE void begin_tile(int32_t index, int step, Buffer& buffer) const {
@@ -123,7 +126,7 @@ class Mainloop {
         v_.load_from_dram();
       }
     }
-    if constexpr (Ops::is_async) arch::cp_async_commit();
+    if constexpr (Ops::is_async) K::commit();
   }
 
   // Begins step `step` of KV tile `index`: afterwards its block tile is in shared memory for all
@@ -131,7 +134,7 @@ class Mainloop {
   template <int step, class Buffer>
   PAGODA_DEVICE void begin(int32_t index, Buffer& buffer) {
     if constexpr (Ops::is_async) {
-      arch::cp_async_wait<tile.num_stages - 1>();
+      Buffer::template wait<tile.num_stages - 1>();
     } else {
       constexpr int of_operand = step < tile.k_steps() ? step : step - tile.k_steps();
       buffer.template copy_to_shared<of_operand % tile.num_stages>();
@@ -176,8 +179,7 @@ class Mainloop {
         PAGODA_UNROLL
         for (int k = 0; k < kPSteps; ++k) {
           const int from = arch::mutable_value("P of the tile's first keys", k, 0);
-          I::to_a(p[m][k], s[m], from,
-                  [](float low, float high) { return pack_pair<T>(low, high); });
+          I::to_a(p[m][k], s[m], from, Softmax<Config>::pack_p);
         }
       }
       pv_step<0>(p, o);
@@ -202,25 +204,20 @@ class Mainloop {
   }
   template <int step, int k_mma>
   PAGODA_DEVICE void k_group(Scores& s) {
-    constexpr int first = (step * tile.k_BK + k_mma * K::TensorCore::k_group) / tile.mma.K;
-    uint32_t a[K::TensorCore::group_size][Ops::m_tiles][I::kAWords];
-    load_group_of_q<first>(a, std::make_integer_sequence<int, K::TensorCore::group_size>());
-    parts<k_mma, 0, K>(k_, a, s);
-  }
-  template <int first, int group, int... g>
-  PAGODA_DEVICE void load_group_of_q(uint32_t (&a)[group][Ops::m_tiles][I::kAWords],
-                                     std::integer_sequence<int, g...> /*steps*/) const {
+    constexpr int group = step * K::num_k_tiles + k_mma;
     if constexpr (tile.keeps_q_in_registers) {
-      (memcpy(a[g], q_[first + g], sizeof a[g]), ...);
+      parts<k_mma, 0, K>(k_, q_[group], s);
     } else {
-      (load_q_fragments<first + g>(a[g]), ...);
+      QGroup a;
+      load_q_fragments<group>(a);
+      parts<k_mma, 0, K>(k_, a, s);
     }
   }
   // The products of kPart fragments of B at a time: those of the whole warp tile would take too
   // many registers.
   static constexpr int kPart = 4;
   template <int k_mma, int first, class Buffer, int group, int columns>
-  PAGODA_DEVICE void parts(Buffer& buffer, const uint32_t (&a)[group][Ops::m_tiles][I::kAWords],
+  PAGODA_DEVICE void parts(Buffer& buffer, const uint32_t (&a)[Ops::m_tiles][group][I::kAWords],
                            float (&d)[Ops::m_tiles][columns][Ops::elements]) {
     constexpr int count = columns - first < kPart ? columns - first : kPart;
     buffer.template load_from_shared<k_mma, first, count>();
@@ -230,25 +227,44 @@ class Mainloop {
       for (int m = 0; m < Ops::m_tiles; ++m) {
         PAGODA_UNROLL
         for (int n = first; n < first + count; ++n) {
-          Buffer::TensorCore::multiply(d[m][n], a[g][m], buffer.get_mma_tile()[n], g);
+          Buffer::TensorCore::multiply(d[m][n], a[m][g], buffer.get_mma_tile()[n], g);
         }
       }
     }
     if constexpr (first + count < columns) parts<k_mma, first + count, Buffer>(buffer, a, d);
   }
 
-  static constexpr int kQSteps = tile.depth_qk / tile.mma.K;
-  template <int step>
-  PAGODA_DEVICE void load_q_fragments(uint32_t (&a)[Ops::m_tiles][I::kAWords]) const {
+  // Fragments of Q of a k-group.
+  static constexpr int kQGroups = tile.depth_qk / K::TensorCore::k_group;
+  using QGroup = uint32_t[Ops::m_tiles][K::TensorCore::group_size][I::kAWords];
+  template <int group>
+  PAGODA_DEVICE void load_q_fragments(QGroup& a) const {
     PAGODA_UNROLL
     for (int m = 0; m < Ops::m_tiles; ++m) {
-      I::template load_a<Ops::q_layout, step * tile.mma.K / 8>(
+      I::template load_a<Ops::q_layout, group * K::TensorCore::k_group / 8>(
           a[m], storage_.q.data(), warp_m_ * tile.WM() + m * tile.mma.M);
     }
   }
-  template <int... step>
-  PAGODA_DEVICE void load_all_q_fragments(std::integer_sequence<int, step...> /*steps*/) {
-    (load_q_fragments<step>(q_[step]), ...);
+  template <int... group>
+  PAGODA_DEVICE void load_all_q_fragments(std::integer_sequence<int, group...> /*groups*/) {
+    (load_q_fragments<group>(q_[group]), ...);
+  }
+  // The same from global memory, where a lane's part of a k-group is 16 bytes of a row.
+  PAGODA_DEVICE void read_q() {
+    static_assert(sizeof(QGroup) == Ops::m_tiles * sizeof(arch::Words<4>));
+    const Work work = storage_.work.load();
+    const QRows<Config> rows(params_, work);
+    const int lane = arch::lane_idx();
+    PAGODA_UNROLL
+    for (int group = 0; group < kQGroups; ++group) {
+      PAGODA_UNROLL
+      for (int m = 0; m < Ops::m_tiles; ++m) {
+        const int row = warp_m_ * tile.WM() + m * tile.mma.M + I::row(lane, 0);
+        const arch::Words<4> words =
+            rows.load(row, group * K::TensorCore::k_group + lane / I::kRowStride * 8);
+        memcpy(q_[group][m], &words, sizeof words);
+      }
+    }
   }
 
   // --- P V ---------------------------------------------------------------------------------------
@@ -280,24 +296,17 @@ class Mainloop {
   template <int step, int k_mma>
   PAGODA_DEVICE void v_group(const P* p, Output& o) {
     constexpr int first = (step * tile.v_BK + k_mma * V::TensorCore::k_group) / tile.mma.K;
-    uint32_t a[V::TensorCore::group_size][Ops::m_tiles][I::kAWords];
-    load_group_of_p<first>(p, a, std::make_integer_sequence<int, V::TensorCore::group_size>());
-    parts<k_mma, 0, V>(v_, a, o);
-  }
-  template <int first, int group, int... g>
-  PAGODA_DEVICE void load_group_of_p([[maybe_unused]] const P* p,
-                                     uint32_t (&a)[group][Ops::m_tiles][I::kAWords],
-                                     std::integer_sequence<int, g...> /*steps*/) const {
+    uint32_t a[Ops::m_tiles][V::TensorCore::group_size][I::kAWords];
     PAGODA_UNROLL
     for (int m = 0; m < Ops::m_tiles; ++m) {
       if constexpr (Ops::token_gen) {
-        (I::template load_a<Ops::p_layout, (first + g) * tile.mma.K / 8>(
-             a[g][m], storage_.p.data(), warp_m_ * tile.WM() + m * tile.mma.M),
-         ...);
+        I::template load_a<Ops::p_layout, first * tile.mma.K / 8>(
+            a[m], storage_.p.data(), warp_m_ * tile.WM() + m * tile.mma.M);
       } else {
-        (memcpy(a[g][m], p[m][first + g], sizeof a[g][m]), ...);
+        memcpy(a[m], p[m][first], sizeof a[m]);
       }
     }
+    parts<k_mma, 0, V>(v_, a, o);
   }
 
   // --- exchange between the warps that share rows ------------------------------------------------
@@ -330,7 +339,7 @@ class Mainloop {
         const int at =
             operand::vector_index<Ops::p_layout>(softmax_.row_index(i), key / 8) * 8 + key % 8;
         arch::store(storage_.p.at(at).template as<uint32_t>(),
-                    pack_pair<T>(Softmax::score(s, i, from), Softmax::score(s, i, from + 1)));
+                    Softmax::pack_p(Softmax::score(s, i, from), Softmax::score(s, i, from + 1)));
       }
     }
   }
@@ -341,7 +350,7 @@ class Mainloop {
   Softmax<Config> softmax_;
   K k_;
   V v_;
-  uint32_t q_[tile.keeps_q_in_registers ? kQSteps : 1][Ops::m_tiles][I::kAWords];
+  QGroup q_[tile.keeps_q_in_registers ? kQGroups : 1];
 };
 
 }  // namespace pagoda::kernels::kv_buffer

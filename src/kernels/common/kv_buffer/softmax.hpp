@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 
 #include "arch/fault.hpp"
@@ -27,6 +28,7 @@ template <class Config>
 class Softmax {
  public:
   using Ops = Operands<Config>;
+  using T = typename Config::T;
   using I = typename Ops::Instruction;
   static constexpr TileConfig tile = Config::tile;
   static constexpr int kWarpKeys = tile.WN();
@@ -118,6 +120,13 @@ class Softmax {
       }
       online[i].add(sums[0] + sums[1]);
     }
+  }
+
+  // Two elements of P. A NaN among them need not stay one: the sum of the row has it, too, and
+  // makes all of the row NaN.
+  static PAGODA_DEVICE uint32_t pack_p(float low, float high) {
+    if constexpr (std::same_as<T, arch::BFloat16>) return arch::pack_bf16_numbers(low, high);
+    return pack_pair<T>(low, high);
   }
 
   // Score `c` of the lane's row i: of key key(c) of the warp.

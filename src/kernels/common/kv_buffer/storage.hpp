@@ -8,13 +8,13 @@
 #include "kernels/common/kv_buffer/config.hpp"
 #include "kernels/common/shared_value.hpp"
 #include "kernels/common/stream_k_start.hpp"
-#include "operand/async_kv_buffer.hpp"
 #include "operand/kv_buffer.hpp"
 
 namespace pagoda::kernels::kv_buffer {
 
+// Sizes and matrix instruction of an instance.
 template <class Config>
-struct Operands {
+struct OperandSizes {
   using T = typename Config::T;
   static constexpr TileConfig tile = Config::tile;
   using KCore = operand::TiledTensorCore<float, T, tile.mma, tile.group_size, true>;
@@ -31,21 +31,21 @@ struct Operands {
   static constexpr operand::KVBufferConfig v_config =
       operand::KVBufferConfig::v(tile.BN, tile.WN(), tile.v_BK, tile.depth_vo);
   static constexpr bool token_gen = tile.is_token_generation();
-  static constexpr operand::VectorSwizzle swizzle_of(const operand::KVBufferConfig& config) {
-    return token_gen ? operand::row_major_swizzle(config.btile_dim1 / 8)
-                     : operand::blocked_swizzle(config.btile_dim0);
-  }
   static constexpr bool is_async = tile.staging == Staging::kAsync;
-  using K = std::conditional_t<
-      is_async,
-      operand::AsyncKVBuffer<k_config, KCore, tile.BN, tile.WN(), tile.k_BK, threads, tile.k_tiles>,
-      operand::KVBufferImpl<k_config, KCore, swizzle_of(k_config), tile.BN, tile.WN(), tile.k_BK,
-                            tile.depth_qk, threads, tile.num_stages, token_gen, tile.k_tiles>>;
-  using V = std::conditional_t<
-      is_async,
-      operand::AsyncKVBuffer<v_config, VCore, tile.BN, tile.WN(), tile.v_BK, threads, tile.v_tiles>,
-      operand::KVBufferImpl<v_config, VCore, swizzle_of(v_config), tile.BN, tile.WN(), tile.v_BK,
-                            tile.depth_vo, threads, tile.num_stages, token_gen, tile.v_tiles>>;
+};
+
+// Buffers<OperandSizes<Config>, staging>: K and V, the KVBuffer of each. kRegisters:
+// register_buffers.hpp; kAsync: async_buffers.hpp, which a family includes that has it.
+template <class Sizes, Staging staging>
+struct Buffers;
+
+template <class Config>
+struct Operands : OperandSizes<Config> {
+  using Sizes = OperandSizes<Config>;
+  using Sizes::tile;
+  using typename Sizes::Instruction;
+  using K = typename Buffers<Sizes, tile.staging>::K;
+  using V = typename Buffers<Sizes, tile.staging>::V;
   static_assert(operand::KVBuffer<K> && operand::KVBuffer<V>);
 
   // Fragments of a warp: rows, keys, columns of O.
@@ -61,7 +61,7 @@ struct Operands {
   }
   static constexpr operand::VectorLayout q_layout = row_layout(tile.depth_qk);
   static constexpr operand::VectorLayout p_layout = row_layout(tile.BN);
-  static constexpr operand::VectorLayout o_layout = row_layout(tile.depth_vo);
+  static constexpr operand::VectorLayout o_layout = row_layout(tile.depth_vo / tile.o_parts);
 };
 
 template <class Config>
@@ -70,13 +70,19 @@ struct Storage {
   using T = typename Config::T;
   static constexpr TileConfig tile = Config::tile;
 
-  // [BM, depth_qk], or O on its way to global memory: [BM, depth_vo].
-  static constexpr int q_vectors = Ops::q_layout.size() > Ops::o_layout.size()
-                                       ? Ops::q_layout.size()
-                                       : Ops::o_layout.size();
-  arch::SharedArray<T, q_vectors * 8, 128> q;
-  arch::SharedArray<T, tile.k_tiles * Ops::K::smem_layout.size() * 8, 128> k;
-  arch::SharedArray<T, tile.v_tiles * Ops::V::smem_layout.size() * 8, 128> v;
+  static constexpr int kKVectors = tile.k_tiles * Ops::K::smem_layout.size();
+  static constexpr int kVVectors = tile.v_tiles * Ops::V::smem_layout.size();
+  static constexpr int larger(int a, int b) { return a > b ? a : b; }
+  // Q [BM, depth_qk], or O on its way to global memory: [BM, depth_vo / o_parts].
+  arch::SharedArray<
+      T, tile.reads_q_directly ? 8 : larger(Ops::q_layout.size(), Ops::o_layout.size()) * 8, 128>
+      q;
+  arch::SharedArray<
+      T, larger(kKVectors + kVVectors, tile.reads_q_directly ? Ops::o_layout.size() : 0) * 8, 128>
+      kv;
+  PAGODA_DEVICE arch::SharedPtr<T> k() { return kv.data(); }
+  PAGODA_DEVICE arch::SharedPtr<T> v() { return kv.data() + kKVectors * 8; }
+  PAGODA_DEVICE arch::SharedPtr<T> o() { return tile.reads_q_directly ? kv.data() : q.data(); }
   // Token generation: P, and a value of each row and warp.
   arch::SharedArray<T, Ops::token_gen ? Ops::p_layout.size() * 8 : 8, 128> p;
   arch::SharedArray<float, Ops::token_gen ? tile.warps_n * tile.BM : 1> stats;
