@@ -141,10 +141,67 @@ class KVBufferBase : public KVBufferSizes<config, TensorCore, smem_layout, BN, W
   using Sizes::Sizes;
 };
 
+// `bounds`, or in a mutant one row less.
+PAGODA_DEVICE int32_t existing_rows(int32_t bounds, arch::Where where = arch::Where::current()) {
+  return arch::mutable_value("last row of a KV tile dropped", bounds, bounds - 1, where);
+}
+
 // What a buffer that stages in registers loads.
 enum class Elements : uint8_t {
   kAny,      // 16-bit elements or e4m3, rows at any address, any head dim
   kVectors,  // 16-bit elements, rows at multiples of 16 bytes, head dims that are multiples of 8
+};
+
+// Rows of a tile that are looked up and loaded one by one.
+struct SingleRows {};
+
+// Loads vectors of the rows of a KV tile, of which `bounds` rows exist, and makes them T. kAny;
+// kVectors: buffer_row_loader.hpp (AMD). choose(load) calls load(SingleRows or another way), the
+// same for all rows of the tile; row() and load() take it.
+template <class T, int BN, Elements elements>
+class RowLoader {
+ public:
+  static_assert(elements == Elements::kAny);
+  struct Row {
+    arch::GlobalPtr<const char> from = nullptr;
+    bool exists = false;
+  };
+
+  PAGODA_DEVICE void begin(const KVTile<BN>& /*tile*/, int32_t /*bounds*/) {}
+  template <class Load>
+  static PAGODA_DEVICE void choose(const Load& load) {
+    load(SingleRows{});
+  }
+  // Row `row`, or no row.
+  [[nodiscard]] static PAGODA_DEVICE Row row(SingleRows /*rows*/, const KVTile<BN>& tile,
+                                             int32_t bounds, int32_t row, bool is_wanted) {
+    Row result;
+    result.exists = is_wanted && row < existing_rows(bounds);
+    if (result.exists) result.from = tile.row(row);
+    return result;
+  }
+  // Eight elements from `column` on; zeros past the head dim, or of no row.
+  [[nodiscard]] static PAGODA_DEVICE arch::Words<4> load(SingleRows /*rows*/,
+                                                         const KVTile<BN>& tile, const Row& row,
+                                                         int32_t column) {
+    const KVSource& source = tile.source;
+    const int32_t left = row.exists ? source.dim - column : 0;
+    if (left <= 0) return {{0, 0, 0, 0}};
+    return source.element_bytes == 1
+               ? load_vector<1>(row.from + column, left, source.is_aligned)
+               : load_vector<2>(row.from + 2 * column, left, source.is_aligned);
+  }
+  [[nodiscard]] static PAGODA_DEVICE arch::Words<4> widened(const KVTile<BN>& tile,
+                                                            const arch::Words<4>& from) {
+    if (tile.source.element_bytes != 1) return from;
+    arch::Words<4> wide[2];
+    if constexpr (std::same_as<T, arch::Half>) {
+      arch::widen_e4m3_f16(from, wide);
+    } else {
+      arch::widen_e4m3_bf16(from, wide);
+    }
+    return wide[0];
+  }
 };
 
 // The register stages of a buffer, `vectors` vectors each, and what they are loaded from.
@@ -159,6 +216,7 @@ class RegisterStages {
     global_tile = tile;
     bounds = num_b_rows;
     global_step = step;
+    loader_.begin(global_tile, bounds);
   }
 
   LoadTile load_tile;
@@ -168,44 +226,32 @@ class RegisterStages {
   int32_t load_tile_id = 0;  // the register stage of the next load
 
  protected:
-  // Calls load(stage) with the constant load_tile_id: registers have no run-time index.
+  // Calls load(stage, rows) with the constant load_tile_id: registers have no run-time index.
   template <class Load>
   PAGODA_DEVICE void load_next_stage(const Load& load) {
     PAGODA_UNROLL
     for (int stage = 0; stage < num_stages; ++stage) {
-      if (stage == load_tile_id) load(stage);
+      if (stage == load_tile_id) loader_.choose([&](auto rows) { load(stage, rows); });
     }
     load_tile_id = load_tile_id + 1 == num_stages ? 0 : load_tile_id + 1;
     ++global_step;
   }
-  // Whether row `row` of the tile exists.
-  [[nodiscard]] PAGODA_DEVICE bool has_row(int32_t row) const {
-    return row < arch::mutable_value("last row of a KV tile dropped", bounds, bounds - 1);
+  // Row `row` of the tile, where it is wanted and exists.
+  template <class Rows>
+  [[nodiscard]] PAGODA_DEVICE auto row(Rows rows, int32_t row, bool is_wanted) const {
+    return loader_.row(rows, global_tile, bounds, row, is_wanted);
   }
-  // Eight elements from `column` on of the row at `from`; zeros past the head dim, or where the row
-  // does not exist.
-  [[nodiscard]] PAGODA_DEVICE arch::Words<4> load_elements_of(arch::GlobalPtr<const char> from,
-                                                              bool exists, int32_t column) const {
-    const int32_t left = exists ? global_tile.source.dim - column : 0;
-    if (left <= 0) return {{0, 0, 0, 0}};
-    if constexpr (elements == Elements::kVectors) {
-      return arch::load_read_only((from + 2 * column).template as<const arch::Words<4>>());
-    }
-    return global_tile.source.element_bytes == 1
-               ? load_vector<1>(from + column, left, global_tile.source.is_aligned)
-               : load_vector<2>(from + 2 * column, left, global_tile.source.is_aligned);
+  template <class Rows, class Row>
+  [[nodiscard]] PAGODA_DEVICE arch::Words<4> load(Rows rows, const Row& row, int32_t column) const {
+    return loader_.load(rows, global_tile, row, column);
   }
-  // The same as T.
+  // A loaded vector as elements T.
   [[nodiscard]] PAGODA_DEVICE arch::Words<4> widened(const arch::Words<4>& from) const {
-    if (elements == Elements::kVectors || global_tile.source.element_bytes != 1) return from;
-    arch::Words<4> wide[2];
-    if constexpr (std::same_as<T, arch::Half>) {
-      arch::widen_e4m3_f16(from, wide);
-    } else {
-      arch::widen_e4m3_bf16(from, wide);
-    }
-    return wide[0];
+    return loader_.widened(global_tile, from);
   }
+
+ private:
+  RowLoader<T, BN, elements> loader_;
 };
 
 // The documented shared-memory layouts. Prefill: a blocked product. Token generation: row-major.
@@ -273,19 +319,17 @@ class KVBufferImpl
   PAGODA_DEVICE void load_from_dram() {
     const int first_row = config.iterator_axis == 0 ? this->global_step * config.btile_dim0 : 0;
     const int first_column = config.iterator_axis == 1 ? this->global_step * config.btile_dim1 : 0;
-    this->load_next_stage([&](int stage) {
+    this->load_next_stage([&](int stage, auto rows) {
       PAGODA_UNROLL
       for (int i = 0; i < row_steps; ++i) {
-        const int32_t row = first_row + thread_row() + i * thread_layout.rows;
-        const bool exists = is_loading(i) && this->has_row(row);
-        arch::GlobalPtr<const char> from = nullptr;
-        if (exists) from = this->global_tile.row(row);
+        const auto row =
+            this->row(rows, first_row + thread_row() + i * thread_layout.rows, is_loading(i));
         PAGODA_UNROLL
         for (int j = 0; j < chunk_steps; ++j) {
           const int32_t column =
               first_column + (thread_chunk() + j * thread_layout.chunks) * simd_width;
           this->load_tile[stage * stage_vectors + i * chunk_steps + j] =
-              this->load_elements_of(from, exists, column);
+              this->load(rows, row, column);
         }
       }
     });

@@ -1,8 +1,8 @@
 // MmaInstruction for MFMA, AMD GPUs (CDNA).
 //
 // swap_a_b: the instruction multiplies K Q' and V' P', so that a lane's accumulators are scores of
-// one query, for several keys, and these are the operand of V' P' without a shuffle. In the words of
-// MmaInstruction A is still Q or P, and rows are still queries.
+// one query, for several keys, and these are the operand of V' P' without a shuffle. In the words
+// of MmaInstruction A is still Q or P, and rows are still queries.
 #pragma once
 
 #include <cstdint>

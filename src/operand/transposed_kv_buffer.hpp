@@ -1,9 +1,10 @@
 // TransposedKVBuffer: a KVBuffer for V whose tiles in shared memory are transposed, so that a lane
-// reads 16 bytes of consecutive keys of one column: the operand of V' P' of MFMA. Registers stage it
-// as in KVBufferImpl.
+// reads 16 bytes of consecutive keys of one column: the operand of V' P' of MFMA. Registers stage
+// it as in KVBufferImpl.
 //
-// A thread has rows r and r + 8 of 16 keys, and stores the pair of each column as one word. The keys
-// of a column are therefore in the order 0, 8, 1, 9, ..., 7, 15 (MmaInstruction::to_a has P in it).
+// A thread has rows r and r + 8 of 16 keys, and stores the pair of each column as one word. The
+// keys of a column are therefore in the order 0, 8, 1, 9, ..., 7, 15 (MmaInstruction::to_a has P in
+// it).
 #pragma once
 
 #include <cstdint>
@@ -65,17 +66,15 @@ class TransposedKVBuffer
 
   // Loads the next block tile into register stage load_tile_id.
   PAGODA_DEVICE void load_from_dram() {
-    this->load_next_stage([&](int stage) {
+    this->load_next_stage([&](int stage, auto rows) {
       PAGODA_UNROLL
       for (int i = 0; i < pair_steps; ++i) {
         PAGODA_UNROLL
         for (int of_pair = 0; of_pair < 2; ++of_pair) {
-          const int32_t row = this->global_step * BK + row_of(i) + 8 * of_pair;
-          const bool exists = is_loading(i) && this->has_row(row);
-          arch::GlobalPtr<const char> from = nullptr;
-          if (exists) from = this->global_tile.row(row);
+          const auto row =
+              this->row(rows, this->global_step * BK + row_of(i) + 8 * of_pair, is_loading(i));
           this->load_tile[stage * stage_vectors + 2 * i + of_pair] =
-              this->load_elements_of(from, exists, chunk_of(i) * simd_width);
+              this->load(rows, row, chunk_of(i) * simd_width);
         }
       }
     });

@@ -40,6 +40,7 @@ struct AttentionShape {
   int num_splits = 1;
   kernels::Schedule schedule = kernels::Schedule::kQueue;
   bool is_gathered = false;
+  int page_size = 16;  // TMA: 16
 };
 
 // Conversions of the elements of Q, K and V.
@@ -60,7 +61,7 @@ struct CaseElement<arch::Float8E4M3> {
   static constexpr DType dtype = DType::kF8E4M3;
 };
 
-// Causal attention over pages of 16 keys. Rows are ragged; the cache is NaN where it holds no key.
+// Causal attention over a paged cache. Rows are ragged; the cache is NaN where it holds no key.
 // O is bf16.
 template <class T>
 class TypedAttentionCase {
@@ -77,7 +78,7 @@ class TypedAttentionCase {
     for (const AttentionSequence& s : shape.sequences) {
       cu_rows_.push_back(cu_rows_.back() + s.rows);
       lengths_.push_back(s.keys);
-      table_stride_ = std::max(table_stride_, (s.keys - 1) / kPageSize + 1);
+      table_stride_ = std::max(table_stride_, (s.keys - 1) / shape_.page_size + 1);
     }
     table_.resize(shape.sequences.size() * static_cast<size_t>(table_stride_));
     std::iota(table_.begin(), table_.end(), 0);
@@ -133,11 +134,12 @@ class TypedAttentionCase {
   [[nodiscard]] size_t rows() const { return static_cast<size_t>(cu_rows_.back()); }
   [[nodiscard]] size_t kv_heads() const { return static_cast<size_t>(shape_.num_kv_heads); }
   [[nodiscard]] size_t heads() const { return kv_heads() * static_cast<size_t>(shape_.group); }
-  [[nodiscard]] size_t cache_rows() const { return table_.size() * kPageSize; }
+  [[nodiscard]] size_t cache_rows() const { return table_.size() * page_size(); }
+  [[nodiscard]] size_t page_size() const { return static_cast<size_t>(shape_.page_size); }
   // Index of the first element of a key.
   [[nodiscard]] size_t cache_at(size_t sequence, size_t key, size_t kv_head) const {
-    const size_t page = sequence * static_cast<size_t>(table_stride_) + key / kPageSize;
-    const size_t row = static_cast<size_t>(table_[page]) * kPageSize + key % kPageSize;
+    const size_t page = sequence * static_cast<size_t>(table_stride_) + key / page_size();
+    const size_t row = static_cast<size_t>(table_[page]) * page_size() + key % page_size();
     return (row * kv_heads() + kv_head) * kDepth;
   }
   Bits draw() { return Element::make(normal_(random_)); }
@@ -187,8 +189,8 @@ class TypedAttentionCase {
     params.sequences.keys.paged = {.pages = table_.data(),
                                    .table_stride = table_stride_,
                                    .lengths = lengths_.data(),
-                                   .page_size = kPageSize,
-                                   .row_stride = kPageSize};
+                                   .page_size = shape_.page_size,
+                                   .row_stride = shape_.page_size};
     params.num_kv_heads = shape_.num_kv_heads;
     params.group = shape_.group;
     params.dim_qk = params.dim_vo = kDepth;
@@ -215,7 +217,7 @@ class TypedAttentionCase {
     params.k_data = k_.data();
     params.v_data = v_.data();
     const auto row = static_cast<int64_t>(kv_heads()) * kDepth;
-    params.k_rows = params.v_rows = {kPageSize * row, row, kDepth};
+    params.k_rows = params.v_rows = {shape_.page_size * row, row, kDepth};
     params.kv_element_bytes = sizeof(T);
     params.q = rows_map(q_, kMapType, swizzle, fused, block_tokens);
     constexpr auto out_swizzle = sizeof(T) == 1 ? arch::Swizzle::k64B : arch::Swizzle::k128B;

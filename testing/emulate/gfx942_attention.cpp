@@ -1,4 +1,5 @@
 // Launches of small instances of the attention kernel on KVBuffer, with MFMA.
+#include "operand/buffer_row_loader.hpp"
 #include "operand/mfma.hpp"
 #include "testing/emulate/attention.hpp"
 #include "testing/emulate/kv_buffer_attention.hpp"
@@ -14,11 +15,12 @@ constexpr TileConfig common_tile() {
   TileConfig tile;
   tile.warp_size = 64;
   tile.depth_qk = tile.depth_vo = AttentionCase::kDepth;
-  tile.staging = Staging::kRegisters;
+  tile.staging = Staging::kVectors;
   tile.k_tiles = tile.v_tiles = 2;
   return tile;
 }
-// Two waves of 32 rows; tiles of 32 keys, two steps of K and of V; V transposed.
+// Two waves of 32 rows; tiles of 32 keys, two steps of K and of V; V transposed. With pages of 64
+// keys through buffer resources.
 constexpr TileConfig prefill_tile() {
   TileConfig tile = common_tile();
   tile.mma = {32, 32, 8};
@@ -39,6 +41,7 @@ struct GeneralConfig {
   using T = arch::BFloat16;
   static constexpr TileConfig tile = [] {
     TileConfig tile = prefill_tile();
+    tile.staging = Staging::kRegisters;
     tile.scores = ScoreClass::kGeneral;
     tile.o_parts = 2;
     return tile;
@@ -63,7 +66,8 @@ struct TokenConfig {
 }  // namespace
 
 Outcome run_gfx942_prefill(const emulator::Options& options) {
-  const AttentionShape shape = prefill_shape("gfx942/prefill", 8);
+  AttentionShape shape = prefill_shape("gfx942/prefill", 8);
+  shape.page_size = 64;
   return AttentionCase(shape, options.seed).run<KVBufferTraits<PrefillConfig>>(options);
 }
 Outcome run_gfx942_prefill_split(const emulator::Options& options) {

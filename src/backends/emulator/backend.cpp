@@ -1,5 +1,5 @@
-// "emu:sm80", "emu:sm90", "emu:sm100" and "emu:gfx942": the rows of their chip's families, with the append_kv and
-// merge_states kernels of every GPU.
+// "emu:sm80", "emu:sm90", "emu:sm100" and "emu:gfx942": the rows of their chip's families, with the
+// append_kv and merge_states kernels of every GPU.
 #include "backends/emulator/backend.hpp"
 
 #include <array>

@@ -1,5 +1,5 @@
-// Matrix instructions of one warp: ldmatrix, stmatrix, mma.sync, MFMA. The last lane to arrive executes
-// them for all.
+// Matrix instructions of one warp: ldmatrix, stmatrix, mma.sync, MFMA. The last lane to arrive
+// executes them for all.
 #pragma once
 
 #include <cstdint>

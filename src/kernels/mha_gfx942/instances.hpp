@@ -44,7 +44,7 @@ inline constexpr std::array kVariants = {
 
 // Token generation, 16x16x16: 16 rows, four waves that share the keys of S and the columns of O. Up
 // to depth 128 two CTAs have room in 64 KB.
-constexpr TileConfig token_tile(int depth_vo) {
+constexpr TileConfig token_tile(int depth_qk, int depth_vo) {
   TileConfig tile;
   tile.mma = {16, 16, 16};
   tile.BM = tile.block_rows = 16;
@@ -54,31 +54,34 @@ constexpr TileConfig token_tile(int depth_vo) {
   tile.k_BK = 32;
   tile.v_BK = depth_vo == 512 ? 16 : 32;
   tile.num_stages = 2;
-  tile.ctas_per_sm = depth_vo <= 128 ? 2 : 1;
+  tile.ctas_per_sm = depth_qk <= 128 ? 2 : 1;
   return tile;
 }
 
-// Prefill, 32x32x8: four waves, each with 32 rows and all keys of a KV tile. The documented steps of
-// 32, two register stages. O of depth 256 leaves room for one wave a SIMD.
-constexpr TileConfig prefill_tile(int depth_vo) {
+// Prefill, 32x32x8: four waves, each with 32 rows and all keys of a KV tile. The documented steps
+// of 32, two register stages. Two CTAs leave a wave 256 registers, too few for score mods or for O
+// of depth 256.
+constexpr TileConfig prefill_tile(int depth_vo, ScoreClass scores) {
   TileConfig tile;
   tile.mma = {32, 32, 8};
   tile.BM = tile.block_rows = 128;
-  tile.BN = 64;
+  const bool has_room = depth_vo <= 128 && scores == ScoreClass::kPlain;
+  tile.BN = has_room ? 64 : 32;
   tile.k_BK = 32;
-  tile.v_BK = 32;
+  tile.v_BK = tile.BN / 2;
   tile.num_stages = 2;
   tile.transposes_v = true;
   tile.keeps_q_in_registers = tile.reads_q_directly = true;
   tile.o_parts = depth_vo / 64;
-  tile.ctas_per_sm = depth_vo <= 128 ? 2 : 1;
+  tile.ctas_per_sm = has_room ? 2 : 1;
   return tile;
 }
 
 constexpr TileConfig tile_of(int depth_qk, int depth_vo, const Variant& variant) {
   const bool is_token_tile =
       variant.rows == RowKind::kTokenGeneration || !kernels::kv_buffer::has_prefill_tile(depth_vo);
-  TileConfig tile = is_token_tile ? token_tile(depth_vo) : prefill_tile(depth_vo);
+  TileConfig tile =
+      is_token_tile ? token_tile(depth_qk, depth_vo) : prefill_tile(depth_vo, variant.scores);
   tile.warp_size = 64;
   tile.k_tiles = tile.v_tiles = 2;
   tile.depth_qk = depth_qk;

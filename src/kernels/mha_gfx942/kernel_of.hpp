@@ -5,6 +5,7 @@
 #include "kernels/common/instance.hpp"
 #include "kernels/common/kv_buffer/kernel.hpp"
 #include "kernels/mha_gfx942/family.hpp"
+#include "operand/buffer_row_loader.hpp"
 #include "operand/mfma.hpp"
 
 namespace pagoda::kernels {

@@ -1,5 +1,5 @@
-// Loads of the rows of Q of a work tile. Rows that hold no query, and columns past the head dim, are
-// zeros.
+// Loads of the rows of Q of a work tile. Rows that hold no query, and columns past the head dim,
+// are zeros.
 #pragma once
 
 #include <cstdint>

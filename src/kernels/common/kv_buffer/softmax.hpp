@@ -176,10 +176,12 @@ class Softmax {
         }
         keep = arch::mutable_value("one key dropped", keep, keep & keep >> 1U);
         keep = arch::mutable_value("one hidden key kept", keep, keep | keep << 1U);
+        keep >>= static_cast<uint32_t>(I::column(lane, 0));  // then the bits are constants
         PAGODA_UNROLL
         for (int c = 0; c < kColumns; ++c) {
-          if (c / I::kColumns * tile.mma.N / 32 != word) continue;
-          if ((keep >> static_cast<uint32_t>(key(c) % 32) & 1U) == 0) {
+          const int of_lane_0 = c / I::kColumns * tile.mma.N + I::column(0, c % I::kColumns);
+          if (of_lane_0 / 32 != word) continue;
+          if ((keep >> static_cast<uint32_t>(of_lane_0 % 32) & 1U) == 0) {
             score(s, i, c) = softmax::kMinusInfinity;
           }
         }
