@@ -57,7 +57,8 @@ struct MmaInstruction<In, MmaShape{16, 8, 16}> {
   static PAGODA_DEVICE void load_a(uint32_t (&a)[kAWords], arch::SharedPtr<In> tile,
                                    int first_row) {
     const int lane = arch::lane_idx();
-    const int at = vector_index<layout>(first_row + lane % 16, lane / 16);
+    constexpr int row_stride = layout.row_stride();  // first_row: a multiple of 8
+    const int at = vector_index<layout>(lane % 16, lane / 16) + first_row * row_stride;
     arch::ldmatrix<4>(a, tile + 8 * further_chunk<layout, chunk>(at));
   }
 
