@@ -265,7 +265,8 @@ void add_bench_command(CLI::App& app) {
                       "Seconds for each case and thread count (default 1.5)");
   command->add_option("--isa", options->isa, "Use at most this ISA level");
   command->add_option("--backend", settings.backend, "Back end (default cpu)");
-  command->add_option("--kernel", settings.kernel, "Use one kernel by name");
+  command->add_option("--kernel", settings.kernel,
+                      "Use this kernel, or those that begin so: sm80.*");
   command->add_option("--out", options->out, "Write the report to this JSON file");
   command->add_flag("--quick", options->is_quick, "A few small cases");
   command->add_flag("--list", options->lists_only, "Print the cases and exit");

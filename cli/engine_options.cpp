@@ -11,6 +11,7 @@
 #include "bench/pinned_pool.hpp"
 #include "cli/emulate.hpp"
 #include "cli/terminal.hpp"
+#include "core/kernel.hpp"
 #include "pagoda/backend.hpp"
 
 namespace pagoda::cli {
@@ -29,7 +30,8 @@ void add_backend_options(CLI::App& command, BackendFlags& flags) {
     command.add_option(name, value, help)->group("Engine");
   };
   add("--backend", flags.backend, "Back end (default cpu; 'pagoda info' lists them)");
-  add("--kernel", flags.kernel, "Use one kernel by name (default: the engine selects)");
+  add("--kernel", flags.kernel,
+      "Use this kernel, or those that begin so: sm80.* (default: the engine selects)");
   add("--num-sms", flags.num_sms,
       "Multiprocessors of an emulated back end (default: 3 or 4; an H200 has 132, a B200 148)");
 }
@@ -85,7 +87,10 @@ void apply_backend_flags(const BackendFlags& flags) {
   require_available_backend("--backend", flags.backend);
   if (!flags.kernel.empty()) {
     const std::vector<std::string> names = kernels(flags.backend);
-    if (!contains(names, flags.kernel)) {
+    const bool is_known = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return core::is_wanted(flags.kernel, name);
+    });
+    if (!is_known) {
       fail(fmt::format("--kernel: no kernel '{}' in back end '{}'; there are: {}", flags.kernel,
                        flags.backend, fmt::join(names, ", ")));
     }

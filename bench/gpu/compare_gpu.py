@@ -47,6 +47,9 @@ def parse_arguments():
     parser.add_argument(
         "--python", default=sys.executable, help="a Python that has PyTorch (default: this one)"
     )
+    parser.add_argument(
+        "--kernel", default="", help="only this kernel, or those that begin so: sm80.*"
+    )
     parser.add_argument("--grid", type=pathlib.Path, default=HERE / "grid.json")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="JSON file")
     parser.add_argument(
@@ -90,8 +93,8 @@ def commands_of(arguments):
 class Contenders:
     """The processes. A process that died is restarted for the next case."""
 
-    def __init__(self, commands):
-        self.commands = commands
+    def __init__(self, commands, kernel=""):
+        self.commands, self.kernel = commands, kernel
         # All start at the same time, because importing PyTorch takes seconds.
         self.workers = {name: self.start(name) for name in commands}
 
@@ -105,7 +108,8 @@ class Contenders:
         return self.workers[name].ask(op, **fields)
 
     def prepare(self, name, problem):
-        more = {"threads": 1} if name == "pagoda" else {"backend": name}
+        own = {"threads": 1, "kernel": self.kernel}
+        more = own if name == "pagoda" else {"backend": name}
         return self.ask(name, "prepare", problem=problem, **more)
 
     def release(self):
@@ -273,11 +277,13 @@ def main():
         "git_revision": git_revision(),
         "device": gpu_device.describe(),
         "filter": arguments.filter,
+        **({"kernel": arguments.kernel} if arguments.kernel else {}),
         "method": f"up to {arguments.turns} interleaved turns, one process a contender, "
         "L2 flushed by a memset "
         "before each run, events around one run, median of the turns' medians",
     }
-    contenders, sampler = Contenders(commands_of(arguments)), gpu_device.ClockSampler()
+    contenders = Contenders(commands_of(arguments), arguments.kernel)
+    sampler = gpu_device.ClockSampler()
     try:
         peers, report["peers"], report["peers_not_measured"] = first_peers(contenders, say)
         ceilings = [measure_ceilings(contenders, peers)]

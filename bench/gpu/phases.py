@@ -47,6 +47,12 @@ def recorded(command):
     )
 
 
+def backend(context):
+    """What selects the CUDA back end and the kernels of --kernel."""
+    kernel = context.arguments.kernel
+    return ["--backend", "cuda", *(["--kernel", kernel] if kernel else [])]
+
+
 # --- primitives ---------------------------------------------------------------------------------
 
 
@@ -67,7 +73,7 @@ def primitives(context):
 
 def check(context):
     pagoda, text = context.binary("pagoda"), context.arguments.check_filter
-    command = [pagoda, "check", "--backend", "cuda", "--verbose"]
+    command = [pagoda, "check", *backend(context), "--verbose"]
     names = sharded_check.list_cases(pagoda, text)
     deadline = context.elapsed() + context.limit
     checker = sharded_check.ShardedCheck(
@@ -199,8 +205,7 @@ def sanitize(context):
             "--print-limit=10",
             context.binary("pagoda"),
             "check",
-            "--backend",
-            "cuda",
+            *backend(context),
             "--verbose",
             "--filter",
             case["filter"],
@@ -216,7 +221,8 @@ def sanitize(context):
         runs = list(
             pool.map(lambda pair: one(*pair), [(tool, case) for tool in tools for case in cases])
         )
-    command = "compute-sanitizer --tool=TOOL pagoda check --backend cuda --verbose --filter CASE"
+    command = " ".join(["compute-sanitizer --tool=TOOL pagoda check", *backend(context),
+                        "--verbose --filter CASE"])
     return judge_sanitizers(runs) | {"command": command, "runs": runs}
 
 
@@ -242,6 +248,7 @@ def bench(context):
         context.binary("pagoda"),
         "--no-tables",
     ]
+    command += ["--kernel", arguments.kernel] if arguments.kernel else []
     command += ["--filter", arguments.bench_filter] if arguments.bench_filter else []
     finished = watched.run(command, context.limit, context.say_bare)
     result = outcome(finished, context.limit, command=recorded(command))
@@ -266,8 +273,7 @@ def replay(context):
         context.binary("pagoda"),
         "replay",
         str(arguments.trace),
-        "--backend",
-        "cuda",
+        *backend(context),
         "--json",
         *arguments.replay_args.split(),
     ]

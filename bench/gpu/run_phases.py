@@ -55,6 +55,9 @@ def parse_arguments():
         type=float,
         help="ends any phase after this many seconds (default: a phase's own)",
     )
+    parser.add_argument(
+        "--kernel", default="", help="only this kernel, or those that begin so: sm80.*"
+    )
     parser.add_argument("--check-filter", default="", help="only conformance cases that match")
     parser.add_argument(
         "--check-jobs",

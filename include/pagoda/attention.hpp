@@ -69,8 +69,10 @@ struct Attention {
 
 // Which back end and kernel a call uses, and how they run it.
 struct Options {
-  std::string backend = "cpu";   // a name that backends() lists
-  std::string kernel{};          // a name that kernels(backend) lists; empty = the engine chooses
+  std::string backend = "cpu";  // a name that backends() lists
+  // A name that kernels(backend) lists, or how names begin and a *: "sm80.*" = the engine chooses
+  // among these. Empty = it chooses among all.
+  std::string kernel{};
   Executor* executor = nullptr;  // CPU back end; nullptr = default_executor()
   Stream stream{};               // GPU back ends: where run(attention, options), append_kv() and
                                  // merge_states() launch; run(plan, ...) has an argument instead

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/problem.hpp"
 #include "pagoda/attention.hpp"
@@ -14,6 +15,12 @@
 namespace pagoda::core {
 
 inline constexpr int64_t kWorkspaceAlignment = 64;
+
+// Whether `name` is the kernel, or among the kernels, that Options::kernel = `wanted` asks for.
+[[nodiscard]] constexpr bool is_wanted(std::string_view wanted, std::string_view name) {
+  if (wanted.ends_with('*')) return name.starts_with(wanted.substr(0, wanted.size() - 1));
+  return wanted.empty() || wanted == name;
+}
 
 // What a kernel prepares for one call shape; owned by the Plan. Kernels derive from it.
 struct KernelPlan {

@@ -7,6 +7,7 @@
 #define PAGODA_ON_AMD 0
 #define PAGODA_DEVICE __device__ __forceinline__
 #define PAGODA_HOST_DEVICE __host__ __device__ __forceinline__
+#define PAGODA_DEVICE_CALL __device__ __noinline__  // rarely executed code
 #define PAGODA_UNROLL _Pragma("unroll")
 #define PAGODA_NO_UNROLL _Pragma("unroll 1")
 #elif defined(__HIP__)
@@ -14,6 +15,7 @@
 #define PAGODA_ON_AMD 1
 #define PAGODA_DEVICE __attribute__((device, always_inline)) inline
 #define PAGODA_HOST_DEVICE __attribute__((host, device, always_inline)) inline
+#define PAGODA_DEVICE_CALL __attribute__((device, noinline)) inline
 #define PAGODA_UNROLL _Pragma("unroll")
 #define PAGODA_NO_UNROLL _Pragma("unroll 1")
 #else
@@ -21,6 +23,7 @@
 #define PAGODA_ON_AMD 0
 #define PAGODA_DEVICE inline
 #define PAGODA_HOST_DEVICE inline
+#define PAGODA_DEVICE_CALL inline
 #define PAGODA_UNROLL
 #define PAGODA_NO_UNROLL
 #endif

@@ -25,7 +25,7 @@ Result<std::vector<KernelInfo>> explain(const Attention& attention, const Option
       if (info.can_run && !info.is_selected) {
         const std::string ranked_lower = engine::ranked_lower_reason(kernel, *problem);
         info.reason = "not selected: ";
-        if (!options.kernel.empty()) {
+        if (!core::is_wanted(options.kernel, kernel.name)) {
           info.reason += "the call requests " + options.kernel;
         } else {
           info.reason += ranked_lower.empty() ? std::string((*selected)->name) + " is ranked higher"

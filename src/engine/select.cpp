@@ -30,7 +30,7 @@ Status check_options(const Options& options) {
   }
   if (options.kernel.empty()) return {};
   for (const core::Kernel& kernel : backend.kernels()) {
-    if (options.kernel == kernel.name) return {};
+    if (core::is_wanted(options.kernel, kernel.name)) return {};
   }
   return {StatusCode::kNotFound, "kernel",
           "kernel is \"" + options.kernel + "\"; back end " + options.backend + " has " +
@@ -46,13 +46,15 @@ Result<const core::Kernel*> select(const core::Problem& problem, const Options& 
   const core::Kernel* ranked_lower = nullptr;  // the first one that is supported, but ranked lower
   std::string reasons;
   for (const core::Kernel& kernel : find_backend(options.backend)->kernels()) {
-    if (!options.kernel.empty() && options.kernel != kernel.name) continue;
+    if (!core::is_wanted(options.kernel, kernel.name)) continue;
     const std::string reason = kernel.unsupported_reason(kernel, problem, options);
     if (!reason.empty()) {
       reasons += std::string(reasons.empty() ? "" : "; ") + kernel.name + ": " + reason;
       continue;
     }
-    if (!options.kernel.empty() || ranked_lower_reason(kernel, problem).empty()) return &kernel;
+    if (options.kernel == kernel.name || ranked_lower_reason(kernel, problem).empty()) {
+      return &kernel;
+    }
     if (ranked_lower == nullptr) ranked_lower = &kernel;
   }
   if (ranked_lower != nullptr) return ranked_lower;

@@ -1,5 +1,5 @@
-// Kernel selection: the first supported row of the back end that is not ranked lower, or the kernel
-// that Options::kernel names.
+// Kernel selection: the first supported row of the back end that is not ranked lower, among
+// those that Options::kernel names.
 #pragma once
 
 #include "engine/registry.hpp"

@@ -81,6 +81,19 @@ TEST(Select, a_kernel_forced_by_name_is_planned) {
   }
 }
 
+TEST(Select, the_first_supported_kernel_whose_name_begins_so_is_planned) {
+  const Call call;
+  Options options;
+  options.kernel = "cpu.f32.*";
+  const Result<Plan> planned = plan(call.attention, options);
+  ASSERT_TRUE(planned);
+  EXPECT_EQ(planned->kernel(), plan(call.attention)->kernel());
+  options.kernel = "cpu.bf16.*";
+  EXPECT_EQ(plan(call.attention, options).status().code(), StatusCode::kUnsupported);
+  options.kernel = "gpu.*";
+  EXPECT_EQ(plan(call.attention, options).status().code(), StatusCode::kNotFound);
+}
+
 TEST(Select, a_bf16_kernel_does_not_support_fp32) {
   Call call;
   Options options;

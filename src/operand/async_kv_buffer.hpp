@@ -9,10 +9,9 @@
 
 namespace pagoda::operand {
 
-// A blocked product like KVBufferImpl's. Eight threads copy 128 consecutive bytes of a row, hence
-// the swizzle by the chunk: their stores fall into different banks, as do the 8 rows of a fragment.
+// Eight threads copy 128 consecutive bytes of a row to one line of shared memory.
 constexpr VectorLayout async_smem_layout(KVBufferConfig config) {
-  return blocked_layout(config.btile_dim0, config.btile_dim1 / 8);
+  return panel_layout(config.btile_dim0, config.btile_dim1 / 8);
 }
 
 // num_tiles: tiles in shared memory.
@@ -49,6 +48,32 @@ class AsyncKVBuffer
     load_iter_.advance();
     ++global_step_;
   }
+
+  // The same for step `step` of a KV tile of which all rows exist, with all elements, one after the
+  // other in memory from `first` on.
+  PAGODA_DEVICE void load_whole(arch::GlobalPtr<const char> first, int32_t row_bytes, int step) {
+    const int first_row = config.iterator_axis == 0 ? step * config.btile_dim0 : 0;
+    const int first_column = config.iterator_axis == 1 ? step * config.btile_dim1 : 0;
+    const int row = arch::thread_idx() / 8, chunk = arch::thread_idx() % 8;
+    const arch::GlobalPtr<const char> from =
+        first + (int64_t{first_row + row} * row_bytes + 2 * (first_column + chunk * simd_width));
+    const arch::SharedPtr<T> to =
+        load_iter_.tile() + vector_index<smem_layout>(row, chunk) * simd_width;
+    PAGODA_UNROLL
+    for (int i = 0; i < config.btile_dim0; i += thread_layout.rows) {
+      PAGODA_UNROLL
+      for (int j = 0; j < config.btile_dim1 / 8; j += 8) {
+        constexpr int row_stride = smem_layout.row_stride(),
+                      chunk_stride = smem_layout.chunk_stride();
+        arch::cp_async<16>(to + (i * row_stride + j * chunk_stride) * simd_width,
+                           from + (int64_t{i} * row_bytes + j * 16));
+      }
+    }
+    load_iter_.advance();
+  }
+
+  // Which of the num_tiles tiles the next load fills.
+  PAGODA_DEVICE typename Base::SharedIterator& load_iter() { return load_iter_; }
 
   // Closes the group of the thread's copies so far; waits until at most `groups` are in flight.
   static PAGODA_DEVICE void commit(arch::Where where = arch::Where::current()) {

@@ -58,6 +58,8 @@ class SharedTileIterator {
   PAGODA_DEVICE void advance() {
     if constexpr (count > 1) index_ = index_ + 1 == count ? 0 : index_ + 1;
   }
+  [[nodiscard]] PAGODA_DEVICE int32_t index() const { return index_; }
+  PAGODA_DEVICE void set_index(int32_t index) { index_ = index; }
 
  private:
   arch::SharedPtr<T> first_;

@@ -61,10 +61,13 @@ struct PagedRows {
                               arch::load_read_only(first_page_of + batch);
     return num_pages == 0 ? 0 : static_cast<uint32_t>((num_pages - 1) * page_size + length);
   }
+  // Where the page ids of a sequence begin in `pages`.
+  PAGODA_DEVICE int64_t pages_offset(int32_t batch) const {
+    return first_page_of != nullptr ? arch::load_read_only(first_page_of + batch)
+                                    : batch * table_stride;
+  }
   PAGODA_DEVICE arch::GlobalPtr<const int32_t> pages_of(int32_t batch) const {
-    return pages + (first_page_of != nullptr
-                        ? static_cast<int64_t>(arch::load_read_only(first_page_of + batch))
-                        : batch * table_stride);
+    return pages + pages_offset(batch);
   }
   // Physical row of one key.
   PAGODA_DEVICE uint32_t row_of(int32_t batch, uint32_t key) const {

@@ -26,6 +26,7 @@ struct MfmaInstruction {
   static constexpr int kRows = 1, kColumns = size * size / kLanes;
   static constexpr int kRowStride = size, kRowLanes = kLanes / size;
   static constexpr int kAWords = 2, kBWords = 2;
+  static constexpr int kStepsOfP = 2;
 
   static PAGODA_HOST_DEVICE constexpr int row(int lane, int /*r*/) { return lane % size; }
   static PAGODA_HOST_DEVICE constexpr int column(int lane, int i) {

@@ -22,6 +22,7 @@ struct MmaInstruction<In, MmaShape{16, 8, 16}> {
   static constexpr int kRows = 2, kColumns = 2;
   static constexpr int kRowStride = 1, kRowLanes = 4;
   static constexpr int kAWords = 4, kBWords = 2;
+  static constexpr int kStepsOfP = 1;
 
   static PAGODA_HOST_DEVICE constexpr int row(int lane, int r) { return lane / 4 + 8 * r; }
   static PAGODA_HOST_DEVICE constexpr int column(int lane, int i) { return lane % 4 * 2 + i; }
@@ -65,7 +66,8 @@ struct MmaInstruction<In, MmaShape{16, 8, 16}> {
   static PAGODA_DEVICE void load_a(uint32_t (&a)[group][kAWords], arch::SharedPtr<In> tile,
                                    int first_row, std::integer_sequence<int, step...> /*steps*/) {
     const int lane = arch::lane_idx();
-    const int at = vector_index<layout>(first_row + lane % 16, lane / 16);
+    constexpr int row_stride = layout.row_stride();  // first_row: a multiple of 8
+    const int at = vector_index<layout>(lane % 16, lane / 16) + first_row * row_stride;
     (arch::ldmatrix<4>(a[step], tile + 8 * further_chunk<layout, chunk + 2 * step>(at)), ...);
   }
   template <VectorLayout layout, int group, bool transpose_b, int k_mma, int first, int size,

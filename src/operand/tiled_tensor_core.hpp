@@ -31,6 +31,7 @@ struct MmaShape {
 //   row(lane, r), column(lane, i) where they are in [M, N]
 //   kRowStride, kRowLanes         the lanes that share a row: kRowLanes, each kRowStride further
 //   kAWords, kBWords              32-bit registers of a lane that hold a fragment
+//   kStepsOfP                     k-steps of P V whose A to_a() packs from the same accumulators
 //   load_a<layout, chunk>(a[group], tile, row)       A of a k-group from [rows][K], K contiguous
 //   load_b<layout, group, transpose, k, ..>(words, tile, row, chunk)
 //   to_a(a, d, k)                 A of P V from the accumulators of Q K', k-step k

@@ -20,20 +20,23 @@ struct VectorSwizzle {
 
 struct VectorLayout {
   int rows = 0, chunks = 0;
-  // Blocked product: a block [rows, 8] for each chunk, one after the other. Otherwise row-major.
+  // Blocked product: blocks [rows, block_chunks], one after the other. Otherwise row-major.
   bool is_blocked = false;
   VectorSwizzle swizzle{};
+  int block_chunks = 1;
 
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int size() const { return rows * chunks; }  // vectors
   // Vectors from a row to the next; the page's smem_layout.stride[0], in vectors.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int row_stride() const {
-    return is_blocked ? 1 : chunks;
+    return is_blocked ? block_chunks : chunks;
   }
+  // From a chunk to the next, on average over a block.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int chunk_stride() const {
     return is_blocked ? rows : 1;
   }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int index(int row, int chunk) const {
-    return swizzle(row * row_stride() + chunk * chunk_stride());
+    const int in_block = is_blocked ? chunk % block_chunks : 0;
+    return swizzle(row * row_stride() + (chunk - in_block) * chunk_stride() + in_block);
   }
   // index(row + 8, chunk) - index(row, chunk): the same everywhere if repeats_every_8_rows().
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int vectors_of_8_rows() const {
@@ -55,7 +58,10 @@ template <VectorLayout layout>
   constexpr int row_stride = layout.row_stride(), chunk_stride = layout.chunk_stride();
   constexpr int mask = ((1 << layout.swizzle.bits) - 1) << layout.swizzle.base;
   constexpr int shift = layout.swizzle.shift;
-  const int index = row * row_stride + chunk * chunk_stride;
+  constexpr int block_chunks = layout.block_chunks;
+  constexpr bool is_blocked = layout.is_blocked;
+  const int in_block = is_blocked ? chunk % block_chunks : 0;
+  const int index = row * row_stride + (chunk - in_block) * chunk_stride + in_block;
   return index ^ (index >> shift & mask);
 }
 // vector_index(row, chunk + further), given vector_index(row, chunk): one XOR and a constant, which
@@ -64,8 +70,8 @@ template <VectorLayout layout>
 template <VectorLayout layout, int further>
 [[nodiscard]] PAGODA_HOST_DEVICE constexpr int further_chunk(int index) {
   if constexpr (layout.is_blocked) {
-    constexpr int swizzle = layout.index(0, further) - further * layout.chunk_stride();
-    return (index ^ swizzle) + further * layout.chunk_stride();
+    constexpr int blocks = (further - further % layout.block_chunks) * layout.chunk_stride();
+    return (index ^ (layout.index(0, further) - blocks)) + blocks;
   } else {
     return index ^ further;
   }
@@ -93,6 +99,13 @@ constexpr VectorLayout blocked_layout(int rows, int chunks) {
           .chunks = chunks,
           .is_blocked = true,
           .swizzle = {3, 0, std::countr_zero(static_cast<unsigned>(rows))}};
+}
+
+// Blocks of 128 bytes of each row. cp.async fetches a sector of 32 bytes once only if its two
+// vectors go to one line of shared memory. `rows`: a multiple of 8, `chunks`: of 8.
+constexpr VectorLayout panel_layout(int rows, int chunks) {
+  return {
+      .rows = rows, .chunks = chunks, .is_blocked = true, .swizzle = {3, 0, 3}, .block_chunks = 8};
 }
 
 }  // namespace pagoda::operand

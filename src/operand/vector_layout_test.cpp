@@ -170,6 +170,18 @@ TEST(VectorLayout, async_layout_spreads_the_stores_of_128_bytes_of_a_row) {
   }
 }
 
+// cp.async of 16 bytes a thread fetches a sector of 32 bytes once if both halves go to one line.
+TEST(VectorLayout, async_layout_keeps_128_bytes_of_a_row_in_one_line) {
+  for (const int chunks : {8, 24, 32}) {
+    const VectorLayout layout = async(64, chunks);
+    for (int row = 0; row < layout.rows; ++row) {
+      for (int chunk = 0; chunk < chunks; ++chunk) {
+        EXPECT_EQ(layout.index(row, chunk) / 8, layout.index(row, chunk - chunk % 8) / 8);
+      }
+    }
+  }
+}
+
 template <VectorLayout layout, int further>
 void expect_further_chunk() {
   // `chunk`: multiples of a power of two above `further`.

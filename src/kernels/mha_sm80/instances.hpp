@@ -65,30 +65,27 @@ constexpr TileConfig token_tile(int depth_qk, int depth_vo, Staging staging) {
   return tile;
 }
 
-// Prefill: four warps, each with its own rows and all keys of a KV tile.
+// Prefill: four warps, each with its own rows and all keys of a KV tile. Loads are whole tiles: K
+// of the next KV tile during P V, V during Q K'.
 constexpr TileConfig prefill_tile(int depth_qk, int depth_vo, Staging staging, ScoreClass scores) {
   TileConfig tile;
-  tile.BN = 64;
+  const bool is_plain = scores == ScoreClass::kPlain;
+  // Plain scores of depth 64: as many keys as registers hold. The more, the fewer barriers.
+  tile.BN = depth_qk == 64 && is_plain ? 128 : 64;
   // 32 rows a warp: a fragment of K or V serves two products. Where O, score mods or register
   // stages leave no room for that: 16.
-  const bool has_room = depth_vo == 64 || (depth_qk == 128 && scores == ScoreClass::kPlain);
+  const bool has_room = depth_vo == 64 || (depth_qk == 128 && is_plain);
   tile.BM = tile.block_rows = has_room && staging == Staging::kAsync ? 128 : 64;
   if (staging == Staging::kRegisters) {
     if (depth_vo == 256) tile.BN = 32;
     tile.k_BK = 32;
     tile.v_BK = depth_vo == 256 ? 16 : 32;
     tile.k_tiles = tile.v_tiles = 2;
-  } else if (depth_qk == 64) {
-    tile.k_BK = 64;
-    tile.v_BK = tile.BN;
-    tile.k_tiles = tile.v_tiles = 2;
-    tile.num_stages = 2;
-    tile.keeps_q_in_registers = true;
-  } else {  // whole tiles: look-ups of rows are not kept from step to step
+  } else {
     tile.group_size = 1;
-    if (tile.BM == 128) tile.BN = 32;  // 64 keys would leave two registers too few
     tile.k_BK = depth_qk;
     tile.v_BK = tile.BN;
+    tile.keeps_q_in_registers = depth_qk == 64 && !is_plain;
   }
   return tile;
 }

@@ -162,10 +162,11 @@ class Epilogue {
   PAGODA_DEVICE void store_partial(const Work& work, const Online (&online)[Ops::rows],
                                    const softmax::Sums (&sums)[Ops::rows], const Output& o) const {
     const int32_t slot = work.slot(work.split);
+    const int32_t valid_rows = work.valid_tokens * (Ops::token_gen ? work.num_heads : 1);
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) {
       const int index = softmax_.row_index(i);
-      if (!softmax_.make_row(work, i).is_valid) continue;
+      if (index >= valid_rows) continue;
       const arch::GlobalPtr<float> to = split_.out_row(slot, index);
       PAGODA_UNROLL
       for (int n = 0; n < Ops::o_tiles; ++n) {

@@ -6,6 +6,7 @@
 #include "arch/thread.hpp"
 #include "kernels/common/grid_work.hpp"
 #include "kernels/common/kv_buffer/epilogue.hpp"
+#include "kernels/common/kv_buffer/first_work.hpp"
 #include "kernels/common/kv_buffer/load_q.hpp"
 #include "kernels/common/kv_buffer/mainloop.hpp"
 #include "kernels/common/stream_k.hpp"
@@ -31,17 +32,25 @@ struct Kernel {
   static PAGODA_DEVICE void run(const Params& params) {
     auto& storage = arch::shared_storage<Storage>();
     if constexpr (Ops::token_gen) {
-      find_stream_k_start<Config, tile.warp_size>(params, storage.stream_k);
-      while (next(storage, [&](Work& work) {
+      bool makes_first = params.sequences.batch == 1;
+      if (!makes_first) find_stream_k_start<Config, tile.warp_size>(params, storage.stream_k);
+      while (next(params, storage, [&](Work& work) {
+        if (makes_first) {
+          StreamKStart rest;
+          const bool exists = make_first_work<Config>(params, work, rest);
+          storage.stream_k.start.store(rest);
+          return exists;
+        }
         StreamKWork<Config> work_tiles(params, storage.stream_k.start.load());
         const bool exists = work_tiles.next(work);
         storage.stream_k.start.store(work_tiles.rest());
         return exists;
       })) {
+        makes_first = false;
         compute(params, storage);
       }
     } else {  // a work tile for each CTA
-      const bool exists = next(storage, [&](Work& work) {
+      const bool exists = next(params, storage, [&](Work& work) {
         return GridWork<Config, schedule::TransientScheduler>(params,
                                                               {params.grid, arch::block_idx().x})
             .next(work);
@@ -54,11 +63,14 @@ struct Kernel {
   // One thread makes the next work tile for all. False: none is left. The epilogue has a barrier
   // after every thread's last look at the work tile before.
   template <class Make>
-  static PAGODA_DEVICE bool next(Storage& storage, const Make& make) {
+  static PAGODA_DEVICE bool next(const Params& params, Storage& storage, const Make& make) {
     if (arch::thread_idx() == 0) {
       Work work;
       if (!make(work)) work.num_tokens = 0;
       storage.work.store(work);
+      if constexpr (Ops::is_async) {
+        storage.whole_tiles.store(find_whole_tiles<Config>(params, work));
+      }
     }
     arch::syncthreads();  // the work tile is stored, and shared memory is free for it
     return storage.work.load().num_tokens > 0;
@@ -79,8 +91,14 @@ struct Kernel {
     }
     const Work work = storage.work.load();
     if (work.walk.num_tiles > 0) {
+      bool is_loading_q = false;
+      if constexpr (Ops::is_async) {
+        is_loading_q = Ops::KVBuffers::template load_q<Config>(params, storage, work);
+      }
       Mainloop<Config> mainloop(params, storage, warp_m, warp_n);
-      if constexpr (!tile.reads_q_directly) load_q<Config>(params, storage, work);
+      if constexpr (!tile.reads_q_directly) {
+        if (!is_loading_q) load_q<Config>(params, storage, work);
+      }
       mainloop.run(online, o);
     }
     Epilogue<Config>(params, storage, warp_m, warp_n).run(storage.work.load(), online, o);

@@ -10,6 +10,21 @@
 
 namespace pagoda::kernels::kv_buffer {
 
+[[nodiscard]] PAGODA_DEVICE bool is_q_aligned(const AttentionParams& params) {
+  const RowsView& rows = params.q_rows;
+  return params.q_data.address() % 16 == 0 &&
+         ((rows.sequence_stride | rows.row_stride | rows.head_stride) & 7) == 0;
+}
+
+template <class Config>
+PAGODA_DEVICE TokenAndHead q_token_and_head(const Work& work, int row) {
+  constexpr bool is_packed = Config::tile.is_token_generation();
+  if (is_packed && work.num_tokens == 1) {  // a division less
+    return TokenAndHead{work.first_token, work.first_head + row};
+  }
+  return token_and_head<Config::tile.row_map()>(work, row);
+}
+
 template <class Config>
 class QRows {
  public:
@@ -19,16 +34,13 @@ class QRows {
   PAGODA_DEVICE QRows(const AttentionParams& params, const Work& work)
       : params_(params),
         work_(work),
-        is_aligned_(params.q_data.address() % 16 == 0 &&
-                    ((params.q_rows.sequence_stride | params.q_rows.row_stride |
-                      params.q_rows.head_stride) &
-                     7) == 0),
+        is_aligned_(is_q_aligned(params)),
         valid_rows_(work.valid_tokens * (tile.is_token_generation() ? work.num_heads : 1)) {}
 
   // Eight elements from `column` on.
   [[nodiscard]] PAGODA_DEVICE arch::Words<4> load(int row, int column) const {
     if (row >= valid_rows_ || column >= params_.dim_qk) return {{0, 0, 0, 0}};
-    const auto [token, head] = token_and_head<tile.row_map()>(work_, row);
+    const auto [token, head] = q_token_and_head<Config>(work_, row);
     const arch::GlobalPtr<const T> from =
         params_.q_data.template as<const T>() +
         (params_.q_rows.offset(work_.sequence, work_.memory_row + token, head) + column);
@@ -51,7 +63,8 @@ PAGODA_DEVICE void load_q(const AttentionParams& params, Storage<Config>& storag
   constexpr TileConfig tile = Config::tile;
   constexpr int chunks = tile.depth_qk / 8;
   constexpr int vectors = tile.BM * chunks;
-  constexpr int in_flight = 4;  // loads that a thread issues before it waits for the first
+  // Loads that a thread issues before it waits for the first.
+  constexpr int in_flight = vectors >= 4 * Ops::threads ? 4 : vectors >= 2 * Ops::threads ? 2 : 1;
   const QRows<Config> rows(params, work);
   PAGODA_NO_UNROLL
   for (int first = arch::thread_idx(); first < vectors; first += in_flight * Ops::threads) {

@@ -22,6 +22,47 @@
 
 namespace pagoda::kernels::kv_buffer {
 
+// Those of `work`. None where rows are shorter than the padded head dims, or tiles cross pages.
+template <class Config>
+PAGODA_DEVICE WholeTiles find_whole_tiles(const AttentionParams& params, const Work& work) {
+  constexpr TileConfig tile = Config::tile;
+  WholeTiles result;
+  const operand::KeyRows& keys = params.sequences.keys;
+  const int64_t k_row_bytes = 2 * params.k_rows.row_stride;
+  const int64_t v_row_bytes = 2 * params.v_rows.row_stride;
+  result.k_row_bytes = static_cast<int32_t>(k_row_bytes);
+  result.v_row_bytes = static_cast<int32_t>(v_row_bytes);
+  if (params.dim_qk != tile.depth_qk || params.dim_vo != tile.depth_vo ||
+      result.k_row_bytes != k_row_bytes || result.v_row_bytes != v_row_bytes) {
+    return result;
+  }
+  const int32_t start = work.walk.start_column;
+  int32_t outer = 0;
+  int64_t row = 0;
+  if (const int32_t page_size = keys.paged_size(); page_size > 0) {
+    const int32_t page_tiles = page_size / tile.BN;
+    if (page_tiles * tile.BN != page_size || (page_tiles & (page_tiles - 1)) != 0 ||
+        start % tile.BN != 0) {
+      return result;
+    }
+    result.page_shift = 0;
+    while (1 << result.page_shift < page_tiles) ++result.page_shift;
+    const int32_t first = start / tile.BN;
+    const int32_t page = first >> result.page_shift;
+    result.first_slot = first - (page << result.page_shift);
+    result.pages = keys.paged.pages_offset(work.sequence) + page;
+  } else {
+    const operand::KeyCoordinates first = keys.sequence(work.sequence).first;
+    outer = first.outer;
+    row = int64_t{first.row} + start;
+  }
+  result.k_offset = 2 * params.k_rows.offset(outer, row, work.kv_head);
+  result.v_offset = 2 * params.v_rows.offset(outer, row, work.kv_head);
+  const int32_t whole = (work.rows.seqlen_kv - start) / tile.BN;
+  result.count = whole < work.walk.num_tiles ? whole : work.walk.num_tiles;
+  return result;
+}
+
 template <class Config>
 class Mainloop {
  public:
@@ -45,11 +86,13 @@ class Mainloop {
     first_loads(std::make_integer_sequence<int, tile.num_stages>());
   }
 
-  // Q is stored in shared memory by all threads, unless it is read directly; nothing orders it yet.
+  // Q is stored in shared memory by all threads, or on its way in the group of the first step, and
+  // nothing orders it yet; or it is read directly.
   PAGODA_DEVICE void run(Online (&online)[Ops::rows], Output& o) {
     if constexpr (tile.reads_q_directly) {
       read_q();
     } else if constexpr (tile.keeps_q_in_registers) {
+      if constexpr (Ops::is_async) K::template wait<tile.num_stages - 1>();
       arch::syncthreads();  // Q is in shared memory
       load_all_q_fragments(std::make_integer_sequence<int, kQGroups>());
     }
@@ -77,10 +120,11 @@ class Mainloop {
   // --- loads -------------------------------------------------------------------------------------
 
   // K or V of the work tile's sequence and head.
-  [[nodiscard]] PAGODA_DEVICE operand::KVSource source(arch::GlobalPtr<const void> data,
-                                                       const RowsView& rows, int32_t dim,
-                                                       int32_t kv_head) const {
-    const int32_t bytes = tile.staging == Staging::kRegisters ? params_.kv_element_bytes : 2;
+  [[nodiscard]] static PAGODA_DEVICE operand::KVSource source(const AttentionParams& params,
+                                                              arch::GlobalPtr<const void> data,
+                                                              const RowsView& rows, int32_t dim,
+                                                              int32_t kv_head) {
+    const int32_t bytes = tile.staging == Staging::kRegisters ? params.kv_element_bytes : 2;
     operand::KVSource source;
     source.data = data.as<const char>() + kv_head * rows.head_stride * bytes;
     source.outer_bytes = rows.sequence_stride * bytes;
@@ -96,15 +140,16 @@ class Mainloop {
   static constexpr bool kBeginsEveryStep = !Ops::token_gen && tile.warp_size == 32;
   // The next load of `buffer` is of step `step` of KV tile `index`.
   template <class Buffer>
-  PAGODA_DEVICE void begin_tile(int32_t index, int step, Buffer& buffer) const {
+  static PAGODA_DEVICE void begin_tile(const AttentionParams& params, Storage<Config>& storage,
+                                       int32_t index, int step, Buffer& buffer) {
     constexpr bool is_k = std::same_as<Buffer, K>;
-    const Work work = storage_.work.load();
+    const Work work = storage.work.load();
     const int32_t column = work.walk.column(index);
     const int32_t left = work.rows.seqlen_kv - column;
     const operand::KVSource from =
-        is_k ? source(params_.k_data, params_.k_rows, params_.dim_qk, work.kv_head)
-             : source(params_.v_data, params_.v_rows, params_.dim_vo, work.kv_head);
-    buffer.begin({from, params_.sequences.keys, work.sequence, column},
+        is_k ? source(params, params.k_data, params.k_rows, params.dim_qk, work.kv_head)
+             : source(params, params.v_data, params.v_rows, params.dim_vo, work.kv_head);
+    buffer.begin({from, params.sequences.keys, work.sequence, column},
                  left < tile.BN ? left : tile.BN, step);
   }
   template <int... step>
@@ -112,18 +157,74 @@ class Mainloop {
     const int32_t last = storage_.work.load().walk.num_tiles - 1;
     (load<step % kSteps>(last - step / kSteps), ...);
   }
+  // The first row of KV tile `index`, which is whole.
+  [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<const char> whole_tile(
+      int32_t index, const WholeTiles& tiles, int64_t offset, int32_t row_bytes,
+      arch::GlobalPtr<const char> data, const RowsView& rows) const {
+    if (tiles.page_shift >= 0) {
+      const int32_t slot = tiles.first_slot + index;
+      const int32_t page = slot >> tiles.page_shift;
+      index = slot - (page << tiles.page_shift);
+      offset += 2 * rows.sequence_stride *
+                arch::load_read_only(params_.sequences.keys.paged.pages + (tiles.pages + page));
+    }
+    return data + (offset + int64_t{index * tile.BN} * row_bytes);
+  }
+  // False: KV tile `index` is not among the storage's whole tiles.
+  template <int step>
+  PAGODA_DEVICE bool load_whole([[maybe_unused]] int32_t index) {
+    if constexpr (!Ops::is_async) {
+      return false;
+    } else {
+      const WholeTiles tiles = storage_.whole_tiles.load();
+      if (index >= tiles.count) return false;
+      if constexpr (step < tile.k_steps()) {
+        k_.load_whole(whole_tile(index, tiles, tiles.k_offset, tiles.k_row_bytes,
+                                 params_.k_data.template as<const char>(), params_.k_rows),
+                      tiles.k_row_bytes, step);
+      } else {
+        v_.load_whole(whole_tile(index, tiles, tiles.v_offset, tiles.v_row_bytes,
+                                 params_.v_data.template as<const char>(), params_.v_rows),
+                      tiles.v_row_bytes, step - tile.k_steps());
+      }
+      return true;
+    }
+  }
+  // Step `step` of the operand of `buffer`, whatever the cache and the tile.
+  template <int step, class Buffer>
+  PAGODA_DEVICE void load_part(int32_t index, Buffer& buffer) {
+    if constexpr (Ops::is_async && Ops::token_gen) {
+      call_load<Buffer>(params_, storage_, index, step, buffer.load_iter().index());
+      buffer.load_iter().advance();
+    } else {
+      if (kBeginsEveryStep || step == 0) begin_tile(params_, storage_, index, step, buffer);
+      buffer.load_from_dram();
+    }
+  }
+  // A function of its own: it is ten times the code of load_whole, and a decode kernel of a few
+  // microseconds waits for the instruction cache more than for anything else.
+  template <class Buffer>
+  static PAGODA_DEVICE_CALL void call_load(const AttentionParams& params, Storage<Config>& storage,
+                                           int32_t index, int step, int32_t shared_tile) {
+    const auto memory = [&storage] {
+      if constexpr (std::same_as<Buffer, K>) return storage.k();
+      if constexpr (std::same_as<Buffer, V>) return storage.v();
+    };
+    Buffer buffer(memory(), 0);
+    buffer.load_iter().set_index(shared_tile);
+    begin_tile(params, storage, index, step, buffer);
+    buffer.load_from_dram();
+  }
   // Issues the load of step `step` of KV tile `index`, if there is one.
   template <int step>
   PAGODA_DEVICE void load(int32_t index) {
     constexpr bool is_k = step < tile.k_steps();
     constexpr int of_operand = is_k ? step : step - tile.k_steps();
-    if (index >= 0) {
+    if (index >= 0 && !load_whole<step>(index)) {
       if constexpr (is_k) {
-        if (kBeginsEveryStep || of_operand == 0) begin_tile(index, of_operand, k_);
-        k_.load_from_dram();
+        load_part<of_operand>(index, k_);
       } else {
-        if (kBeginsEveryStep || of_operand == 0) begin_tile(index, of_operand, v_);
-        v_.load_from_dram();
+        load_part<of_operand>(index, v_);
       }
     }
     if constexpr (Ops::is_async) K::commit();
@@ -166,25 +267,17 @@ class Mainloop {
         "softmax scale x 1.02",
         tile.scores == ScoreClass::kGeneral ? 1.0F : params_.score_map.scale_log2);
     softmax_.move_pivots(scale, largest, online, o);
-    softmax_.exp2_scores(scale, s, online);
+    float offsets[Ops::rows];
+    PAGODA_UNROLL
+    for (int i = 0; i < Ops::rows; ++i) offsets[i] = online[i].offset();
+    const P p{s, online, offsets, scale};
     if constexpr (Ops::token_gen) {
+      softmax_.template exp2_scores<0, Softmax<Config>::kColumns>(scale, offsets, s, online);
       store_p(s);
       arch::syncthreads();  // P of all warps is stored
-      pv_step<0>(nullptr, o);
-      pv_steps(index, nullptr, o, std::make_integer_sequence<int, tile.v_steps() - 1>());
-    } else {
-      uint32_t p[Ops::m_tiles][kPSteps][I::kAWords];
-      PAGODA_UNROLL
-      for (int m = 0; m < Ops::m_tiles; ++m) {
-        PAGODA_UNROLL
-        for (int k = 0; k < kPSteps; ++k) {
-          const int from = arch::mutable_value("P of the tile's first keys", k, 0);
-          I::to_a(p[m][k], s[m], from, Softmax<Config>::pack_p);
-        }
-      }
-      pv_step<0>(p, o);
-      pv_steps(index, p, o, std::make_integer_sequence<int, tile.v_steps() - 1>());
     }
+    pv_step<0>(p, o);
+    pv_steps(index, p, o, std::make_integer_sequence<int, tile.v_steps() - 1>());
   }
 
   template <int... step>
@@ -205,13 +298,20 @@ class Mainloop {
   template <int step, int k_mma>
   PAGODA_DEVICE void k_group(Scores& s) {
     constexpr int group = step * K::num_k_tiles + k_mma;
+    QGroup a;
     if constexpr (tile.keeps_q_in_registers) {
-      parts<k_mma, 0, K>(k_, q_[group], s);
+      PAGODA_UNROLL
+      for (int m = 0; m < Ops::m_tiles; ++m) {  // nvcc 13.0 loses fragments of a memcpy
+        PAGODA_UNROLL
+        for (int g = 0; g < K::TensorCore::group_size; ++g) {
+          PAGODA_UNROLL
+          for (int i = 0; i < I::kAWords; ++i) a[m][g][i] = q_[group][m][g][i];
+        }
+      }
     } else {
-      QGroup a;
       load_q_fragments<group>(a);
-      parts<k_mma, 0, K>(k_, a, s);
     }
+    parts<k_mma, 0, K>(k_, a, s);
   }
   // The products of kPart fragments of B at a time: those of the whole warp tile would take too
   // many registers.
@@ -269,44 +369,70 @@ class Mainloop {
 
   // --- P V ---------------------------------------------------------------------------------------
 
-  static constexpr int kPSteps = tile.WN() / tile.mma.K;  // of this warp's own P
-  using P = uint32_t[kPSteps][I::kAWords];
+  // This warp's scores, which become P step by step: additions to the row sums that wait until the
+  // products have P would keep all of P in registers.
+  struct P {
+    Scores& s;
+    Online (&online)[Ops::rows];
+    const float (&offsets)[Ops::rows];
+    float scale;
+  };
 
   // The steps after the first.
   template <int... step>
-  PAGODA_DEVICE void pv_steps([[maybe_unused]] int32_t index, [[maybe_unused]] const P* p,
+  PAGODA_DEVICE void pv_steps([[maybe_unused]] int32_t index, [[maybe_unused]] const P& p,
                               Output& o, std::integer_sequence<int, step...> /*steps*/) {
     (next_pv_step<step + 1>(index, p, o), ...);
   }
   template <int step>
-  PAGODA_DEVICE void next_pv_step(int32_t index, const P* p, Output& o) {
+  PAGODA_DEVICE void next_pv_step(int32_t index, const P& p, Output& o) {
     begin<tile.k_steps() + step>(index, v_);
     pv_step<step>(p, o);
   }
   template <int step>
-  PAGODA_DEVICE void pv_step(const P* p, Output& o) {
+  PAGODA_DEVICE void pv_step(const P& p, Output& o) {
     v_groups<step>(p, o, std::make_integer_sequence<int, V::num_k_tiles>());
     v_.smem_iter.advance();
   }
   template <int step, int... group>
-  PAGODA_DEVICE void v_groups(const P* p, Output& o, std::integer_sequence<int, group...> /*g*/) {
+  PAGODA_DEVICE void v_groups(const P& p, Output& o, std::integer_sequence<int, group...> /*g*/) {
     (v_group<step, group>(p, o), ...);
   }
-  // `p`: this warp's P in registers; token generation: P of all warps in shared memory.
+  // A is this warp's P; token generation: P of all warps, in shared memory.
   template <int step, int k_mma>
-  PAGODA_DEVICE void v_group(const P* p, Output& o) {
+  PAGODA_DEVICE void v_group(const P& p, Output& o) {
     constexpr int first = (step * tile.v_BK + k_mma * V::TensorCore::k_group) / tile.mma.K;
     uint32_t a[Ops::m_tiles][V::TensorCore::group_size][I::kAWords];
-    PAGODA_UNROLL
-    for (int m = 0; m < Ops::m_tiles; ++m) {
-      if constexpr (Ops::token_gen) {
+    if constexpr (Ops::token_gen) {
+      PAGODA_UNROLL
+      for (int m = 0; m < Ops::m_tiles; ++m) {
         I::template load_a<Ops::p_layout, first * tile.mma.K / 8>(
             a[m], storage_.p.data(), warp_m_ * tile.WM() + m * tile.mma.M);
-      } else {
-        memcpy(a[m], p[m][first], sizeof a[m]);
       }
+    } else {
+      make_p<first, 0>(p, a);
     }
     parts<k_mma, 0, V>(v_, a, o);
+  }
+  // P of the k-steps from first + g on. The scores of a k-step, or of those whose elements MMA
+  // instruction packs together, are made P right before.
+  template <int first, int g, int group>
+  PAGODA_DEVICE void make_p(const P& p, uint32_t (&a)[Ops::m_tiles][group][I::kAWords]) const {
+    constexpr int columns = tile.mma.K * I::kColumns / tile.mma.N;  // of a k-step
+    constexpr int steps = I::kStepsOfP;
+    static_assert(first % steps == 0 && group % steps == 0);
+    softmax_.template exp2_scores<(first + g) * columns, steps * columns>(p.scale, p.offsets, p.s,
+                                                                          p.online);
+    PAGODA_UNROLL
+    for (int m = 0; m < Ops::m_tiles; ++m) {
+      PAGODA_UNROLL
+      for (int i = g; i < g + steps; ++i) {
+        I::to_a(a[m][i], p.s[m],
+                arch::mutable_value("P of the tile's first keys", first + i, i % steps),
+                Softmax<Config>::pack_p);
+      }
+    }
+    if constexpr (g + steps < group) make_p<first, g + steps>(p, a);
   }
 
   // --- exchange between the warps that share rows ------------------------------------------------

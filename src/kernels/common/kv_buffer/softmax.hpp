@@ -88,13 +88,16 @@ class Softmax {
     for (int i = 0; i < Ops::rows; ++i) {
       wants = wants || online[i].wants_rescale(largest[i] * scale);
     }
-    const bool rescales = arch::any(wants);
+    if (!arch::any(wants)) {
+      PAGODA_UNROLL
+      for (int i = 0; i < Ops::rows; ++i) online[i].begin_tile(largest[i] * scale, false);
+      return;
+    }
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) {
-      float factor = online[i].begin_tile(largest[i] * scale, rescales);
+      float factor = online[i].begin_tile(largest[i] * scale, true);
       online[i].add(arch::mutable_value("row sum not rescaled", 0.0F,
                                         online[i].sums().sum * (1 / factor - 1)));
-      if (!rescales) continue;
       factor = arch::mutable_value("O not rescaled", factor, 1.0F);
       PAGODA_UNROLL
       for (int n = 0; n < Ops::o_tiles; ++n) {
@@ -106,17 +109,18 @@ class Softmax {
     }
   }
 
-  // S becomes P, and the row sums of this lane grow.
-  PAGODA_DEVICE void exp2_scores(float scale, Scores& s, Online (&online)[Ops::rows]) const {
+  // Columns first .. first + count - 1 of S become P, and the row sums of this lane grow.
+  template <int first, int count>
+  PAGODA_DEVICE void exp2_scores(float scale, const float (&offsets)[Ops::rows], Scores& s,
+                                 Online (&online)[Ops::rows]) const {
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) {
-      const float offset = online[i].offset();
-      float sums[2] = {0, 0};  // two independent chains of additions
+      float sums[2];  // two independent chains of additions
       PAGODA_UNROLL
-      for (int c = 0; c < kColumns; ++c) {
-        float& p = score(s, i, c);
-        p = arch::exp2_approx(p * scale + offset);
-        sums[c % 2] += p;
+      for (int c = 0; c < count; ++c) {
+        float& p = score(s, i, first + c);
+        p = arch::exp2_approx(p * scale + offsets[i]);
+        sums[c % 2] = c < 2 ? p : sums[c % 2] + p;
       }
       online[i].add(sums[0] + sums[1]);
     }

@@ -44,8 +44,9 @@ struct Operands : OperandSizes<Config> {
   using Sizes = OperandSizes<Config>;
   using Sizes::tile;
   using typename Sizes::Instruction;
-  using K = typename Buffers<Sizes, tile.staging>::K;
-  using V = typename Buffers<Sizes, tile.staging>::V;
+  using KVBuffers = Buffers<Sizes, tile.staging>;
+  using K = typename KVBuffers::K;
+  using V = typename KVBuffers::V;
   static_assert(operand::KVBuffer<K> && operand::KVBuffer<V>);
 
   // Fragments of a warp: rows, keys, columns of O.
@@ -57,11 +58,21 @@ struct Operands : OperandSizes<Config> {
 
   // Q, P and O: [BM][columns].
   static constexpr operand::VectorLayout row_layout(int columns) {
-    return operand::blocked_layout(tile.BM, columns / 8);
+    return operand::panel_layout(tile.BM, columns / 8);
   }
   static constexpr operand::VectorLayout q_layout = row_layout(tile.depth_qk);
-  static constexpr operand::VectorLayout p_layout = row_layout(tile.BN);
+  static constexpr operand::VectorLayout p_layout = row_layout(Sizes::token_gen ? tile.BN : 64);
   static constexpr operand::VectorLayout o_layout = row_layout(tile.depth_vo / tile.o_parts);
+};
+
+// The KV tiles of a work tile that AsyncKVBuffer::load_whole loads: the first `count`. Tile i is in
+// page pages[(first_slot + i) >> page_shift], or follows tile i - 1 in memory where page_shift < 0.
+struct WholeTiles {
+  int64_t k_offset = 0, v_offset = 0;  // bytes from k_data, v_data to tile 0, or the head's row 0
+  int64_t pages = 0;                   // of keys.paged.pages
+  int32_t k_row_bytes = 0, v_row_bytes = 0;
+  int32_t first_slot = 0, page_shift = -1;
+  int32_t count = 0, unused = 0;
 };
 
 template <class Config>
@@ -89,6 +100,7 @@ struct Storage {
   arch::SharedArray<uint32_t, 1> is_last;  // split_rows.hpp
   // The work tile of the CTA. Loaded where it is needed: registers are few in the mainloop.
   SharedValue<Work> work;
+  SharedValue<WholeTiles> whole_tiles;  // kAsync
   StreamKStorage stream_k;
 };
 
