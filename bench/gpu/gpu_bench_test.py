@@ -219,7 +219,7 @@ class ShardedChecks(unittest.TestCase):
                 "  by x",
                 "passed   emu:sm90  a_c",
                 "  of nobody",
-                "failed   cuda  a_d: no",
+                "failed   cuda sm80.*  a_d: no",
                 "target  passed",
                 "cuda         1",
             ]

@@ -37,6 +37,7 @@ def verdicts_of(lines):
             and words[1].split(":")[0] in TARGETS
         ):
             name, _, message = words[2].partition(": ")
+            name = name.split()[-1]  # after the kernel, where --kernel names one
             found[name] = (words[0], message[:MESSAGE_CHARACTERS])
         elif not words or words[0] in ("target", "check:", "skipped", "========="):
             name = None
