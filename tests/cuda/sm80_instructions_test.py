@@ -55,7 +55,9 @@ def in_ptx(text):
     patterns = {what: re.compile(ptx) for what, (ptx, _) in INSTRUCTIONS.items()}
     arch = re.search(r"^\.target (\w+)", text, re.M)[1]
     kernels = {}
-    for body in re.split(r"^(?=\.visible \.entry )", text, flags=re.M)[1:]:
+    for body in re.split(r"^(?=\.visible \.entry |\.func )", text, flags=re.M)[1:]:
+        if body.startswith(".func"):  # called by kernels
+            continue
         name = re.match(r"\.visible \.entry (\w+)", body)[1]
         lines = [re.sub(r"^[\s{]*(?:@!?\S+\s+)?", "", line) for line in re.split(r"[;\n]", body)]
         kernels[arch, name] = count(lines, patterns)
