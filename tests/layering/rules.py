@@ -20,7 +20,8 @@ LAYERS = [
     ["src/kernels/common"],
     ["src/kernels/*"],  # families of kernels: every other folder there
     ["src/kernels"],  # the list of families
-    ["src/backends/cpu", "src/backends/cuda"],
+    ["src/backends/gpu"],  # what the back ends of CUDA and HIP share
+    ["src/backends/cpu", "src/backends/cuda", "src/backends/hip"],
     ["src/engine"],
     ["src/backends/emulator"],  # above the engine: a library of its own, which registers itself there
     ["src/capi", "src/parallel"],
@@ -53,7 +54,7 @@ THIRD_PARTY = {
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 # A standard header has no suffix; C and POSIX headers are listed.
-STANDARD = re.compile(r"^([a-z_0-9]+|(sys|linux|asm)/[a-z_]+\.h|(unistd|sched|pthread|signal|fcntl|spawn)\.h)$")
+STANDARD = re.compile(r"^([a-z_0-9]+|(sys|linux|asm)/[a-z_]+\.h|(unistd|sched|pthread|signal|fcntl|spawn|dlfcn)\.h)$")
 
 
 # Device code reaches global memory through src/arch alone: parameters and variables are arch::GlobalPtr, which can't be
@@ -65,10 +66,10 @@ ESCAPES = [(re.compile(r"\bRawGlobal\b"), "RawGlobal"), (re.compile(r"reinterpre
 
 
 def sources(root):
-    """Every .hpp, .cpp and .inc below the layered folders, as paths relative to `root`."""
+    """Every source below the layered folders, as paths relative to `root`."""
     found = []
     for top in ROOTS:
-        for suffix in ("*.hpp", "*.cpp", "*.cu", "*.inc"):
+        for suffix in ("*.hpp", "*.cpp", "*.cu", "*.hip", "*.inc"):
             found += [p.relative_to(root) for p in (root / top).rglob(suffix)]
     return sorted(found)
 

@@ -22,6 +22,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "arch/memory.hpp"
 #include "arch/thread.hpp"
@@ -59,10 +60,11 @@ struct MergeStatesRows {
     int64_t count;
   };
 
+  using Lanes = std::conditional_t<warp == 64, uint64_t, uint32_t>;
   // The weight of one of `warp` parts, a part a lane.
   struct LaneWeight {
     double weight;  // 0 where the part does not exist or its LSE is -infinity
-    uint64_t live;  // bit i: the weight of lane i may not be 0, its part is loaded
+    Lanes live;     // bit i: the weight of lane i may not be 0, its part is loaded
   };
 
   static PAGODA_DEVICE void merge_row(const Params& params, int64_t token, int64_t head) {

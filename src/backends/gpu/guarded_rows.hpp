@@ -1,0 +1,65 @@
+// Rows of the registry that make the device of a call current before a kernel's functions run.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/kernel.hpp"
+
+namespace pagoda::gpu {
+
+// `Api`: Guard(index) and unsupported_reason(device), as in memory_space.hpp; kBackend, its name.
+template <class Api>
+class GuardedRows {
+ public:
+  // Rows that wrap `kernels`, which live as long.
+  explicit GuardedRows(std::span<const core::Kernel> kernels) {
+    for (const core::Kernel& kernel : kernels) rows_.push_back(guard(kernel));
+  }
+  [[nodiscard]] std::span<const core::Kernel> rows() const { return rows_; }
+
+ private:
+  using Guard = typename Api::Guard;
+
+  // A row's `data` is the kernel that it wraps.
+  static const core::Kernel& inner(const core::Kernel& row) {
+    return *static_cast<const core::Kernel*>(row.data);
+  }
+
+  static core::Kernel guard(const core::Kernel& kernel) {
+    return {
+        .name = kernel.name,
+        .backend = Api::kBackend,
+        .unsupported_reason =
+            [](const core::Kernel& self, const core::Problem& problem, const Options& options) {
+              std::string reason = Api::unsupported_reason(problem.device);
+              if (!reason.empty()) return reason;
+              const Guard device(problem.device.index);
+              return inner(self).unsupported_reason(inner(self), problem, options);
+            },
+        .plan =
+            [](const core::Kernel& self, const core::Problem& problem, const Options& options) {
+              const Guard device(problem.device.index);
+              return inner(self).plan(inner(self), problem, options);
+            },
+        .run =
+            [](const core::Kernel& self, const core::KernelPlan& plan, const core::Problem& problem,
+               std::span<std::byte> workspace, const core::RunContext& context) {
+              const Guard device(problem.device.index);
+              inner(self).run(inner(self), plan, problem, workspace, context);
+            },
+        .ranked_lower_reason =
+            [](const core::Kernel& self, const core::Problem& problem) {
+              return inner(self).ranked_lower_reason == nullptr
+                         ? std::string()
+                         : inner(self).ranked_lower_reason(inner(self), problem);
+            },
+        .data = &kernel};
+  }
+
+  std::vector<core::Kernel> rows_;
+};
+
+}  // namespace pagoda::gpu
