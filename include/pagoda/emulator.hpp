@@ -1,6 +1,7 @@
-// The emulator as back ends "emu:sm90" and "emu:sm100": they run the GPU kernels for Hopper and
-// Blackwell on the host, thread by thread, on host memory. Meant for tests on machines without a
-// GPU; thousands of times slower than a GPU. A separate library: link pagoda::emulator.
+// The emulator as back ends "emu:sm80", "emu:sm90", "emu:sm100" and "emu:gfx942": they run the GPU
+// kernels for Ampere and later, Hopper, Blackwell and AMD CDNA3 on the host, thread by thread, on
+// host memory. Meant for tests on machines without a GPU; thousands of times slower than a GPU. A
+// separate library: link pagoda::emulator.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ struct EmulatorSettings {
 
 inline constexpr int32_t kMaxEmulatedSms = 1024;
 
-// Adds back ends "emu:sm90" and "emu:sm100" for the rest of the process and sets the settings of
-// all plans made afterwards, on any thread. A second call changes the settings only. Returns
+// Adds these back ends for the rest of the process and sets the settings of all plans made
+// afterwards, on any thread. A second call changes the settings only. Returns
 // kInvalidArgument and changes nothing if num_sms is out of range.
 [[nodiscard]] Status register_emulator(const EmulatorSettings& settings = {});
 
