@@ -8,7 +8,7 @@
 namespace pagoda::arch {
 inline namespace emu {
 
-inline void syncthreads(Where where = Where::current()) { emulator::syncthreads(where); }
+inline void syncthreads(Where where = Where::current()) { emulator::sync_cta(where); }
 inline void named_barrier_sync(int id, int threads, Where where = Where::current()) {
   emulator::named_barrier(id, threads, true, "named_barrier_sync", where);
 }

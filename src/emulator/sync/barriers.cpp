@@ -40,7 +40,7 @@ void wait_lgkmcnt(const Where& where) {
   thread.tick();
 }
 
-void syncthreads(const Where& where) {
+void sync_cta(const Where& where) {
   const LaunchShape& shape = Machine::current().shape();
   if (shape.is_amd()) wait_lgkmcnt(where);
   named_barrier(0, shape.threads, true, "syncthreads", where);

@@ -14,7 +14,7 @@ using arch::Where;
 void named_barrier(int id, int threads, bool waits, const char* primitive, const Where& where);
 
 // All threads of the CTA. AMD: s_waitcnt lgkmcnt(0), then s_barrier, each a mutation of its own.
-void syncthreads(const Where& where);
+void sync_cta(const Where& where);
 
 void cluster_arrive(bool releases, const Where& where);
 void cluster_wait(const Where& where);
