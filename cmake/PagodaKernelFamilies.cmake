@@ -1,10 +1,11 @@
 # pagoda_kernel_family(NAME ARCHS arch...): compiles the instances of src/kernels/NAME, one object library for each line
 # of kShapes in its instances.hpp, from the one file instance.cpp: by nvcc for those of the architectures that
-# PAGODA_ATTENTION_ARCHS has, and (pagoda_emulated_families) by the host compiler for the emulator.
+# PAGODA_ATTENTION_ARCHS has, and (pagoda_emulated_families) by the host compiler for the emulator. AMD architectures
+# (gfx942): by clang, a code object for each that PAGODA_HIP_ARCHS has, and by the host compiler what launches it.
 #
 # Global properties: PAGODA_FAMILIES; for each family PAGODA_INSTANCES_<family>, names, and PAGODA_GPU_ARCHS_<family>,
 # those of the architectures that it is compiled for; PAGODA_GPU_OBJECTS and PAGODA_GPU_OBJECTS_<family>, generator
-# expressions.
+# expressions; PAGODA_HIP_CODE_<family>, the files of its code objects.
 include_guard(GLOBAL)
 
 function(pagoda_kernel_family family)
@@ -19,6 +20,19 @@ function(pagoda_kernel_family family)
   endif()
   set_property(GLOBAL APPEND PROPERTY PAGODA_FAMILIES ${family})
   set_property(GLOBAL PROPERTY PAGODA_INSTANCES_${family} ${instances})
+
+  set(amd ${arg_ARCHS})
+  list(FILTER amd INCLUDE REGEX "^gfx")
+  list(TRANSFORM amd REPLACE "^gfx" "")
+  set(held "")
+  foreach(arch IN LISTS amd)
+    if(arch IN_LIST PAGODA_HIP_ARCHS)
+      list(APPEND held ${arch})
+    endif()
+  endforeach()
+  if(held)
+    pagoda_hip_family(${family} ${held})
+  endif()
 
   string(REPLACE ";" "|" pattern "${arg_ARCHS}")
   set(archs ${PAGODA_ATTENTION_ARCHS})
@@ -44,6 +58,25 @@ function(pagoda_kernel_family family)
     endif()
     set_property(GLOBAL APPEND PROPERTY PAGODA_GPU_OBJECTS $<TARGET_OBJECTS:${target}>)
     set_property(GLOBAL APPEND PROPERTY PAGODA_GPU_OBJECTS_${family} $<TARGET_OBJECTS:${target}>)
+  endforeach()
+endfunction()
+
+# The part of pagoda_kernel_family for AMD GPUs.
+function(pagoda_hip_family family)
+  set(source ${PROJECT_SOURCE_DIR}/src/kernels/${family}/instance.cpp)
+  get_property(instances GLOBAL PROPERTY PAGODA_INSTANCES_${family})
+  foreach(instance IN LISTS instances)
+    pagoda_hip_code(${instance} SOURCE ${source} ARCHS ${ARGN} DEFINITIONS PAGODA_INSTANCE="${instance}")
+    foreach(arch IN LISTS ARGN)
+      set_property(GLOBAL APPEND PROPERTY PAGODA_HIP_CODE_${family} ${CMAKE_BINARY_DIR}/hip/${instance}.gfx${arch}.co)
+    endforeach()
+    set(target pagoda_hip_${instance})
+    add_library(${target} OBJECT ${source})
+    target_compile_definitions(${target} PRIVATE PAGODA_INSTANCE="${instance}" PAGODA_HOST_OF_HIP)
+    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(${target} PRIVATE pagoda_flags)
+    pagoda_compiles_quickly(${target})
+    set_property(GLOBAL APPEND PROPERTY PAGODA_GPU_OBJECTS $<TARGET_OBJECTS:${target}>)
   endforeach()
 endfunction()
 

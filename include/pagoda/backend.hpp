@@ -10,7 +10,7 @@
 namespace pagoda {
 
 struct BackendInfo {
-  std::string name;  // "cpu", "reference", "cuda"
+  std::string name;  // "cpu", "reference", "cuda", "hip"
   bool is_available = false;
   std::string description{};             // the device it runs on, or the reason why it can't run
   DeviceType memory = DeviceType::kCpu;  // where every pointer of a call must point

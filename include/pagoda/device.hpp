@@ -5,7 +5,8 @@
 
 namespace pagoda {
 
-enum class DeviceType : uint8_t { kCpu, kCuda };
+// kHip: an AMD GPU, numbered as in HIP. PyTorch calls it "cuda" too; DLPack: kDLROCM.
+enum class DeviceType : uint8_t { kCpu, kCuda, kHip };
 
 struct Device {
   DeviceType type = DeviceType::kCpu;
@@ -14,15 +15,16 @@ struct Device {
   friend constexpr bool operator==(Device, Device) = default;
 };
 
-// A CUDA stream: work that is launched into one stream runs in order. Host back ends ignore it.
+// A CUDA or HIP stream: work that is launched into one stream runs in order. Host back ends ignore
+// it.
 struct Stream {
-  void* handle = nullptr;  // a cudaStream_t; null = the default stream of the device
+  void* handle = nullptr;  // a cudaStream_t or hipStream_t; null = the device's default stream
 
   friend constexpr bool operator==(Stream, Stream) = default;
 };
 
 [[nodiscard]] constexpr const char* name(DeviceType type) {
-  return type == DeviceType::kCpu ? "cpu" : "cuda";
+  return type == DeviceType::kCpu ? "cpu" : type == DeviceType::kCuda ? "cuda" : "hip";
 }
 
 }  // namespace pagoda

@@ -7,13 +7,16 @@
 
 #include "backends/cpu/backend.hpp"
 #include "backends/cuda/backend.hpp"
+#include "backends/hip/backend.hpp"
 
 namespace pagoda::engine {
 namespace {
 
 class Table {
  public:
-  Table() : rows_{&cpu::backend(), &cpu::reference_backend(), &cuda::backend()}, size_(3) {}
+  Table()
+      : rows_{&cpu::backend(), &cpu::reference_backend(), &cuda::backend(), &hip::backend()},
+        size_(4) {}
 
   [[nodiscard]] std::span<const core::Backend* const> rows() const {
     return {rows_.data(), size_.load(std::memory_order_acquire)};

@@ -65,9 +65,9 @@ std::string describe(std::type_identity<
 // Launches nothing and notes which kernel would have been.
 struct Recorder {
   using Context = std::string;
-  template <class Kernel>
+  template <class Family, size_t shape, size_t variant>
   static void launch(int32_t /*ctas*/, const LaunchArguments& /*arguments*/, std::string& noted) {
-    noted = describe(std::type_identity<Kernel>());
+    noted = describe(std::type_identity<typename KernelOf<Family, shape, variant>::type>());
   }
 };
 

@@ -12,7 +12,7 @@
 
 namespace pagoda::kernels {
 
-// `Launcher`: OnGpu or OnEmulator.
+// `Launcher`: OnGpu, OnHip or OnEmulator.
 template <class Launcher>
 using LaunchFunction = void (*)(int32_t ctas, const LaunchArguments& arguments,
                                 typename Launcher::Context& context);

@@ -27,7 +27,7 @@ template <class... Families>
 struct FamilyList {};
 
 // `Machine`: struct with
-//   Launcher                            OnGpu or OnEmulator
+//   Launcher                            OnGpu, OnHip or OnEmulator
 //   kBackend                            the name of its back end
 //   serves(archs), has_code(archs)      constexpr: whether its table has rows for these
 //                                       architectures; whether the program holds their instances

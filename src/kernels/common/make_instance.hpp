@@ -1,5 +1,6 @@
-// For instance.cpp: the definition of instance(), and Launcher, which is OnGpu under nvcc and
-// OnEmulator under the host compiler.
+// For instance.cpp: the definition of instance(), and Launcher, which is OnGpu under nvcc,
+// HipKernels under clang -x hip, and under the host compiler OnEmulator, or OnHip where the build
+// defines PAGODA_HOST_OF_HIP.
 #pragma once
 
 #include "core/target.hpp"
@@ -7,6 +8,10 @@
 
 #if PAGODA_ON_NVIDIA
 #include "kernels/common/on_gpu.hpp"
+#elif PAGODA_ON_AMD
+#include "kernels/common/hip_kernel.hpp"
+#elif defined(PAGODA_HOST_OF_HIP)
+#include "kernels/common/on_hip.hpp"
 #else
 #include "kernels/common/on_emulator.hpp"
 #endif
@@ -15,6 +20,10 @@ namespace pagoda::kernels {
 
 #if PAGODA_ON_NVIDIA
 using Launcher = OnGpu;
+#elif PAGODA_ON_AMD
+using Launcher = HipKernels;
+#elif defined(PAGODA_HOST_OF_HIP)
+using Launcher = OnHip;
 #else
 using Launcher = OnEmulator;
 #endif
@@ -23,7 +32,7 @@ namespace detail {
 
 template <class Launcher, class Family, size_t shape, size_t... variant>
 LaunchFunctions<Launcher, Family> functions_of(std::index_sequence<variant...> /*variants*/) {
-  return {Launcher::template launch<typename KernelOf<Family, shape, variant>::type>...};
+  return {Launcher::template launch<Family, shape, variant>...};
 }
 
 }  // namespace detail

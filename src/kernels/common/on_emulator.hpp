@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "emulator/machine/launch.hpp"
-#include "kernels/common/launch_arguments.hpp"
+#include "kernels/common/instance.hpp"
 
 namespace pagoda::kernels {
 
@@ -18,8 +18,9 @@ struct EmulatedLaunch {
 struct OnEmulator {
   using Context = EmulatedLaunch;
 
-  template <class Kernel>
+  template <class Family, size_t shape, size_t variant>
   static void launch(int32_t ctas, const LaunchArguments& arguments, EmulatedLaunch& launch) {
+    using Kernel = typename KernelOf<Family, shape, variant>::type;
     const auto same = [](const arch::TensorMapSpec& spec) { return spec; };
     launch.result =
         emulator::launch<Kernel>(emulator::shape_of<Kernel>(launch.name, {ctas}),

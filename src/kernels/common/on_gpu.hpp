@@ -4,15 +4,16 @@
 #include "arch/ptx/error.hpp"
 #include "arch/ptx/launch.hpp"
 #include "arch/ptx/tma.hpp"
-#include "kernels/common/launch_arguments.hpp"
+#include "kernels/common/instance.hpp"
 
 namespace pagoda::kernels {
 
 struct OnGpu {
   using Context = cudaStream_t;
 
-  template <class Kernel>
+  template <class Family, size_t shape, size_t variant>
   static void launch(int32_t ctas, const LaunchArguments& arguments, cudaStream_t& stream) {
+    using Kernel = typename KernelOf<Family, shape, variant>::type;
     arch::check(arch::launch<Kernel>({ctas}, make_params(arguments, arch::make_tensor_map),
                                      {.stream = stream}),
                 "launching attention");

@@ -1,0 +1,11 @@
+// append_kv and merge_states on an AMD GPU.
+#pragma once
+
+#include "core/backend.hpp"
+
+namespace pagoda::hip {
+
+[[nodiscard]] Status append_kv(const AppendKV& append, const core::RunContext& context);
+[[nodiscard]] Status merge_states(const MergeStates& merge, const core::RunContext& context);
+
+}  // namespace pagoda::hip
