@@ -23,8 +23,9 @@ INSTRUCTIONS = {
     "scratch accesses": r"scratch_(?:load|store)|buffer_(?:load|store)\S* .*s32",
 }
 ZERO = [".vgpr_spill_count", ".private_segment_fixed_size"]
-# A scalar register is spilled to a lane of a vector register, not to memory.
-MOST_SGPR_SPILLS = 40  # of attention; 0 of the others
+# A scalar register is spilled to a lane of a vector register, not to memory; in attention nearly all
+# before the loop over KV tiles, where the work tile is found.
+MOST_SGPR_SPILLS = 56  # of attention; 0 of the others
 
 
 def output(*command):
