@@ -8,6 +8,7 @@
 
 #include "kernels/common/make_instance.hpp"
 #include "kernels/families.hpp"
+#include "kernels/mha_gfx942/kernel_of.hpp"
 #include "kernels/mha_sm100/kernel_of.hpp"
 #include "kernels/mha_sm100_d512/kernel_of.hpp"
 #include "kernels/mha_sm80/kernel_of.hpp"
@@ -53,13 +54,17 @@ std::string describe(
   return "sm100.d" + dims_name(depth, depth) + "." + kTypeName<T> + scores_name(scores);
 }
 
-template <class T, int qk, int vo, kv_buffer::RowKind rows, kv_buffer::Staging staging,
-          ScoreClass scores>
-std::string describe(std::type_identity<
-                     kv_buffer::Kernel<mha_sm80::Instance<T, qk, vo, rows, staging, scores>, 80>>) {
-  const bool is_prefill = rows == kv_buffer::RowKind::kPrefill;
-  return "sm80.d" + dims_name(qk, vo) + "." + kTypeName<T> + (is_prefill ? " prefill" : " token") +
-         (staging == kv_buffer::Staging::kAsync ? " async" : " registers") + scores_name(scores);
+// Those on KVBuffer, by the tile that they are compiled for.
+template <class Config, int least_arch>
+std::string describe(std::type_identity<kv_buffer::Kernel<Config, least_arch>>) {
+  constexpr kv_buffer::TileConfig tile = Config::tile;
+  const char* staging = tile.staging == kv_buffer::Staging::kAsync     ? " async"
+                        : tile.staging == kv_buffer::Staging::kVectors ? " vectors"
+                                                                       : " registers";
+  const std::string chip = least_arch == 80 ? "sm80" : "gfx942";
+  return chip + ".d" +
+         dims_name(tile.depth_qk, tile.depth_vo) + "." + kTypeName<typename Config::T> +
+         (tile.is_token_generation() ? " token" : " prefill") + staging + scores_name(tile.scores);
 }
 
 // Launches nothing and notes which kernel would have been.
@@ -115,6 +120,12 @@ TEST(KernelTable, instances_of_mha_sm80_are_what_their_names_say) {
   expect_launches<mha_sm80::Family>({" prefill async plain", " prefill async general",
                                      " prefill registers general", " token async plain",
                                      " token async general", " token registers general"});
+}
+
+TEST(KernelTable, instances_of_mha_gfx942_are_what_their_names_say) {
+  expect_launches<mha_gfx942::Family>({" prefill vectors plain", " prefill vectors general",
+                                       " prefill registers general", " token vectors plain",
+                                       " token vectors general", " token registers general"});
 }
 
 TEST(KernelTable, an_instance_is_found_by_its_name) {
