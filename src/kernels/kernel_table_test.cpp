@@ -54,17 +54,17 @@ std::string describe(
   return "sm100.d" + dims_name(depth, depth) + "." + kTypeName<T> + scores_name(scores);
 }
 
-template <class Chip, size_t shape, size_t variant, class T, int arch>
-std::string describe(
-    std::type_identity<kv_buffer::Kernel<kv_buffer::Instance<Chip, shape, variant, T>, arch>>) {
-  using Config = kv_buffer::Instance<Chip, shape, variant, T>;
+// Those on KVBuffer, by the tile that they are compiled for.
+template <class Config, int least_arch>
+std::string describe(std::type_identity<kv_buffer::Kernel<Config, least_arch>>) {
   constexpr kv_buffer::TileConfig tile = Config::tile;
-  const bool is_prefill = Config::variant().rows == kv_buffer::RowKind::kPrefill;
   const char* staging = tile.staging == kv_buffer::Staging::kAsync     ? " async"
                         : tile.staging == kv_buffer::Staging::kVectors ? " vectors"
                                                                        : " registers";
-  return (arch == 942 ? "gfx942.d" : "sm80.d") + dims_name(tile.depth_qk, tile.depth_vo) + "." +
-         kTypeName<T> + (is_prefill ? " prefill" : " token") + staging + scores_name(tile.scores);
+  const std::string chip = least_arch == 80 ? "sm80" : "gfx942";
+  return chip + ".d" +
+         dims_name(tile.depth_qk, tile.depth_vo) + "." + kTypeName<typename Config::T> +
+         (tile.is_token_generation() ? " token" : " prefill") + staging + scores_name(tile.scores);
 }
 
 // Launches nothing and notes which kernel would have been.

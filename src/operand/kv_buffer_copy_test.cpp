@@ -15,18 +15,6 @@ using namespace material;
 using arch::BFloat16;
 using emulator::all_reports;
 
-template <class Kernel>
-std::vector<uint16_t> copy(const KVCacheCase& cache, int first_key, int num_b_rows) {
-  std::string reports;
-  std::vector<uint16_t> tiles = copied_tiles<Kernel>(cache, first_key, num_b_rows, reports);
-  EXPECT_EQ(reports, "");
-  return tiles;
-}
-template <class Buffer, int steps>
-void expect_copies(const KVCacheCase& cache, int first_key, int num_b_rows) {
-  EXPECT_EQ((wrong_copies<Buffer, steps>(cache, first_key, num_b_rows)), "");
-}
-
 template <VectorSwizzle swizzle, bool token_gen>
 using SwizzledK =
     KVBufferImpl<KVBufferConfig::k(64, token_gen ? 16 : 64, 32), Core<BFloat16, 2, true>, swizzle,
@@ -38,40 +26,42 @@ using SwizzledV =
 
 TEST(CopyToShared, stores_at_the_places_of_the_layout_without_a_swizzle) {
   const KVCacheCase cache({}, 64);
-  expect_copies<SwizzledK<VectorSwizzle{}, false>, 4>(cache, 0, 64);
-  expect_copies<SwizzledK<VectorSwizzle{}, true>, 4>(cache, 0, 64);
-  expect_copies<SwizzledV<VectorSwizzle{}, false>, 2>(cache, 0, 64);
-  expect_copies<SwizzledV<VectorSwizzle{}, true>, 2>(cache, 0, 64);
+  EXPECT_EQ((wrong_copies<SwizzledK<VectorSwizzle{}, false>, 4>(cache, 0, 64)), "");
+  EXPECT_EQ((wrong_copies<SwizzledK<VectorSwizzle{}, true>, 4>(cache, 0, 64)), "");
+  EXPECT_EQ((wrong_copies<SwizzledV<VectorSwizzle{}, false>, 2>(cache, 0, 64)), "");
+  EXPECT_EQ((wrong_copies<SwizzledV<VectorSwizzle{}, true>, 2>(cache, 0, 64)), "");
 }
 
 TEST(CopyToShared, stores_at_the_places_of_the_layout_with_a_swizzle) {
   const KVCacheCase cache({}, 64);
-  expect_copies<SwizzledK<blocked_swizzle(64), false>, 4>(cache, 0, 64);
-  expect_copies<SwizzledK<row_major_swizzle(4), true>, 4>(cache, 0, 64);
-  expect_copies<SwizzledV<blocked_swizzle(32), false>, 2>(cache, 0, 64);
-  expect_copies<SwizzledV<row_major_swizzle(16), true>, 2>(cache, 0, 64);
+  EXPECT_EQ((wrong_copies<SwizzledK<blocked_swizzle(64), false>, 4>(cache, 0, 64)), "");
+  EXPECT_EQ((wrong_copies<SwizzledK<row_major_swizzle(4), true>, 4>(cache, 0, 64)), "");
+  EXPECT_EQ((wrong_copies<SwizzledV<blocked_swizzle(32), false>, 2>(cache, 0, 64)), "");
+  EXPECT_EQ((wrong_copies<SwizzledV<row_major_swizzle(16), true>, 2>(cache, 0, 64)), "");
   using Plain = CopyKernel<SwizzledK<VectorSwizzle{}, false>, 4>;
   using Swizzled = CopyKernel<SwizzledK<blocked_swizzle(64), false>, 4>;
-  EXPECT_NE(copy<Plain>(cache, 0, 64), copy<Swizzled>(cache, 0, 64));
+  EXPECT_NE(copied_tiles<Plain>(cache, 0, 64), copied_tiles<Swizzled>(cache, 0, 64));
 }
 
 TEST(CopyToShared, every_depth_of_token_generation_is_complete) {
   for (const int rows : {64, 47}) {
-    expect_copies<TokenV<BFloat16, 64, 32, 2, 2>, 2>(KVCacheCase({.dim = 64}, 64), 0, rows);
-    expect_copies<TokenV<BFloat16, 256, 32, 2, 2>, 2>(KVCacheCase({.dim = 256}, 64), 0, rows);
-    expect_copies<TokenV<BFloat16, 512, 16, 1, 2, 1>, 4>(KVCacheCase({.dim = 512}, 64), 0, rows);
+    const KVCacheCase cache64({.dim = 64}, 64), cache256({.dim = 256}, 64);
+    const KVCacheCase cache512({.dim = 512}, 64);
+    EXPECT_EQ((wrong_copies<TokenV<BFloat16, 64, 32, 2, 2>, 2>(cache64, 0, rows)), "");
+    EXPECT_EQ((wrong_copies<TokenV<BFloat16, 256, 32, 2, 2>, 2>(cache256, 0, rows)), "");
+    EXPECT_EQ((wrong_copies<TokenV<BFloat16, 512, 16, 1, 2, 1>, 4>(cache512, 0, rows)), "");
   }
 }
 
 TEST(CopyToShared, copies_stage_tile_id) {
   const KVCacheCase cache({}, 64);
-  expect_copies<PrefillK<BFloat16, 2, 4>, 4>(cache, 0, 64);
-  expect_copies<PrefillV<BFloat16, 2, 2>, 2>(cache, 0, 64);
+  EXPECT_EQ((wrong_copies<PrefillK<BFloat16, 2, 4>, 4>(cache, 0, 64)), "");
+  EXPECT_EQ((wrong_copies<PrefillV<BFloat16, 2, 2>, 2>(cache, 0, 64)), "");
   // The other stage: the first two block tiles change places.
   using Right = CopyKernel<PrefillK<BFloat16, 2, 2>, 2>;
   using Wrong = CopyKernel<PrefillK<BFloat16, 2, 2>, 2, 1>;
   const std::vector<uint16_t> expected = expected_tiles<Right>(cache, 0, 64);
-  std::vector<uint16_t> wrong = copy<Wrong>(cache, 0, 64);
+  std::vector<uint16_t> wrong = copied_tiles<Wrong>(cache, 0, 64);
   ASSERT_EQ(wrong.size(), expected.size());
   EXPECT_NE(wrong, expected);
   std::rotate(wrong.begin(), wrong.begin() + Wrong::kTile, wrong.end());
@@ -95,7 +85,7 @@ TEST(CopyToShared, begin_keeps_the_register_stages) {
     }
   };
   const KVCacheCase cache({}, 65);
-  EXPECT_EQ(copy<Kernel>(cache, 0, 64), expected_tiles<Kernel>(cache, 0, 64));
+  EXPECT_EQ(copied_tiles<Kernel>(cache, 0, 64), expected_tiles<Kernel>(cache, 0, 64));
 }
 
 // --- smem_iter ---------------------------------------------------------------------------------
@@ -140,9 +130,10 @@ TEST(SmemIter, is_circular) {
 
 TEST(SmemIter, a_copy_goes_to_the_current_tile) {
   const KVCacheCase cache({}, 64);
-  expect_copies<PrefillK<BFloat16, 1, 3>, 4>(cache, 0, 64);  // the fourth takes the first's place
-  expect_copies<PrefillK<BFloat16, 2, 2>, 4>(cache, 0, 64);
-  expect_copies<PrefillK<BFloat16, 1, 1>, 3>(cache, 0, 64);
+  // The fourth takes the first's place.
+  EXPECT_EQ((wrong_copies<PrefillK<BFloat16, 1, 3>, 4>(cache, 0, 64)), "");
+  EXPECT_EQ((wrong_copies<PrefillK<BFloat16, 2, 2>, 4>(cache, 0, 64)), "");
+  EXPECT_EQ((wrong_copies<PrefillK<BFloat16, 1, 1>, 3>(cache, 0, 64)), "");
 }
 
 }  // namespace

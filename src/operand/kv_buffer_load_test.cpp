@@ -2,77 +2,21 @@
 // must not be read holds NaN and is outside of every buffer of the launch.
 #include <cstdint>
 #include <gtest/gtest.h>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
 #include <vector>
 
-#include "arch/thread.hpp"
-#include "emulator/machine/launch.hpp"
 #include "operand/kv_buffer.hpp"
-#include "testing/material/expect_report.hpp"
-#include "testing/material/kv_buffers.hpp"
-#include "testing/material/kv_cache_case.hpp"
+#include "testing/material/kv_loads.hpp"
+#include "testing/material/mfma_buffers.hpp"
 
 namespace pagoda::operand {
 namespace {
 
 using namespace material;
 using arch::BFloat16;
-using emulator::all_reports;
-
-constexpr uint32_t kUntouched = 0xabababab;
-
-// `loads` block tiles from block tile `first_step` on; then the registers of all threads.
-template <class Buffer_, int loads_>
-struct LoadKernel {
-  using Buffer = Buffer_;
-  static constexpr int loads = loads_;
-  static constexpr int kVectors = kNumStages<Buffer> * Buffer::stage_vectors;  // of a thread
-  struct Params {
-    KVSource source;
-    KeyRows keys;
-    int32_t first_key, num_b_rows, first_step;
-    arch::GlobalPtr<arch::Words<4>> out;  // [kThreads, kVectors]
-    arch::GlobalPtr<int32_t> load_ids;    // [loads + 1]: load_tile_id before each load, and after
-  };
-  struct Storage {
-    arch::SharedArray<typename Buffer::T, Buffer::smem_layout.size() * 8, 128> tile;
-  };
-  static constexpr int kThreads = kBufferThreads;
-
-  static PAGODA_DEVICE void run(const Params& params) {
-    const int thread = arch::thread_idx();
-    Buffer buffer(arch::shared_storage<Storage>().tile.data(), 0);
-    for (arch::Words<4>& words : buffer.load_tile) {
-      for (uint32_t& word : words.word) word = kUntouched;
-    }
-    buffer.begin({params.source, params.keys, KVCacheCase::kSequence, params.first_key},
-                 params.num_b_rows, params.first_step);
-    for (int i = 0; i <= loads; ++i) {
-      if (thread == 0) arch::store(params.load_ids + i, buffer.load_tile_id);
-      if (i < loads) buffer.load_from_dram();
-    }
-    for (int i = 0; i < kVectors; ++i) {
-      arch::store(params.out + (thread * kVectors + i), buffer.load_tile[i]);
-    }
-  }
-};
-
-struct LoadRun {
-  std::vector<uint32_t> words;
-  std::vector<int32_t> load_ids;
-};
-template <class Kernel>
-LoadRun load(const KVCacheCase& cache, int first_key, int num_b_rows, int first_step = 0) {
-  LoadRun run{std::vector<uint32_t>(4UL * Kernel::kThreads * Kernel::kVectors),
-              std::vector<int32_t>(Kernel::loads + 1, -1)};
-  const emulator::Result result = emulator::launch<Kernel>(
-      emulator::shape_of<Kernel>("load", {1}),
-      {cache.source(), cache.keys(), first_key, num_b_rows, first_step,
-       reinterpret_cast<arch::Words<4>*>(run.words.data()), run.load_ids.data()},
-      cache.buffers({emulator::output("out", run.words.data(), run.words.size()),
-                     emulator::output("ids", run.load_ids.data(), run.load_ids.size())}));
-  EXPECT_EQ(all_reports(result), "");
-  return run;
-}
+using arch::Half;
 
 // The registers after `loads` loads. Thread t of `threads` has row t / chunks and chunk t % chunks
 // of the thread layout, which moves over the rows and, inside, over the chunks of the block tile.
@@ -80,15 +24,16 @@ struct Tile {
   int rows, columns, axis;  // block tile; axis 0: the next tile is below, 1: to the right
   int thread_rows, thread_chunks;
   int stages, stage_vectors;
+  int threads = kBufferThreads;
 };
 std::vector<uint32_t> expected_registers(const Tile& tile, const KVCacheCase& cache, int first_key,
                                          int num_b_rows, int first_step, int loads) {
   const auto per_thread = static_cast<size_t>(tile.stages * tile.stage_vectors);
-  std::vector<uint32_t> words(4 * kBufferThreads * per_thread, kUntouched);
+  std::vector<uint32_t> words(4 * static_cast<size_t>(tile.threads) * per_thread, kUnloaded);
   const int size = static_cast<int>(size_bytes(cache.format().dtype));
   for (int load = 0; load < loads; ++load) {
     const int step = first_step + load;
-    for (int thread = 0; thread < kBufferThreads; ++thread) {
+    for (int thread = 0; thread < tile.threads; ++thread) {
       auto at = static_cast<size_t>(thread) * per_thread +
                 static_cast<size_t>(load % tile.stages * tile.stage_vectors);
       for (int row = thread / tile.thread_chunks; row < tile.rows; row += tile.thread_rows) {
@@ -243,6 +188,58 @@ TEST(LoadFromDram, registers_hold_the_8_bytes_of_a_vector_of_e4m3) {
   const KVCacheCase cache({.dtype = DType::kF8E4M3}, 64);
   expect_registers<PrefillK<BFloat16, 2>, 2>(with_stages(kPrefillK, 2), cache, 0, 64);
   expect_registers<TokenV<BFloat16, 128>, 1>(kTokenV, cache, 0, 40, 1);
+}
+
+// --- waves of 64 lanes, kVectors ---------------------------------------------------------------
+
+constexpr Elements kVectors = Elements::kVectors;
+// 256 threads: a vector of K each, and of V of token generation with 128 columns two.
+constexpr Tile kMfmaK{64, 32, 1, 64, 4, 1, 4, 256}, kMfmaTokenK{64, 32, 1, 64, 4, 1, 1, 256};
+constexpr Tile kMfmaTokenV{32, 128, 0, 16, 16, 1, 2, 256};
+
+TEST(LoadFromDram, waves_of_64_lanes_load_vectors) {
+  const KVCacheCase cache({}, 64), f16({.dtype = DType::kF16, .row_gap = 8}, 64);
+  expect_registers<MfmaPrefillK<BFloat16, 1, 1, kVectors>, 1>(kMfmaK, cache, 0, 64, 3);
+  expect_registers<MfmaTokenK<BFloat16, 1, 1, kVectors>, 1>(kMfmaTokenK, cache, 0, 64, 1);
+  expect_registers<MfmaTokenV<BFloat16, 128, 32, 1, 1, kVectors>, 1>(kMfmaTokenV, cache, 0, 64, 1);
+  expect_registers<MfmaTokenV<Half, 128, 32, 1, 1, kVectors>, 1>(kMfmaTokenV, f16, 0, 64);
+  expect_registers<MfmaPrefillK<BFloat16, 2, 1, kVectors>, 3>(with_stages(kMfmaK, 2), cache, 0, 64);
+  // Rows that follow each other in pages of 64, and that do not.
+  for (const int size : {3, 64}) {
+    const KVCacheCase paged({.kind = KeyRowsKind::kPaged, .page_size = size}, 101);
+    expect_registers<MfmaPrefillK<BFloat16, 1, 1, kVectors>, 1>(kMfmaK, paged, 64, 37, 2);
+    expect_registers<MfmaTokenV<BFloat16, 128, 32, 1, 1, kVectors>, 1>(kMfmaTokenV, paged, 37, 64);
+  }
+}
+
+TEST(LoadFromDram, vectors_end_at_the_bounds_and_at_the_head_dim) {
+  for (const int rows : {1, 33, 63}) {
+    for (const int dim : {8, 72, 120}) {
+      const KVCacheCase cache({.dim = dim, .row_gap = 8}, rows);
+      for (const int step : {0, 2, 3}) {
+        expect_registers<MfmaPrefillK<BFloat16, 1, 1, kVectors>, 1>(kMfmaK, cache, 0, rows, step);
+      }
+      expect_registers<MfmaTokenV<BFloat16, 128, 32, 1, 1, kVectors>, 2>(kMfmaTokenV, cache, 0,
+                                                                         rows);
+    }
+  }
+}
+
+TEST(LoadFromDram, vectors_are_loaded_whole_from_aligned_rows_alone) {
+  const KVCacheCase shifted({.dim = 128, .row_gap = 8, .first = 4}, 64);
+  const auto reports = [&](auto buffer) -> std::string {
+    using Kernel = LoadKernel<typename decltype(buffer)::type, 1>;
+    try {
+      load<Kernel>(shifted, 0, 64);
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(reports(std::type_identity<MfmaTokenK<BFloat16, 1, 1, kVectors>>())
+                .find("not aligned to 16 bytes"),
+            std::string::npos);
+  EXPECT_EQ(reports(std::type_identity<MfmaTokenK<BFloat16>>()), "");
 }
 
 }  // namespace

@@ -4,19 +4,13 @@
 
 #include <cmath>
 #include <gtest/gtest.h>
-#include <random>
-#include <string>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "arch/named_barrier.hpp"
 #include "arch/thread.hpp"
 #include "emulator/machine/launch.hpp"
 #include "operand/mma_sync.hpp"
-#include "testing/material/expect_report.hpp"
-#include "testing/material/kv_buffers.hpp"
-#include "testing/material/kv_cache_case.hpp"
+#include "testing/material/kv_products.hpp"
 
 namespace pagoda::operand {
 namespace {
@@ -29,183 +23,6 @@ using emulator::all_reports;
 using Instruction = MmaInstruction<BFloat16, MmaShape{16, 8, 16}>;
 
 // --- products ----------------------------------------------------------------------------------
-
-enum class Fault { kNone, kDroppedRow, kWrongStage, kTwoPercent };
-
-// D = A B of all warps, where B is K' (A: Q) or V (A: P). Warps of the same columns have 16 rows
-// each.
-template <class Buffer_, int steps_>
-struct ProductKernel {
-  using Buffer = Buffer_;
-  using T = typename Buffer::T;
-  using I = MmaInstruction<T, MmaShape{16, 8, 16}>;
-  using TensorCore = typename Buffer::TensorCore;
-  static constexpr int steps = steps_;
-  static constexpr int kThreads = kBufferThreads;
-  static constexpr int kRows = 16 * (kThreads / 32 / Buffer::num_warps_n);
-  static constexpr int kInner = steps * Buffer::BK;
-  static constexpr int kColumns = Buffer::num_warps_n * Buffer::config.wsize;
-  static constexpr VectorLayout a_layout = {.rows = kRows,
-                                            .chunks = kInner / 8,
-                                            .is_blocked = true,
-                                            .swizzle = {3, 0, kRows == 64 ? 6 : 4}};
-  struct Params {
-    arch::GlobalPtr<const T> a;  // [kRows, kInner]
-    KVSource source;
-    KeyRows keys;
-    int32_t num_b_rows;
-    Fault fault;
-    arch::GlobalPtr<float> d;  // [kRows, kColumns]
-  };
-  struct Storage {
-    arch::SharedArray<T, kRows * kInner, 128> a;
-    arch::SharedArray<T, Buffer::smem_layout.size() * 8, 128> b;
-  };
-  using D = float[Buffer::num_mmas][4];
-
-  static PAGODA_DEVICE void run(const Params& params) {
-    auto& storage = arch::shared_storage<Storage>();
-    for (int i = arch::thread_idx(); i < kRows * kInner / 8; i += kThreads) {
-      const int at = vector_index<a_layout>(i / (kInner / 8), i % (kInner / 8));
-      arch::store(storage.a.at(8 * at).template as<arch::Words<4>>(),
-                  arch::load((params.a + 8 * i).template as<const arch::Words<4>>()));
-    }
-    const int warp = arch::thread_idx() / 32;
-    const int warp_n = warp % Buffer::num_warps_n, first_row = warp / Buffer::num_warps_n * 16;
-    Buffer buffer(storage.b.data(), warp_n);
-    buffer.begin({params.source, params.keys, KVCacheCase::kSequence, 0},
-                 params.num_b_rows - (params.fault == Fault::kDroppedRow ? 1 : 0));
-    D d = {};
-    for (int i = 0; i < kNumStages<Buffer>; ++i) buffer.load_from_dram();
-    [&]<int... step>(std::integer_sequence<int, step...>) {
-      (run_step<step>(params, buffer, first_row, d), ...);
-    }
-    (std::make_integer_sequence<int, steps>());
-    for (int n = 0; n < Buffer::num_mmas; ++n) {
-      for (int i = 0; i < 4; ++i) {
-        const int row = first_row + I::row(arch::lane_idx(), i / 2);
-        const int column =
-            warp_n * Buffer::config.wsize + 8 * n + I::column(arch::lane_idx(), i % 2);
-        arch::store(params.d + (row * kColumns + column),
-                    params.fault == Fault::kTwoPercent ? 1.02F * d[n][i] : d[n][i]);
-      }
-    }
-  }
-
- private:
-  template <int step>
-  static void run_step(const Params& params, Buffer& buffer, int first_row, D& d) {
-    constexpr int stages = kNumStages<Buffer>;
-    // NOLINTNEXTLINE(bugprone-branch-clone): the same where a buffer has one stage
-    if (params.fault == Fault::kWrongStage) {
-      buffer.template copy_to_shared<(step + 1) % stages>();
-    } else {
-      buffer.template copy_to_shared<step % stages>();
-    }
-    arch::syncthreads();
-    if (step + stages < steps) buffer.load_from_dram();
-    [&]<int... k>(std::integer_sequence<int, k...>) {
-      (run_k_group<step, k>(buffer, first_row, d), ...);
-    }
-    (std::make_integer_sequence<int, Buffer::num_k_tiles>());
-    arch::syncthreads();  // the next copy takes the tile
-  }
-  template <int step, int k>
-  static void run_k_group(Buffer& buffer, int first_row, D& d) {
-    buffer.template load_from_shared<k>();
-    [&]<int... g>(std::integer_sequence<int, g...>) {
-      (multiply<step*(Buffer::BK / 16) + k * TensorCore::group_size + g, g>(buffer, first_row, d),
-       ...);
-    }
-    (std::make_integer_sequence<int, TensorCore::group_size>());
-  }
-  template <int k_step, int in_group>
-  static void multiply(const Buffer& buffer, int first_row, D& d) {
-    uint32_t a[1][4];
-    I::template load_a<a_layout, 2 * k_step>(a, arch::shared_storage<Storage>().a.data(),
-                                             first_row);
-    for (int n = 0; n < Buffer::num_mmas; ++n) {
-      TensorCore::multiply(d[n], a[0], buffer.get_mma_tile()[n], in_group);
-    }
-  }
-};
-
-template <class T>
-float float_of(T element) {
-  if constexpr (std::is_same_v<T, Half>) {
-    return core::f16_to_float(element.bits);
-  } else {
-    return core::bf16_to_float(element.bits);
-  }
-}
-template <class T>
-std::vector<T> random_elements(int count, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  std::vector<T> elements;
-  elements.reserve(static_cast<size_t>(count));
-  for (int i = 0; i < count; ++i) elements.push_back({bits_of<T>(uniform(random))});
-  return elements;
-}
-
-struct Sum {
-  double value = 0, magnitude = 0;  // of the terms, and of their absolute values
-
-  void add(double term) {
-    value += term;
-    magnitude += std::abs(term);
-  }
-};
-// The first sum in fp32 that is further from the exact one than its rounding; "" if none is. The
-// products are exact, so that up to 128 additions lose at most 2^-24 of the magnitude each.
-std::string difference(const std::vector<float>& actual, const std::vector<Sum>& expected) {
-  if (actual.size() != expected.size()) return "sizes differ";
-  for (size_t i = 0; i < actual.size(); ++i) {
-    // NaN fails, too.
-    if (!(std::abs(actual[i] - expected[i].value) <= 0x1p-17 * expected[i].magnitude)) {
-      return "element " + std::to_string(i) + " is " + std::to_string(actual[i]) + " instead of " +
-             std::to_string(expected[i].value);
-    }
-  }
-  return "";
-}
-
-// `a`: [rows, inner]; element(k, n) of B.
-template <class T, class Element>
-std::vector<Sum> exact_product(const std::vector<T>& a, int rows, int inner, int columns,
-                               Element element) {
-  std::vector<Sum> d(static_cast<size_t>(rows * columns));
-  for (int m = 0; m < rows; ++m) {
-    for (int n = 0; n < columns; ++n) {
-      for (int k = 0; k < inner; ++k) {
-        d[static_cast<size_t>(m * columns + n)].add(
-            static_cast<double>(float_of(a[static_cast<size_t>(m * inner + k)])) * element(k, n));
-      }
-    }
-  }
-  return d;
-}
-
-// What differs from the plain product; "" if nothing does.
-template <class Buffer, int steps>
-std::string product_difference(const CacheFormat& format, int num_b_rows,
-                               Fault fault = Fault::kNone) {
-  using Kernel = ProductKernel<Buffer, steps>;
-  using T = typename Buffer::T;
-  const KVCacheCase cache(format, num_b_rows, 3);
-  const std::vector<T> a = random_elements<T>(Kernel::kRows * Kernel::kInner, 4);
-  std::vector<float> d(static_cast<size_t>(Kernel::kRows * Kernel::kColumns), NAN);
-  const emulator::Result result = emulator::launch<Kernel>(
-      emulator::shape_of<Kernel>("product", {1}),
-      {a.data(), cache.source(), cache.keys(), num_b_rows, fault, d.data()},
-      cache.buffers(
-          {emulator::input("a", a.data(), a.size()), emulator::output("d", d.data(), d.size())}));
-  if (!result.is_clean()) return all_reports(result);
-  return difference(d, exact_product(a, Kernel::kRows, Kernel::kInner, Kernel::kColumns,
-                                     [&](int k, int n) -> double {
-                                       return kIsK<Buffer> ? cache.at(n, k) : cache.at(k, n);
-                                     }));
-}
 
 TEST(Product, q_k_equals_a_plain_product) {
   for (const int rows : {64, 63, 20}) {

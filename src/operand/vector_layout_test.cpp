@@ -1,5 +1,5 @@
 // VectorLayout and its swizzles: places by the formulas of a blocked product and of row-major, and
-// the banks of shared memory that a quarter warp touches at once.
+// the banks of shared memory that a quarter warp touches at once, or a phase of a wave of 64 lanes.
 #include "operand/vector_layout.hpp"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "operand/async_kv_buffer.hpp"
+#include "testing/material/lds_banks.hpp"
 
 namespace pagoda::operand {
 namespace {
@@ -179,6 +180,19 @@ TEST(VectorLayout, async_layout_keeps_128_bytes_of_a_row_in_one_line) {
         EXPECT_EQ(layout.index(row, chunk) / 8, layout.index(row, chunk - chunk % 8) / 8);
       }
     }
+  }
+}
+
+TEST(VectorLayout, fragments_of_mfma_are_read_without_a_conflict) {
+  using material::worst_fragment_read;
+  for (const int chunks : {8, 16}) {  // Q and P of token generation, by 16x16x16
+    EXPECT_EQ(worst_fragment_read(panel_layout(16, chunks), 16), 1) << chunks;
+    EXPECT_EQ(worst_fragment_read(panel_layout(64, chunks), 32), 1) << chunks;
+  }
+  for (const int chunks : {4, 8, 16}) {  // K of prefill, by 32x32x8, and of token generation
+    EXPECT_EQ(worst_fragment_read(blocked(64, chunks, blocked_swizzle(64)), 32), 1) << chunks;
+    EXPECT_EQ(worst_fragment_read(row_major(64, chunks, row_major_swizzle(chunks)), 16), 1);
+    EXPECT_GT(worst_fragment_read(row_major(64, chunks), 16), 1) << "without a swizzle";
   }
 }
 

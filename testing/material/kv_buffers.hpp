@@ -1,5 +1,5 @@
 // The KVBuffers that tests use: those of prefill and of token generation by NVIDIA's m16n8k16, 64
-// keys a tile, 128 threads.
+// keys a tile, four warps. Those of AMD: mfma_buffers.hpp.
 #pragma once
 
 #include <cstdint>
@@ -45,11 +45,19 @@ using AsyncV = operand::AsyncKVBuffer<operand::KVBufferConfig::v(kBN, WN, BK, de
                                       Core<T, group, false>, kBN, WN, BK, kBufferThreads, tiles>;
 
 template <class Buffer>
+inline constexpr int kWarpSizeOf = Buffer::TensorCore::Instruction::kLanes;
+template <class Buffer>
+inline constexpr int kThreadsOf = 4 * kWarpSizeOf<Buffer>;
+template <class Buffer>
 inline constexpr bool kIsAsync = !requires {
   typename Buffer::LoadTile;
 };
 template <class Buffer>
 inline constexpr bool kIsK = Buffer::config.iterator_axis == 1;
+template <class Buffer>  // a TransposedKVBuffer: its layout has no rows of keys
+inline constexpr bool kIsTransposed = !requires {
+  Buffer::smem_layout.is_blocked;
+};
 // Register stages.
 template <class Buffer>
 inline constexpr int kNumStages =

@@ -1,8 +1,9 @@
-// Block tiles that a KVBufferImpl copies to shared memory, and those places by the documented
-// layouts.
+// Block tiles that a KVBufferImpl or TransposedKVBuffer copies to shared memory, and those places
+// by the documented layouts.
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,7 +34,7 @@ struct CopyKernel {
   struct Storage {
     arch::SharedArray<typename Buffer::T, num_tiles * kTile, 128> tiles;
   };
-  static constexpr int kThreads = kBufferThreads;
+  static constexpr int kThreads = kThreadsOf<Buffer>, kWarpSize = kWarpSizeOf<Buffer>;
 
   static PAGODA_DEVICE void run(const Params& params) {
     auto& storage = arch::shared_storage<Storage>();
@@ -72,25 +73,50 @@ std::vector<uint16_t> copied_tiles(const KVCacheCase& cache, int first_key, int 
   return out;
 }
 
-// Shared memory by the documented layouts; the swizzle as CuTe defines it.
+// The same; the reports are an exception.
+template <class Kernel>
+std::vector<uint16_t> copied_tiles(const KVCacheCase& cache, int first_key, int num_b_rows) {
+  std::string reports;
+  std::vector<uint16_t> tiles = copied_tiles<Kernel>(cache, first_key, num_b_rows, reports);
+  if (!reports.empty()) throw std::runtime_error(reports);
+  return tiles;
+}
+
+// Where element (row, column) of a block tile is. Transposed: blocks of 8 of the keys 0, 8, 1, 9,
+// ..., 7, 15 of each 16, a vector for each column; columns c .. c + 7 differ by an XOR with c / 8.
+// Otherwise the page's layouts; the swizzle as CuTe defines it.
+template <class Buffer>
+int place_in_tile(int row, int column) {
+  constexpr operand::KVBufferConfig config = Buffer::config;
+  if constexpr (kIsTransposed<Buffer>) {
+    const int in_order = row % 8 * 2 + row % 16 / 8;
+    const int block = row / 16 * 2 + in_order / 8;
+    const int vector = block * config.btile_dim1 + column / 8 * 8 + (column % 8 ^ column / 8 % 8);
+    return vector * 8 + in_order % 8;
+  } else {
+    constexpr operand::VectorSwizzle swizzle = Buffer::smem_layout.swizzle;
+    int vector = Buffer::smem_layout.is_blocked ? column / 8 * config.btile_dim0 + row
+                                                : row * (config.btile_dim1 / 8) + column / 8;
+    const int mask = ((1 << swizzle.bits) - 1) << (swizzle.base + swizzle.shift);
+    vector ^= (vector & mask) >> swizzle.shift;
+    return vector * 8 + column % 8;
+  }
+}
+// Shared memory after the launch, as it must be.
 template <class Kernel>
 std::vector<uint16_t> expected_tiles(const KVCacheCase& cache, int first_key, int num_b_rows) {
   using Buffer = typename Kernel::Buffer;
   constexpr operand::KVBufferConfig config = Buffer::config;
-  constexpr operand::VectorSwizzle swizzle = Buffer::smem_layout.swizzle;
   std::vector<uint16_t> out(static_cast<size_t>(Kernel::num_tiles * Kernel::kTile), 0xabab);
   for (int step = 0; step < Kernel::steps; ++step) {
     for (int row = 0; row < config.btile_dim0; ++row) {
       for (int column = 0; column < config.btile_dim1; ++column) {
-        int vector = Buffer::smem_layout.is_blocked ? column / 8 * config.btile_dim0 + row
-                                                    : row * (config.btile_dim1 / 8) + column / 8;
-        const int mask = ((1 << swizzle.bits) - 1) << (swizzle.base + swizzle.shift);
-        vector ^= (vector & mask) >> swizzle.shift;
         const int in_tile = row + (kIsK<Buffer> ? 0 : step * config.btile_dim0);
         const int of_head = column + (kIsK<Buffer> ? step * config.btile_dim1 : 0);
         const float value = in_tile < num_b_rows ? cache.at(first_key + in_tile, of_head) : 0;
-        out[static_cast<size_t>(step % Kernel::num_tiles * Kernel::kTile + vector * 8 +
-                                column % 8)] = bits_of<typename Buffer::T>(value);
+        out[static_cast<size_t>(step % Kernel::num_tiles * Kernel::kTile +
+                                place_in_tile<Buffer>(row, column))] =
+            bits_of<typename Buffer::T>(value);
       }
     }
   }

@@ -1,9 +1,10 @@
-// Every B fragment that the warps of a CTA get from a KVBuffer, of either class, and the fragments
-// by the figures of the PTX ISA.
+// Every B fragment that the warps of a CTA get from a KVBuffer, of any class, and the fragments by
+// the figures of the PTX ISA and by AMD's register maps.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -34,13 +35,13 @@ struct FragmentKernel {
   struct Storage {
     arch::SharedArray<T, num_tiles * Buffer::smem_layout.size() * 8, 128> tiles;
   };
-  static constexpr int kThreads = kBufferThreads;
+  static constexpr int kThreads = kThreadsOf<Buffer>, kWarpSize = kWarpSizeOf<Buffer>;
   static constexpr int kVectors = steps * Buffer::num_k_tiles * kThreads * Buffer::num_mmas;
   static constexpr uint32_t kUntouched = 0xabababab;
 
   static PAGODA_DEVICE void run(const Params& params) {
     auto& storage = arch::shared_storage<Storage>();
-    Buffer buffer(storage.tiles.data(), arch::thread_idx() / 32 % Buffer::num_warps_n);
+    Buffer buffer(storage.tiles.data(), arch::thread_idx() / kWarpSize % Buffer::num_warps_n);
     buffer.begin({params.source, params.keys, KVCacheCase::kSequence, params.first_key},
                  params.num_b_rows);
     if constexpr (kIsAsync<Buffer>) {
@@ -98,8 +99,33 @@ struct FragmentKernel {
   }
 };
 
-// "Matrix Fragments for mma.m16n8k16": lane l has column l / 4 of B; register r of a k-step has
-// its rows l % 4 * 2 + 8 r and the next.
+// Of B: rows k are reduced, columns n are of the product.
+struct BIndex {
+  int k, n;
+};
+// The element in half `half` of word `word` that a lane has of k-group `k_mma`, in column tile 0.
+//
+// "Matrix Fragments for mma.m16n8k16": lane l has column l / 4 of B; register r of a k-step has its
+// rows l % 4 * 2 + 8 r and the next. MFMA: lane l has column l % N and, of a k-group, as many
+// consecutive rows as all steps take from a lane; transposed V in the order 0, 8, 1, 9, ..., 7, 15.
+template <class Buffer>
+BIndex fragment_element(int k_mma, int lane, int word, int half) {
+  constexpr int group = Buffer::TensorCore::group_size, size = Buffer::MMA_N;
+  if constexpr (kWarpSizeOf<Buffer> == 32) {
+    return {(k_mma * group + word / 2) * 16 + word % 2 * 8 + lane % 4 * 2 + half, lane / 4};
+  } else if constexpr (kIsTransposed<Buffer>) {
+    return {16 * k_mma + 4 * (lane / 32) + word + 8 * half, lane % 32};
+  } else {
+    return {Buffer::MMA_K * group * k_mma + 4 * group * (lane / size) + 2 * word + half,
+            lane % size};
+  }
+}
+// What load_from_shared makes of the words that a group of one step has no elements for: MFMA reads
+// a vector of 8 bytes and sets the rest of it to zeros.
+template <class Buffer>
+inline constexpr uint32_t kUnusedWord =
+    kWarpSizeOf<Buffer> == 64 && Buffer::TensorCore::transpose_b ? 0 : 0xabababab;
+
 template <class Kernel>
 std::vector<uint32_t> expected_fragments(const KVCacheCase& cache, int first_key, int num_b_rows) {
   using Buffer = typename Kernel::Buffer;
@@ -115,14 +141,19 @@ std::vector<uint32_t> expected_fragments(const KVCacheCase& cache, int first_key
   for (int step = 0; step < Kernel::steps; ++step) {
     for (int k_mma = 0; k_mma < Buffer::num_k_tiles; ++k_mma) {
       for (int thread = 0; thread < Kernel::kThreads; ++thread) {
-        const int lane = thread % 32, warp_n = thread / 32 % Buffer::num_warps_n;
+        const int lane = thread % Kernel::kWarpSize;
+        const int warp_n = thread / Kernel::kWarpSize % Buffer::num_warps_n;
         for (int n = 0; n < mmas; ++n) {
           for (int word = 0; word < 4; ++word) {
-            const int k = (k_mma * group + word / 2) * 16 + word % 2 * 8 + lane % 4 * 2;
-            const int column = n * 8 + lane / 4;
-            words.push_back(word / 2 < group ? element(step, warp_n, k, column) |
-                                                   element(step, warp_n, k + 1, column) << 16
-                                             : Kernel::kUntouched);
+            if (word >= 2 * group) {
+              words.push_back(kUnusedWord<Buffer>);
+              continue;
+            }
+            const BIndex low = fragment_element<Buffer>(k_mma, lane, word, 0);
+            const BIndex high = fragment_element<Buffer>(k_mma, lane, word, 1);
+            const int column = n * Buffer::MMA_N;
+            words.push_back(element(step, warp_n, low.k, column + low.n) |
+                            element(step, warp_n, high.k, column + high.n) << 16);
           }
         }
       }
@@ -144,6 +175,35 @@ std::vector<uint32_t> fragments(const KVCacheCase& cache, int first_key, int num
   reports = emulator::all_reports(result);
   if (!reports.empty()) words.clear();
   return words;
+}
+
+// What is wrong with the fragments of the first `num_b_rows` keys; "" if nothing is.
+template <class Kernel>
+std::string wrong_fragments(const KVCacheCase& cache, int num_b_rows = kBN) {
+  std::string wrong;
+  const std::vector<uint32_t> words = fragments<Kernel>(cache, 0, num_b_rows, {}, wrong);
+  const std::vector<uint32_t> expected = expected_fragments<Kernel>(cache, 0, num_b_rows);
+  if (wrong.empty() && words.size() != expected.size()) wrong = "the number of words differs";
+  for (size_t i = 0; wrong.empty() && i < expected.size(); ++i) {
+    if (words[i] == expected[i]) continue;
+    constexpr int mmas = Kernel::Buffer::num_mmas;
+    wrong = "thread " + std::to_string(i / 4 / mmas % Kernel::kThreads) + ", column tile " +
+            std::to_string(i / 4 % mmas) + ", word " + std::to_string(i % 4) + " differs";
+  }
+  return wrong;
+}
+// Of all steps of a KV tile of 64 keys and `dim` elements, loaded by calls for `part` column tiles
+// each.
+template <class Buffer, int dim, int... parts>
+std::string wrong_fragments_by_parts(int num_b_rows = kBN) {
+  const KVCacheCase cache(
+      {.dtype = std::is_same_v<typename Buffer::T, arch::Half> ? DType::kF16 : DType::kBF16,
+       .dim = dim},
+      num_b_rows);
+  constexpr int steps = (kIsK<Buffer> ? dim : kBN) / Buffer::BK;
+  std::string wrong;
+  ((wrong += wrong_fragments<FragmentKernel<Buffer, steps, parts>>(cache, num_b_rows)), ...);
+  return wrong;
 }
 
 }  // namespace pagoda::material

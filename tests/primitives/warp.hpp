@@ -59,15 +59,15 @@ struct WarpOperations {
     for (int mask = 1; mask < 32; mask *= 2) record(shuffle_xor(value, mask));
     record(shuffle_up(value, 1));
     record(shuffle_up(value, 20));
-    record(ballot((value & 1) != 0));
+    record(static_cast<uint32_t>(ballot((value & 1) != 0)));
     record(any(value == 0) ? 1 : 0);
     record(any((value & 1) != 0) ? 1 : 0);
     record(all(value != 0) ? 1 : 0);
     record(all((value & 1) != 0) ? 1 : 0);
     record(reduce_add(value));
-    const uint32_t elected = ballot(elect_one() != 0);
+    const auto elected = static_cast<uint32_t>(ballot(elect_one() != 0));
     record(elected != 0 && (elected & (elected - 1)) == 0 ? 1 : 0);
-    record(ballot(true));
+    record(static_cast<uint32_t>(ballot(true)));
   }
 };
 

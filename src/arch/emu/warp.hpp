@@ -17,14 +17,14 @@ namespace detail {
 struct LaneValue {
   uint32_t in = 0;
   uint32_t select = 0;
-  uint32_t out = 0;
+  uint64_t out = 0;  // ballot: a bit a lane
 };
 
 using Lanes = std::span<LaneValue*>;
 
 // combine(lanes) sets `out` of every lane; lanes[i] is nullptr where lane i takes no part.
 template <class Combine>
-uint32_t exchange(const char* primitive, const Where& where, LaneValue mine, Combine combine) {
+uint64_t exchange(const char* primitive, const Where& where, LaneValue mine, Combine combine) {
   emulator::Machine::current().collectives().warp(
       emulator::kAllLanes, primitive, where, &mine, [&](emulator::Collective& group) {
         LaneValue* lanes[64];
@@ -43,7 +43,7 @@ uint32_t exchange(const char* primitive, const Where& where, LaneValue mine, Com
 template <class T, class Source>
 T shuffle_from(const char* primitive, T value, Source source, const Where& where) {
   static_assert(sizeof(T) == 4, "a shuffle moves 4 bytes");
-  const uint32_t out =
+  const uint64_t out =
       exchange(primitive, where, {.in = std::bit_cast<uint32_t>(value)}, [&](Lanes lanes) {
         for (size_t i = 0; i < lanes.size(); ++i) {
           if (lanes[i] == nullptr) continue;
@@ -52,7 +52,7 @@ T shuffle_from(const char* primitive, T value, Source source, const Where& where
           lanes[i]->out = lanes[from < lanes.size() && lanes[from] != nullptr ? from : i]->in;
         }
       });
-  return std::bit_cast<T>(out);
+  return std::bit_cast<T>(static_cast<uint32_t>(out));
 }
 
 }  // namespace detail
@@ -82,7 +82,7 @@ inline int32_t elect_one(Where where = Where::current()) {
 template <class T>
 T shuffle(T value, int lane, Where where = Where::current()) {
   static_assert(sizeof(T) == 4, "a shuffle moves 4 bytes");
-  const uint32_t out = detail::exchange(
+  const uint64_t out = detail::exchange(
       "shuffle", where,
       {.in = std::bit_cast<uint32_t>(value), .select = static_cast<uint32_t>(lane)},
       [](detail::Lanes of_warp) {
@@ -92,7 +92,7 @@ T shuffle(T value, int lane, Where where = Where::current()) {
           each->out = from != nullptr ? from->in : each->in;
         }
       });
-  return std::bit_cast<T>(out);
+  return std::bit_cast<T>(static_cast<uint32_t>(out));
 }
 template <class T>
 T shuffle_xor(T value, int mask, Where where = Where::current()) {
@@ -108,10 +108,10 @@ namespace detail {
 
 // One value for all lanes, folded over them.
 template <class Fold>
-uint32_t reduce(const char* primitive, const Where& where, uint32_t value, uint32_t start,
+uint64_t reduce(const char* primitive, const Where& where, uint32_t value, uint64_t start,
                 Fold fold) {
   return exchange(primitive, where, {.in = value}, [&](Lanes lanes) {
-    uint32_t result = start;
+    uint64_t result = start;
     for (size_t i = 0; i < lanes.size(); ++i) {
       if (lanes[i] != nullptr) result = fold(result, lanes[i]->in, static_cast<int>(i));
     }
@@ -123,21 +123,21 @@ uint32_t reduce(const char* primitive, const Where& where, uint32_t value, uint3
 
 }  // namespace detail
 
-inline uint32_t ballot(bool predicate, Where where = Where::current()) {
+inline uint64_t ballot(bool predicate, Where where = Where::current()) {
   return detail::reduce("ballot", where, predicate ? 1 : 0, 0,
-                        [](uint32_t bits, uint32_t vote, int lane) { return bits | vote << lane; });
+                        [](uint64_t bits, uint64_t vote, int lane) { return bits | vote << lane; });
 }
 inline bool any(bool predicate, Where where = Where::current()) {
   return detail::reduce("any", where, predicate ? 1 : 0, 0,
-                        [](uint32_t a, uint32_t b, int) { return a | b; }) != 0;
+                        [](uint64_t a, uint32_t b, int) { return a | b; }) != 0;
 }
 inline bool all(bool predicate, Where where = Where::current()) {
   return detail::reduce("all", where, predicate ? 1 : 0, 1,
-                        [](uint32_t a, uint32_t b, int) { return a & b; }) != 0;
+                        [](uint64_t a, uint32_t b, int) { return a & b; }) != 0;
 }
 inline uint32_t reduce_add(uint32_t value, Where where = Where::current()) {
-  return detail::reduce("reduce_add", where, value, 0,
-                        [](uint32_t a, uint32_t b, int) { return a + b; });
+  return static_cast<uint32_t>(detail::reduce("reduce_add", where, value, 0,
+                                              [](uint64_t a, uint32_t b, int) { return a + b; }));
 }
 }  // namespace emu
 }  // namespace pagoda::arch

@@ -172,5 +172,26 @@ TEST(Machine, a_remote_arrival_comes_before_the_cluster_barrier_after_it) {
   }
 }
 
+// A kernel that does nothing, with as much shared memory as the launch asks for.
+struct Nothing {
+  struct Params {};
+  struct Storage {};
+  static constexpr int kThreads = 64;
+  static PAGODA_DEVICE void run(const Params&) {}
+};
+
+TEST(Machine, more_shared_memory_than_gfx942_has_is_refused) {
+  const auto run = [](int warp_size, size_t bytes) {
+    LaunchShape shape = shape_of<Nothing>("nothing", {1});
+    shape.warp_size = warp_size;
+    shape.shared_bytes = bytes;
+    return launch<Nothing>(shape, {}, {});
+  };
+  EXPECT_TRUE(reports(run(64, 65537), ReportKind::kBounds,
+                      "65537 bytes of shared memory; gfx942 has 65536"));
+  EXPECT_TRUE(run(64, 65536).is_clean());
+  EXPECT_TRUE(run(32, 65537).is_clean()) << "NVIDIA GPUs have more";
+}
+
 }  // namespace
 }  // namespace pagoda::emulator

@@ -1,10 +1,12 @@
 // Named barriers, cluster barriers, proxy fences and stores to other CTAs.
 #include "emulator/sync/barriers.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "emulator/machine/machine.hpp"
 
@@ -25,9 +27,17 @@ void fence_proxy_async(const char* primitive, const Where& where) {
 // --- named barriers ----------------------------------------------------------------------------
 
 // s_barrier counts waves and waits for no access: it orders those that s_waitcnt has completed.
+// Neither does syncwarp: what the thread knows of its wave's other lanes may be in flight, too.
 void release_waited(Thread& thread, Clocks& target) {
   Clocks waited = *thread.clocks;
-  waited.generic.set(thread.agent, thread.lds_waited);
+  const std::vector<Thread>& threads = thread.cta->threads;
+  const auto first = static_cast<size_t>(thread.index - thread.lane());
+  const size_t end = std::min(threads.size(), first + static_cast<size_t>(thread.warp_size));
+  for (size_t i = first; i < end; ++i) {
+    if (waited.generic.get(threads[i].agent) > threads[i].lds_waited) {
+      waited.generic.set(threads[i].agent, threads[i].lds_waited);
+    }
+  }
   target.join(waited);
   thread.tick();
 }

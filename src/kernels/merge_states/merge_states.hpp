@@ -119,7 +119,7 @@ struct MergeStatesRows {
     const float lse = part < parts.count ? lse_of(parts, part) : kMinusInfinity;
     const bool is_live = lse != kMinusInfinity;
     return {is_live ? ::exp(static_cast<double>(lse) - static_cast<double>(largest)) : 0.0,
-            arch::ballot(is_live)};
+            static_cast<Lanes>(arch::ballot(is_live))};
   }
 
   // The sum in the order of the parts; the same in every lane.
