@@ -53,7 +53,9 @@ class TransposedKVBuffer
   using Base::simd_width;
   using Base::smem_layout;
   using typename Base::T;
-  static_assert(config.iterator_axis == 0 && TensorCore::k_group == 16 && BK % 16 == 0);
+  static_assert(config.iterator_axis == 0 && BK % 16 == 0 && depth % 64 == 0);
+  static_assert(TensorCore::k_group == 16 && TensorCore::Instruction::kRowLanes == 2,
+                "a lane's keys are those of a block: 32x32x8 with two k-steps");
 
   // A thread's part of a block tile: pairs of vectors, rows r and r + 8.
   static constexpr int chunks = depth / simd_width;
@@ -122,14 +124,15 @@ class TransposedKVBuffer
   }
 
  private:
-  // Of the thread's pair `i`: the first of its rows, and its chunk. A chunk has 8 pairs in each 16
-  // rows; neighbouring threads have neighbouring chunks.
+  // Of the thread's pair `i`: the first of its rows, and its chunk. 64 threads have 8 neighbouring
+  // chunks, 128 bytes of a row, of the 8 pairs of 16 rows: the stores of 32 lanes cover all banks.
   static PAGODA_DEVICE int pair_of(int i) { return arch::thread_idx() + i * num_threads; }
   static PAGODA_DEVICE int row_of(int i) {
-    const int of_chunk = pair_of(i) / chunks;
-    return of_chunk / 8 * 16 + of_chunk % 8;
+    return pair_of(i) / (8 * chunks) * 16 + pair_of(i) / 8 % 8;
   }
-  static PAGODA_DEVICE int chunk_of(int i) { return pair_of(i) % chunks; }
+  static PAGODA_DEVICE int chunk_of(int i) {
+    return pair_of(i) / 64 % (chunks / 8) * 8 + pair_of(i) % 8;
+  }
   static PAGODA_DEVICE bool is_loading(int i) {
     return pairs % num_threads == 0 || pair_of(i) < pairs;
   }

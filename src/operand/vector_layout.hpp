@@ -92,15 +92,6 @@ constexpr VectorSwizzle row_major_swizzle(int chunks) {
 constexpr VectorSwizzle blocked_swizzle(int rows) {
   return {2, 1, std::countr_zero(static_cast<unsigned>(rows)) - 1};
 }
-// A blocked tile for threads that store 128 consecutive bytes of a row, and for fragments: each row
-// of a block is XORed with its chunk. `rows`: a power of two of at least 8.
-constexpr VectorLayout blocked_layout(int rows, int chunks) {
-  return {.rows = rows,
-          .chunks = chunks,
-          .is_blocked = true,
-          .swizzle = {3, 0, std::countr_zero(static_cast<unsigned>(rows))}};
-}
-
 // Blocks of 128 bytes of each row. cp.async fetches a sector of 32 bytes once only if its two
 // vectors go to one line of shared memory. `rows`: a multiple of 8, `chunks`: of 8.
 constexpr VectorLayout panel_layout(int rows, int chunks) {
