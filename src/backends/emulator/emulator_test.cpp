@@ -35,10 +35,11 @@ TEST_F(Emulator, is_registered_once_by_several_calls) {
   ASSERT_TRUE(register_emulator({.num_sms = 7}));
   int found = 0;
   for (const BackendInfo& info : backends()) found += info.name.starts_with("emu:") ? 1 : 0;
-  EXPECT_EQ(found, 3);
+  EXPECT_EQ(found, 4);
   EXPECT_EQ(kernels("emu:sm80").size(), 10U);
   EXPECT_EQ(kernels("emu:sm90").size(), 20U);
   EXPECT_EQ(kernels("emu:sm100").size(), 25U);
+  EXPECT_EQ(kernels("emu:gfx942").size(), 10U);
 }
 
 TEST_F(Emulator, grids_follow_the_settings_of_the_process) {
