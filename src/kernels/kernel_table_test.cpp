@@ -62,9 +62,9 @@ std::string describe(std::type_identity<kv_buffer::Kernel<Config, least_arch>>) 
                         : tile.staging == kv_buffer::Staging::kVectors ? " vectors"
                                                                        : " registers";
   const std::string chip = least_arch == 80 ? "sm80" : "gfx942";
-  return chip + ".d" +
-         dims_name(tile.depth_qk, tile.depth_vo) + "." + kTypeName<typename Config::T> +
-         (tile.is_token_generation() ? " token" : " prefill") + staging + scores_name(tile.scores);
+  return chip + ".d" + dims_name(tile.depth_qk, tile.depth_vo) + "." +
+         kTypeName<typename Config::T> + (tile.is_token_generation() ? " token" : " prefill") +
+         staging + scores_name(tile.scores);
 }
 
 // Launches nothing and notes which kernel would have been.
