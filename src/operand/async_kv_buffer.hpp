@@ -72,6 +72,32 @@ class AsyncKVBuffer
     load_iter_.advance();
   }
 
+  // The same where the rows of a thread_layout follow each other: first_row(row) is the address of
+  // row `row`, the first of them.
+  template <class FirstRow>
+  PAGODA_DEVICE void load_pages(const FirstRow& first_row, int32_t row_bytes, int step) {
+    constexpr int rows = thread_layout.rows;
+    constexpr int row_stride = smem_layout.row_stride(), chunk_stride = smem_layout.chunk_stride();
+    const int first = config.iterator_axis == 0 ? step * config.btile_dim0 : 0;
+    const int first_column = config.iterator_axis == 1 ? step * config.btile_dim1 : 0;
+    const int row = arch::thread_idx() / 8, chunk = arch::thread_idx() % 8;
+    arch::GlobalPtr<const char> from[config.btile_dim0 / rows];
+    PAGODA_UNROLL
+    for (int i = 0; i < config.btile_dim0 / rows; ++i) from[i] = first_row(first + i * rows);
+    const int64_t offset = int64_t{row} * row_bytes + 2 * (first_column + chunk * simd_width);
+    const arch::SharedPtr<T> to =
+        load_iter_.tile() + vector_index<smem_layout>(row, chunk) * simd_width;
+    PAGODA_UNROLL
+    for (int i = 0; i < config.btile_dim0 / rows; ++i) {
+      PAGODA_UNROLL
+      for (int j = 0; j < config.btile_dim1 / 8; j += 8) {
+        arch::cp_async<16>(to + (i * rows * row_stride + j * chunk_stride) * simd_width,
+                           from[i] + (offset + j * 16));
+      }
+    }
+    load_iter_.advance();
+  }
+
   // Which of the num_tiles tiles the next load fills.
   PAGODA_DEVICE typename Base::SharedIterator& load_iter() { return load_iter_; }
 

@@ -51,12 +51,20 @@ struct TileGrid {
   [[nodiscard]] PAGODA_DEVICE TileCoord at(int32_t index) const {
     if (index < 0 || index >= size()) return {};
     const int32_t unit = index / num_splits;
-    TileCoord coord = cu_rows != nullptr ? ragged(unit) : padded(unit);
+    TileCoord coord = unsplit(unit, Division{});
     coord.split = index % num_splits;
     return coord;
   }
+  // Entry `unit` < size() of a grid without splits. divide(a, b) is a / b.
+  template <class Divide>
+  [[nodiscard]] PAGODA_DEVICE TileCoord unsplit(int32_t unit, const Divide& divide) const {
+    return cu_rows != nullptr ? ragged(unit, divide) : padded(unit, divide);
+  }
 
  private:
+  struct Division {
+    PAGODA_HOST_DEVICE constexpr int32_t operator()(int32_t a, int32_t b) const { return a / b; }
+  };
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t padded_tiles() const {
     return rows == 0 ? 0 : (rows - 1) / tile_rows + 1;
   }
@@ -67,32 +75,41 @@ struct TileGrid {
     return first_row(sequence) / tile_rows + sequence;
   }
 
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileCoord padded(int32_t unit) const {
+  template <class Divide>
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileCoord padded(int32_t unit,
+                                                              const Divide& divide) const {
     const int32_t tiles = padded_tiles();
+    HeadTile at;  // the head of all sequences
     if (order == TileOrder::kRowsFastest) {
-      const int32_t head = unit / tiles;  // of all sequences
-      return coord(head / num_heads, head % num_heads, unit % tiles, rows);
+      at.head = divide(unit, tiles);
+      at.tile = unit - at.head * tiles;
+    } else {
+      at = longest_first(unit, num_heads * batch, tiles, divide);
     }
-    const HeadTile at = longest_first(unit, num_heads * batch, tiles);
-    return coord(at.head / num_heads, at.head % num_heads, at.tile, rows);
+    const int32_t sequence = divide(at.head, num_heads);
+    return coord(sequence, at.head - sequence * num_heads, at.tile, rows);
   }
 
   struct HeadTile {
-    int32_t head, tile;
+    int32_t head = 0, tile = 0;
   };
   // Entry `unit` of `heads` x `tiles`.
+  template <class Divide>
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr HeadTile longest_first(int32_t unit, int32_t heads,
-                                                                    int32_t tiles) const {
+                                                                    int32_t tiles,
+                                                                    const Divide& divide) const {
     const int32_t wide = section < heads ? section : heads;
-    const int32_t first = unit / (wide * tiles) * wide;
+    const int32_t first = divide(unit, wide * tiles) * wide;
     const int32_t width = heads - first < wide ? heads - first : wide;
     const int32_t rest = unit - first * tiles;
-    return {first + rest % width, tiles - 1 - rest / width};
+    const int32_t row = divide(rest, width);
+    return {first + rest - row * width, tiles - 1 - row};
   }
 
-  [[nodiscard]] PAGODA_DEVICE TileCoord ragged(int32_t unit) const {
+  template <class Divide>
+  [[nodiscard]] PAGODA_DEVICE TileCoord ragged(int32_t unit, const Divide& divide) const {
     // The last sequence whose entries start at or before the unit's.
-    const int32_t entry = unit / num_heads;
+    const int32_t entry = divide(unit, num_heads);
     int32_t sequence = 0;
     for (int32_t past = batch; past - sequence > 1;) {
       const int32_t middle = sequence + (past - sequence) / 2;
@@ -107,9 +124,10 @@ struct TileGrid {
     const int32_t rest = unit - first_entry(sequence) * num_heads;
     if (rest >= entries * num_heads) return {};  // index is past the last sequence
     if (order == TileOrder::kRowsFastest) {
-      return coord(sequence, rest / entries, rest % entries, length);
+      const int32_t head = divide(rest, entries);
+      return coord(sequence, head, rest - head * entries, length);
     }
-    const HeadTile at = longest_first(rest, num_heads, entries);
+    const HeadTile at = longest_first(rest, num_heads, entries, divide);
     return coord(sequence, at.head, at.tile, length);
   }
 

@@ -92,6 +92,12 @@ class SplitRows {
     float max = softmax::kMinusInfinity;
     const int32_t num_splits = where.is_valid ? work.num_splits : 0;
     for (int32_t round = 0; round < num_splits; round += warp_size) {
+      const int32_t left = num_splits - round;
+      const int32_t count = left < warp_size ? left : warp_size;
+      Splits values;  // all splits store all columns: their loads do not wait for the weights
+      if constexpr (has_all_columns) {
+        load_splits(values, work, round, 0, row, [count](int k) { return k < count; });
+      }
       softmax::Sums mine;
       if (round + lane < num_splits) {
         const auto stats =
@@ -109,12 +115,21 @@ class SplitRows {
         PAGODA_UNROLL
         for (int e = 0; e < 4; ++e) o[i].value[e] *= merged.a;
       }
-      const int32_t left = num_splits - round;
-      const int32_t count = left < warp_size ? left : warp_size;
+      const float factor =
+          arch::mutable_value("weight of the first split x 1.02", weight * merged.b,
+                              (lane == 0 ? 1.02F : 1.0F) * weight * merged.b);
       for (int32_t first = 0; first < count; first += kInFlight) {
-        add_splits(o, work, round, first, count, row,
-                   arch::mutable_value("weight of the first split x 1.02", weight * merged.b,
-                                       (lane == 0 ? 1.02F : 1.0F) * weight * merged.b));
+        float factors[kInFlight];
+        PAGODA_UNROLL
+        for (int k = 0; k < kInFlight; ++k) {
+          factors[k] = arch::shuffle(factor, (first + k) % warp_size);
+          if (first + k >= count) factors[k] = 0;
+        }
+        if (!has_all_columns || first > 0) {
+          load_splits(values, work, round, first, row,
+                      [&factors](int k) { return factors[k] != 0; });
+        }
+        add_splits(o, values, factors);
       }
     }
     finish(work, where, sums, max_of_warp(max), o);
@@ -131,29 +146,31 @@ class SplitRows {
   using Columns = FloatQuad[kQuads];
   // Splits whose loads are in flight together: the latency of L2 is paid once for all of them.
   static constexpr int kInFlight = 16 / kQuads;
+  using Splits = Columns[kInFlight];
 
-  // Adds splits round + first .. to `o`. Lane i has the weight of split round + i. A split of
-  // weight 0 is not loaded: it may not have stored O.
-  PAGODA_DEVICE void add_splits(Columns& o, const Work& work, int32_t round, int32_t first,
-                                int32_t count, int row, float weight) const {
-    float factors[kInFlight];
-    Columns values[kInFlight];
+  // The columns of the splits round + first + k with wants(k). A split of weight 0 may not have
+  // stored O: unless has_all_columns it is not loaded.
+  template <class Wants>
+  PAGODA_DEVICE void load_splits(Splits& values, const Work& work, int32_t round, int32_t first,
+                                 int row, const Wants& wants) const {
     PAGODA_UNROLL
     for (int k = 0; k < kInFlight; ++k) {
-      factors[k] = arch::shuffle(weight, (first + k) % warp_size);
-      if (first + k >= count) factors[k] = 0;
       const arch::GlobalPtr<const float> from = out_row(work.slot(round + first + k), row);
       PAGODA_UNROLL
       for (int i = 0; i < kQuads; ++i) {
         const int column = kSpan * i + 4 * arch::lane_idx();
         values[k][i] = FloatQuad{};
-        if (factors[k] != 0 && column < (has_all_columns ? depth : params_.dim_vo)) {
+        if (wants(k) && column < (has_all_columns ? depth : params_.dim_vo)) {
           values[k][i] = arch::load((from + column).template as<const FloatQuad>());
         }
       }
     }
+  }
+  static PAGODA_DEVICE void add_splits(Columns& o, const Splits& values,
+                                       const float (&factors)[kInFlight]) {
     PAGODA_UNROLL
     for (int k = 0; k < kInFlight; ++k) {
+      if (has_all_columns && factors[k] == 0) continue;  // O may be NaN
       PAGODA_UNROLL
       for (int i = 0; i < kQuads; ++i) {
         PAGODA_UNROLL

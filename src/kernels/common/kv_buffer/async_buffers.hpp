@@ -35,14 +35,23 @@ struct Buffers<Sizes, Staging::kAsync> {
     const int thread_row = arch::thread_idx() / 8, thread_chunk = arch::thread_idx() % 8;
     const arch::SharedPtr<T> to =
         storage.q.at(operand::vector_index<Ops::q_layout>(thread_row, thread_chunk) * 8);
+    // The thread's first row; rows of a prefill tile follow each other.
+    const arch::GlobalPtr<const T> first =
+        data + (params.q_rows.offset(work.sequence, work.memory_row + work.first_token + thread_row,
+                                     work.first_head) +
+                thread_chunk * 8);
     PAGODA_UNROLL
     for (int i = 0; i < tile.BM; i += rows_at_once) {
       const int row = thread_row + i;
       arch::GlobalPtr<const T> from = data;
       if (row < valid_rows) {
-        const auto [token, head] = q_token_and_head<Config>(work, row);
-        from = data + (params.q_rows.offset(work.sequence, work.memory_row + token, head) +
-                       thread_chunk * 8);
+        if constexpr (Ops::token_gen) {
+          const auto [token, head] = q_token_and_head<Config>(work, row);
+          from = data + (params.q_rows.offset(work.sequence, work.memory_row + token, head) +
+                         thread_chunk * 8);
+        } else {
+          from = first + i * params.q_rows.row_stride;
+        }
       }
       PAGODA_UNROLL
       for (int j = 0; j < tile.depth_qk / 8; j += 8) {

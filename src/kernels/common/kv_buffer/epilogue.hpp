@@ -131,30 +131,53 @@ class Epilogue {
 
   PAGODA_DEVICE void store_rows(const Work& work, int part) const {
     constexpr int chunks = kPartColumns / 8;
+    constexpr int rows_at_once = Ops::threads / chunks;
+    static_assert(Ops::threads % chunks == 0, "a thread stores the same columns of its rows");
     const int32_t rows = work.num_tokens * (Ops::token_gen ? work.num_heads : 1);
-    PAGODA_NO_UNROLL
-    for (int index = arch::thread_idx(); index < tile.BM * chunks; index += Ops::threads) {
-      const int row = index / chunks;
-      const int column = part * kPartColumns + index % chunks * 8;
-      if (row >= rows || column >= params_.dim_vo) continue;
-      const auto [token, head] = token_and_head<tile.row_map()>(work, row);
+    const int first_row = arch::thread_idx() / chunks, chunk = arch::thread_idx() % chunks;
+    const int column = part * kPartColumns + chunk * 8;
+    if (column >= params_.dim_vo) return;
+    const auto staged = [&](int row) {
+      const int vector = operand::vector_index<Ops::o_layout>(row, chunk);
+      return arch::load((storage_.o() + vector * 8).template as<arch::Words<4>>());
+    };
+    const arch::GlobalPtr<T> data = params_.out_data.as<T>();
+    if (!Ops::token_gen && column + 8 <= params_.dim_vo &&
+        has_aligned_rows(params_.out_data.address(), params_.out_rows)) {
       const arch::GlobalPtr<T> to =
-          params_.out_data.as<T>() +
-          params_.out_rows.offset(work.sequence, work.memory_row + token, head);
-      const int vector = operand::vector_index<Ops::o_layout>(row, index % chunks);
-      const auto words = arch::load((storage_.o() + vector * 8).template as<arch::Words<4>>());
-      if (to.address() % 16 == 0 && column + 8 <= params_.dim_vo) {
-        arch::store((to + column).template as<arch::Words<4>>(), words);
-        continue;
-      }
+          data +
+          (params_.out_rows.offset(work.sequence, work.memory_row + work.first_token + first_row,
+                                   work.first_head) +
+           column);
       PAGODA_UNROLL
-      for (int e = 0; e < 8; e += 2) {
-        if (column + e + 1 < params_.dim_vo) {
-          store_pair(to, column + e, words.word[e / 2], to.address() % 4 == 0);
-        } else if (column + e < params_.dim_vo) {
-          arch::store((to + (column + e)).template as<uint16_t>(),
-                      static_cast<uint16_t>(words.word[e / 2]));
-        }
+      for (int i = 0; i < tile.BM; i += rows_at_once) {
+        if (first_row + i >= rows) return;
+        arch::store((to + i * params_.out_rows.row_stride).template as<arch::Words<4>>(),
+                    staged(first_row + i));
+      }
+      return;
+    }
+    PAGODA_NO_UNROLL
+    for (int row = first_row; row < rows; row += rows_at_once) {
+      const auto [token, head] = token_and_head<tile.row_map()>(work, row);
+      store_chunk(data + params_.out_rows.offset(work.sequence, work.memory_row + token, head),
+                  column, staged(row));
+    }
+  }
+  // Eight elements of the row at `to`, without those past the head dim.
+  PAGODA_DEVICE void store_chunk(arch::GlobalPtr<T> to, int column,
+                                 const arch::Words<4>& words) const {
+    if (to.address() % 16 == 0 && column + 8 <= params_.dim_vo) {
+      arch::store((to + column).template as<arch::Words<4>>(), words);
+      return;
+    }
+    PAGODA_UNROLL
+    for (int e = 0; e < 8; e += 2) {
+      if (column + e + 1 < params_.dim_vo) {
+        store_pair(to, column + e, words.word[e / 2], to.address() % 4 == 0);
+      } else if (column + e < params_.dim_vo) {
+        arch::store((to + (column + e)).template as<uint16_t>(),
+                    static_cast<uint16_t>(words.word[e / 2]));
       }
     }
   }

@@ -8,6 +8,7 @@
 #include "arch/memory.hpp"
 #include "arch/thread.hpp"
 #include "kernels/common/stream_k.hpp"
+#include "schedule/tile_grid.hpp"
 
 namespace pagoda::kernels::kv_buffer {
 
@@ -16,6 +17,33 @@ PAGODA_DEVICE int32_t small_quotient(int32_t a, int32_t b) {
   if (a < b) return 0;
   return static_cast<int32_t>((static_cast<float>(a) + 0.5F) * (1 / static_cast<float>(b)));
 }
+
+// One CTA for every entry of the grid, like TransientScheduler; without splits: with few divisions.
+template <int tile_rows>
+class CtaScheduler {
+ public:
+  PAGODA_DEVICE explicit CtaScheduler(const schedule::TileGrid& grid) : grid_(grid) {}
+
+  PAGODA_DEVICE bool next(schedule::TileCoord& tile) {
+    if (is_done_) return false;
+    is_done_ = true;
+    if (grid_.num_splits == 1 && arch::grid_dim().x < 1 << 21) {
+      schedule::TileGrid grid = grid_;
+      grid.tile_rows = tile_rows;  // as a constant
+      tile = grid.unsplit(index(), small_quotient);
+    } else {
+      tile = grid_.at(index());
+    }
+    return tile.exists();
+  }
+  [[nodiscard]] static PAGODA_DEVICE int32_t index() {
+    return static_cast<int32_t>(arch::block_idx().x);
+  }
+
+ private:
+  const schedule::TileGrid& grid_;
+  bool is_done_ = false;
+};
 
 // The CTA's interval where the batch is one sequence: no sums.
 template <class Config>

@@ -51,9 +51,8 @@ struct Kernel {
       }
     } else {  // a work tile for each CTA
       const bool exists = next(params, storage, [&](Work& work) {
-        return GridWork<Config, schedule::TransientScheduler>(params,
-                                                              {params.grid, arch::block_idx().x})
-            .next(work);
+        using Scheduler = CtaScheduler<tile.BM>;
+        return GridWork<Config, Scheduler>(params, Scheduler(params.grid)).next(work);
       });
       if (exists) compute(params, storage);
     }
@@ -97,7 +96,11 @@ struct Kernel {
       }
       Mainloop<Config> mainloop(params, storage, warp_m, warp_n);
       if constexpr (!tile.reads_q_directly) {
-        if (!is_loading_q) load_q<Config>(params, storage, work);
+        if constexpr (Ops::is_async && Ops::token_gen) {
+          if (!is_loading_q) call_load_q<Config>(params, storage);
+        } else if (!is_loading_q) {
+          load_q<Config>(params, storage, work);
+        }
       }
       mainloop.run(online, o);
     }

@@ -56,8 +56,10 @@ void set_prefill_grid(const Problem& p, int32_t num_sms, bool splits, Launch& la
 void set_stream_k(const Problem& p, int32_t num_sms, Launch& launch) {
   const PackedRows packed = PackedRows::of(p.group, launch.tile.block_rows);
   const int64_t most = max_stream_k_ctas(p, packed.tokens, packed.head_tiles, launch.tile.BN);
-  launch.ctas =
-      static_cast<int32_t>(std::min<int64_t>(most, int64_t{num_sms} * launch.tile.ctas_per_sm));
+  int64_t ctas = int64_t{num_sms} * launch.tile.ctas_per_sm;
+  // Rather two KV tiles a CTA than two CTAs an SM: half the splits to merge.
+  if (most <= 2 * int64_t{num_sms}) ctas = num_sms;
+  launch.ctas = static_cast<int32_t>(std::min(most, ctas));
 }
 
 bool is_token_generation(const Launch& launch) { return launch.rows == RowKind::kTokenGeneration; }

@@ -10,10 +10,13 @@
 
 namespace pagoda::kernels::kv_buffer {
 
-[[nodiscard]] PAGODA_DEVICE bool is_q_aligned(const AttentionParams& params) {
-  const RowsView& rows = params.q_rows;
-  return params.q_data.address() % 16 == 0 &&
+// Rows of 16-bit elements that start at multiples of 16 bytes.
+[[nodiscard]] PAGODA_DEVICE bool has_aligned_rows(uint64_t address, const RowsView& rows) {
+  return address % 16 == 0 &&
          ((rows.sequence_stride | rows.row_stride | rows.head_stride) & 7) == 0;
+}
+[[nodiscard]] PAGODA_DEVICE bool is_q_aligned(const AttentionParams& params) {
+  return has_aligned_rows(params.q_data.address(), params.q_rows);
 }
 
 template <class Config>
@@ -82,6 +85,12 @@ PAGODA_DEVICE void load_q(const AttentionParams& params, Storage<Config>& storag
       arch::store(storage.q.at(at).template as<arch::Words<4>>(), values[i]);
     }
   }
+}
+
+// A function of its own: code that most calls do not run.
+template <class Config>
+PAGODA_DEVICE_CALL void call_load_q(const AttentionParams& params, Storage<Config>& storage) {
+  load_q<Config>(params, storage, storage.work.load());
 }
 
 }  // namespace pagoda::kernels::kv_buffer

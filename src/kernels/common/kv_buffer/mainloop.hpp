@@ -39,7 +39,18 @@ PAGODA_DEVICE WholeTiles find_whole_tiles(const AttentionParams& params, const W
   const int32_t start = work.walk.start_column;
   int32_t outer = 0;
   int64_t row = 0;
-  if (const int32_t page_size = keys.paged_size(); page_size > 0) {
+  bool has_several_pages = false;  // a tile
+  const int32_t page_size = keys.paged_size();
+  if (page_size > 0 && page_size < tile.BN) {
+    if (!tile.is_token_generation() || tile.BN % page_size != 0 ||
+        page_size % Operands<Config>::K::thread_layout.rows != 0 || start % page_size != 0) {
+      return result;
+    }
+    has_several_pages = true;
+    result.page_shift = 0;
+    while (1 << result.page_shift < page_size) ++result.page_shift;
+    result.pages = keys.paged.pages_offset(work.sequence) + (start >> result.page_shift);
+  } else if (page_size > 0) {
     const int32_t page_tiles = page_size / tile.BN;
     if (page_tiles * tile.BN != page_size || (page_tiles & (page_tiles - 1)) != 0 ||
         start % tile.BN != 0) {
@@ -59,7 +70,8 @@ PAGODA_DEVICE WholeTiles find_whole_tiles(const AttentionParams& params, const W
   result.k_offset = 2 * params.k_rows.offset(outer, row, work.kv_head);
   result.v_offset = 2 * params.v_rows.offset(outer, row, work.kv_head);
   const int32_t whole = (work.rows.seqlen_kv - start) / tile.BN;
-  result.count = whole < work.walk.num_tiles ? whole : work.walk.num_tiles;
+  (has_several_pages ? result.paged_count : result.count) =
+      whole < work.walk.num_tiles ? whole : work.walk.num_tiles;
   return result;
 }
 
@@ -157,52 +169,63 @@ class Mainloop {
     const int32_t last = storage_.work.load().walk.num_tiles - 1;
     (load<step % kSteps>(last - step / kSteps), ...);
   }
-  // The first row of KV tile `index`, which is whole.
-  [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<const char> whole_tile(
-      int32_t index, const WholeTiles& tiles, int64_t offset, int32_t row_bytes,
-      arch::GlobalPtr<const char> data, const RowsView& rows) const {
+  // K or V of the work tile's head, as WholeTiles has it.
+  struct WholeSource {
+    arch::GlobalPtr<const char> data;
+    int64_t page_bytes;  // from one page to the next
+    int32_t row_bytes;
+  };
+  template <class Buffer>
+  [[nodiscard]] static PAGODA_DEVICE WholeSource whole_source(const AttentionParams& params,
+                                                              const WholeTiles& tiles) {
+    if constexpr (std::same_as<Buffer, K>) {
+      return {params.k_data.template as<const char>() + tiles.k_offset,
+              2 * params.k_rows.sequence_stride, tiles.k_row_bytes};
+    } else {
+      return {params.v_data.template as<const char>() + tiles.v_offset,
+              2 * params.v_rows.sequence_stride, tiles.v_row_bytes};
+    }
+  }
+  [[nodiscard]] static PAGODA_DEVICE int32_t page_id(const AttentionParams& params,
+                                                     const WholeTiles& tiles, int32_t page) {
+    return arch::load_read_only(params.sequences.keys.paged.pages + (tiles.pages + page));
+  }
+  // False: KV tile `index` is not among the storage's whole tiles.
+  template <class Buffer>
+  static PAGODA_DEVICE bool load_whole(const AttentionParams& params, Storage<Config>& storage,
+                                       int32_t index, int step, Buffer& buffer) {
+    const WholeTiles tiles = storage.whole_tiles.load();
+    if (index >= tiles.count) return false;
+    WholeSource from = whole_source<Buffer>(params, tiles);
     if (tiles.page_shift >= 0) {
       const int32_t slot = tiles.first_slot + index;
       const int32_t page = slot >> tiles.page_shift;
       index = slot - (page << tiles.page_shift);
-      offset += 2 * rows.sequence_stride *
-                arch::load_read_only(params_.sequences.keys.paged.pages + (tiles.pages + page));
+      from.data = from.data + from.page_bytes * page_id(params, tiles, page);
     }
-    return data + (offset + int64_t{index * tile.BN} * row_bytes);
+    buffer.load_whole(from.data + int64_t{index * tile.BN} * from.row_bytes, from.row_bytes, step);
+    return true;
   }
-  // False: KV tile `index` is not among the storage's whole tiles.
-  template <int step>
-  PAGODA_DEVICE bool load_whole([[maybe_unused]] int32_t index) {
-    if constexpr (!Ops::is_async) {
-      return false;
-    } else {
-      const WholeTiles tiles = storage_.whole_tiles.load();
-      if (index >= tiles.count) return false;
-      if constexpr (step < tile.k_steps()) {
-        k_.load_whole(whole_tile(index, tiles, tiles.k_offset, tiles.k_row_bytes,
-                                 params_.k_data.template as<const char>(), params_.k_rows),
-                      tiles.k_row_bytes, step);
-      } else {
-        v_.load_whole(whole_tile(index, tiles, tiles.v_offset, tiles.v_row_bytes,
-                                 params_.v_data.template as<const char>(), params_.v_rows),
-                      tiles.v_row_bytes, step - tile.k_steps());
-      }
-      return true;
-    }
+  // The same for tiles of several whole pages.
+  template <class Buffer>
+  static PAGODA_DEVICE bool load_pages(const AttentionParams& params, Storage<Config>& storage,
+                                       int32_t index, int step, Buffer& buffer) {
+    const WholeTiles tiles = storage.whole_tiles.load();
+    if (index >= tiles.paged_count) return false;
+    const WholeSource from = whole_source<Buffer>(params, tiles);
+    buffer.load_pages(
+        [&](int row) {
+          const int32_t key = index * tile.BN + row, page = key >> tiles.page_shift;
+          const int32_t of_page = key - (page << tiles.page_shift);
+          return from.data + (from.page_bytes * page_id(params, tiles, page) +
+                              int64_t{of_page} * from.row_bytes);
+        },
+        from.row_bytes, step);
+    return true;
   }
-  // Step `step` of the operand of `buffer`, whatever the cache and the tile.
-  template <int step, class Buffer>
-  PAGODA_DEVICE void load_part(int32_t index, Buffer& buffer) {
-    if constexpr (Ops::is_async && Ops::token_gen) {
-      call_load<Buffer>(params_, storage_, index, step, buffer.load_iter().index());
-      buffer.load_iter().advance();
-    } else {
-      if (kBeginsEveryStep || step == 0) begin_tile(params_, storage_, index, step, buffer);
-      buffer.load_from_dram();
-    }
-  }
-  // A function of its own: it is ten times the code of load_whole, and a decode kernel of a few
-  // microseconds waits for the instruction cache more than for anything else.
+  // Any KV tile. A function of its own in token generation: it is many times the code of
+  // load_whole, and a decode kernel of a few microseconds waits for the instruction cache more than
+  // for anything else.
   template <class Buffer>
   static PAGODA_DEVICE_CALL void call_load(const AttentionParams& params, Storage<Config>& storage,
                                            int32_t index, int step, int32_t shared_tile) {
@@ -212,19 +235,32 @@ class Mainloop {
     };
     Buffer buffer(memory(), 0);
     buffer.load_iter().set_index(shared_tile);
+    if (load_pages(params, storage, index, step, buffer)) return;
     begin_tile(params, storage, index, step, buffer);
     buffer.load_from_dram();
+  }
+  // Step `step` of the operand of `buffer` in KV tile `index`.
+  template <int step, class Buffer>
+  PAGODA_DEVICE void load_part(int32_t index, Buffer& buffer) {
+    if constexpr (Ops::is_async) {
+      if (load_whole(params_, storage_, index, step, buffer)) return;
+    }
+    if constexpr (Ops::is_async && Ops::token_gen) {
+      call_load<Buffer>(params_, storage_, index, step, buffer.load_iter().index());
+      buffer.load_iter().advance();
+    } else {
+      if (kBeginsEveryStep || step == 0) begin_tile(params_, storage_, index, step, buffer);
+      buffer.load_from_dram();
+    }
   }
   // Issues the load of step `step` of KV tile `index`, if there is one.
   template <int step>
   PAGODA_DEVICE void load(int32_t index) {
-    constexpr bool is_k = step < tile.k_steps();
-    constexpr int of_operand = is_k ? step : step - tile.k_steps();
-    if (index >= 0 && !load_whole<step>(index)) {
-      if constexpr (is_k) {
-        load_part<of_operand>(index, k_);
+    if (index >= 0) {
+      if constexpr (step < tile.k_steps()) {
+        load_part<step>(index, k_);
       } else {
-        load_part<of_operand>(index, v_);
+        load_part<step - tile.k_steps()>(index, v_);
       }
     }
     if constexpr (Ops::is_async) K::commit();

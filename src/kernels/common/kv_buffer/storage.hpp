@@ -67,12 +67,14 @@ struct Operands : OperandSizes<Config> {
 
 // The KV tiles of a work tile that AsyncKVBuffer::load_whole loads: the first `count`. Tile i is in
 // page pages[(first_slot + i) >> page_shift], or follows tile i - 1 in memory where page_shift < 0.
+// Or those that load_pages loads: the first `paged_count`, of several pages of 1 << page_shift keys
+// each; pages[0] has the first key.
 struct WholeTiles {
   int64_t k_offset = 0, v_offset = 0;  // bytes from k_data, v_data to tile 0, or the head's row 0
   int64_t pages = 0;                   // of keys.paged.pages
   int32_t k_row_bytes = 0, v_row_bytes = 0;
   int32_t first_slot = 0, page_shift = -1;
-  int32_t count = 0, unused = 0;
+  int32_t count = 0, paged_count = 0;
 };
 
 template <class Config>
