@@ -1,6 +1,6 @@
-// The first work tile of a CTA where the batch is one sequence: the stream-K partition
-// (stream_k.hpp) without sums over a batch; for one query token also with few divisions. Such a
-// call takes microseconds, and all threads wait for the one that makes the work tile.
+// Work tiles made with few divisions, because all threads of a CTA wait for the one that makes
+// them: the work tile of a prefill CTA, and the first one of a CTA where the batch is one sequence,
+// which is the stream-K partition (stream_k.hpp) without sums over a batch.
 #pragma once
 
 #include <cstdint>
