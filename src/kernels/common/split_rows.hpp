@@ -26,9 +26,10 @@ struct alignas(16) FloatQuad {
 };
 
 // The rows of one block of a work tile, by one warpgroup. has_all_columns: splits store `depth`
-// columns; otherwise only the head dim's.
+// columns; otherwise only the head dim's. loads_early, with all columns: the merge loads O with the
+// statistics, before the weights are known; it takes registers that mha_sm90 does not have.
 template <class T, int block_rows, int blocks, int depth, bool has_all_columns = false,
-          int warp_size = 32>
+          int warp_size = 32, bool loads_early = false>
 class SplitRows {
  public:
   static constexpr int kStats = 4;
@@ -94,8 +95,8 @@ class SplitRows {
     for (int32_t round = 0; round < num_splits; round += warp_size) {
       const int32_t left = num_splits - round;
       const int32_t count = left < warp_size ? left : warp_size;
-      Splits values;  // all splits store all columns: their loads do not wait for the weights
-      if constexpr (has_all_columns) {
+      Splits values;
+      if constexpr (loads_early) {
         load_splits(values, work, round, 0, row, [count](int k) { return k < count; });
       }
       softmax::Sums mine;
@@ -125,7 +126,7 @@ class SplitRows {
           factors[k] = arch::shuffle(factor, (first + k) % warp_size);
           if (first + k >= count) factors[k] = 0;
         }
-        if (!has_all_columns || first > 0) {
+        if (!loads_early || first > 0) {
           load_splits(values, work, round, first, row,
                       [&factors](int k) { return factors[k] != 0; });
         }
@@ -149,7 +150,7 @@ class SplitRows {
   using Splits = Columns[kInFlight];
 
   // The columns of the splits round + first + k with wants(k). A split of weight 0 may not have
-  // stored O: unless has_all_columns it is not loaded.
+  // stored O: unless loads_early it is not loaded.
   template <class Wants>
   PAGODA_DEVICE void load_splits(Splits& values, const Work& work, int32_t round, int32_t first,
                                  int row, const Wants& wants) const {
@@ -170,7 +171,7 @@ class SplitRows {
                                        const float (&factors)[kInFlight]) {
     PAGODA_UNROLL
     for (int k = 0; k < kInFlight; ++k) {
-      if (has_all_columns && factors[k] == 0) continue;  // O may be NaN
+      if (loads_early && factors[k] == 0) continue;  // O may be NaN
       PAGODA_UNROLL
       for (int i = 0; i < kQuads; ++i) {
         PAGODA_UNROLL
