@@ -190,7 +190,7 @@ class TypedAttentionCase {
                                    .table_stride = table_stride_,
                                    .lengths = lengths_.data(),
                                    .page_size = shape_.page_size,
-                                   .row_stride = shape_.page_size};
+                                   .row_stride = static_cast<uint32_t>(shape_.page_size)};
     params.num_kv_heads = shape_.num_kv_heads;
     params.group = shape_.group;
     params.dim_qk = params.dim_vo = kDepth;
