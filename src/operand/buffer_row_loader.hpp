@@ -24,8 +24,10 @@ class RowLoader<T, BN, Elements::kVectors> {
 
   PAGODA_DEVICE void begin(const KVTile<BN>& tile, int32_t bounds) {
     const KVSource& source = tile.source;
-    // Offsets of 32 bits reach all rows, and kNowhere is past them.
-    is_buffer_ = tile.is_contiguous() && source.row_bytes < kNowhere / BN;
+    // Rows ascend without overlap, so that one past the last is out of bounds; offsets of 32 bits
+    // reach all rows, and kNowhere is past them.
+    is_buffer_ = tile.is_contiguous() && source.row_bytes >= 2 * source.dim &&
+                 source.row_bytes < kNowhere / BN;
     const int32_t rows = is_buffer_ ? existing_rows(bounds) : 0;
     const int64_t bytes = rows > 0 ? (rows - 1) * source.row_bytes + 2 * source.dim : 0;
     buffer_ = arch::make_buffer(rows > 0 ? tile.template row<true>(0) : source.data,
