@@ -23,8 +23,8 @@ INSTRUCTIONS = {
     "scratch accesses": r"scratch_(?:load|store)|buffer_(?:load|store)\S* .*s32",
 }
 ZERO = [".private_segment_fixed_size"]  # bytes of scratch memory: where spills go
-# A vector register above 256 is kept in an accumulation register, not in memory. One kernel has 4,
-# of 499: general scores at depth 256.
+# A vector register above 256 is kept in an accumulation register, not in memory: general scores at
+# depth 256, of vectors, have 4 such spills.
 MOST_VGPR_SPILLS = 4  # of attention; 0 of the others
 # A scalar register is spilled to a lane of a vector register, not to memory; in attention nearly all
 # before the loop over KV tiles, where the work tile is found.

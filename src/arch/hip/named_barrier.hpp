@@ -2,8 +2,8 @@
 // workgroup.
 //
 // AMD Instinct MI300 ISA, "S_BARRIER": it counts wavefronts and waits for no memory operation. The
-// fences make the compiler wait for LDS and global accesses (s_waitcnt) before it, and keep later
-// accesses after it.
+// fences make the compiler wait for LDS accesses (s_waitcnt lgkmcnt(0)) before it, and keep later
+// accesses after it. Stores to global memory may be in flight: complete_stores (memory.hpp).
 #pragma once
 
 #include "arch/layout/where.hpp"
