@@ -188,8 +188,9 @@ std::string expected_instance(const std::string& row) {
     return "pagoda::mha_sm90::Kernel<pagoda::mha_sm90::Instance<" + type + ", " + both + ", ";
   }
   if (row.starts_with("sm80.")) {
-    return "pagoda::kernels::kv_buffer::Kernel<pagoda::mha_sm80::Instance<" + type + ", " + both +
-           ", ";
+    return "pagoda::kernels::kv_buffer::Kernel<pagoda::kernels::kv_buffer::Instance<"
+           "pagoda::mha_sm80::Chip, " +
+           type + ", " + both + ", ";
   }
   const bool is_d512 = std::stoi(dims) > 128;
   const std::string family = is_d512 ? "mha_sm100_d512" : "mha_sm100";

@@ -15,7 +15,7 @@ import sys
 # A mangled name: element type, padded head dims, RowKind, Staging (0 async, 1 registers),
 # ScoreClass.
 INSTANCE = re.compile(
-    r"8mha_sm808Instance\w*?\d(BFloat16|Half)ELi(\d+)ELi(\d+)E"
+    r"8mha_sm804ChipE\w*?\d(BFloat16|Half)ELi(\d+)ELi(\d+)E"
     r"\w*?RowKindE([01])E\w*?StagingE([01])E\w*?ScoreClassE([01])E"
 )
 

@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "kernels/common/element_type.hpp"
 #include "kernels/common/kv_buffer/family.hpp"
 #include "kernels/common/kv_buffer/storage.hpp"
 #include "kernels/mha_gfx942/instances.hpp"
@@ -18,8 +17,7 @@ constexpr size_t kLdsBytes = 64 << 10;
 // check<Config>(name) for every variant of every shape.
 template <size_t shape, size_t variant, class Check>
 void check_variant(const Check& check) {
-  using T = kernels::ElementType<kShapes[shape].dtype>;
-  check.template operator()<kernels::kv_buffer::Instance<Chip, shape, variant, T>>(
+  check.template operator()<kernels::kv_buffer::InstanceOf<Chip, shape, variant>>(
       kShapes[shape].name + std::string(" variant ") + std::to_string(variant));
 }
 template <class Check>
@@ -42,7 +40,7 @@ TEST(Instances, fit_64_kb_of_shared_memory) {
 
 TEST(Instances, of_depths_up_to_128_fit_twice) {
   for_each_instance([]<class Config>(const std::string& name) {
-    if (Config::kShape.depth_qk > 128) return;
+    if (Config::tile.depth_qk > 128) return;
     EXPECT_LE(2 * kBytes<Config>, kLdsBytes) << name;
     // Score mods of prefill need the registers of a CTA alone.
     constexpr bool is_alone =

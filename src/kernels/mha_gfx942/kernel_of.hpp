@@ -1,7 +1,6 @@
 // KernelOf: the kernel type of a shape and variant.
 #pragma once
 
-#include "kernels/common/element_type.hpp"
 #include "kernels/common/instance.hpp"
 #include "kernels/common/kv_buffer/kernel.hpp"
 #include "kernels/mha_gfx942/family.hpp"
@@ -12,10 +11,7 @@ namespace pagoda::kernels {
 
 template <size_t shape, size_t variant>
 struct KernelOf<mha_gfx942::Family, shape, variant> {
-  using type =
-      kv_buffer::Kernel<kv_buffer::Instance<mha_gfx942::Chip, shape, variant,
-                                            ElementType<mha_gfx942::Chip::kShapes[shape].dtype>>,
-                        942>;
+  using type = kv_buffer::Kernel<kv_buffer::InstanceOf<mha_gfx942::Chip, shape, variant>, 942>;
 };
 
 }  // namespace pagoda::kernels

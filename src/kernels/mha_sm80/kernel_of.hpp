@@ -1,7 +1,6 @@
 // KernelOf: the kernel type of a shape and variant.
 #pragma once
 
-#include "kernels/common/element_type.hpp"
 #include "kernels/common/instance.hpp"
 #include "kernels/common/kv_buffer/async_buffers.hpp"
 #include "kernels/common/kv_buffer/kernel.hpp"
@@ -12,10 +11,7 @@ namespace pagoda::kernels {
 
 template <size_t shape, size_t variant>
 struct KernelOf<mha_sm80::Family, shape, variant> {
-  using type =
-      kv_buffer::Kernel<kv_buffer::Instance<mha_sm80::Chip, shape, variant,
-                                            ElementType<mha_sm80::Chip::kShapes[shape].dtype>>,
-                        80>;
+  using type = kv_buffer::Kernel<kv_buffer::InstanceOf<mha_sm80::Chip, shape, variant>, 80>;
 };
 
 }  // namespace pagoda::kernels
