@@ -123,7 +123,7 @@ int64_t ProblemBuffers::total_bytes() const {
 }
 
 void ProblemBuffers::build_queries(const ProblemSpec& spec) {
-  const DType out_dtype = spec.dtype == DType::kF8E4M3 ? DType::kBF16 : spec.dtype;
+  const DType out_dtype = spec.out();
   const int64_t padded = largest(seqlens_q_);
   cu_seqlens_q_ = offsets("--seqlen-q", seqlens_q_);
   const int64_t rows = spec.is_padded ? product({spec.batch, padded}) : cu_seqlens_q_.back();

@@ -105,6 +105,8 @@ const std::array kFields = std::to_array<Field>({
      [](ProblemSpec& s, Text f, Text v) { s.dtype = parse_dtype(f, v); }},
     {"kv-dtype", "Type of K and V (default: the type of Q)", false,
      [](ProblemSpec& s, Text f, Text v) { s.kv_dtype = parse_dtype(f, v); }},
+    {"out-dtype", "Type of O (default: the type of Q, bf16 where that is fp8_e4m3)", false,
+     [](ProblemSpec& s, Text f, Text v) { s.out_dtype = parse_dtype(f, v); }},
     {"kv", "Layout of K and V: dense (default), ragged, paged", false,
      [](ProblemSpec& s, Text f, Text v) {
        s.kv_kind = parse_name<Kind, 3>(
@@ -256,6 +258,7 @@ nlohmann::ordered_json to_json(const ProblemSpec& spec) {
                                  {"v-head-dim", spec.vo()},
                                  {"dtype", name(spec.dtype)},
                                  {"kv-dtype", name(spec.kv())},
+                                 {"out-dtype", name(spec.out())},
                                  {"kv", name_of(spec.kv_kind)}};
   if (spec.kv_kind == Kind::kPaged) {
     json["page-size"] = spec.page_size;
@@ -279,6 +282,7 @@ std::string ProblemSpec::summary() const {
   if (vo() != head_dim_qk) text += fmt::format("/{}", vo());
   text += fmt::format(", {}", name(dtype));
   if (kv() != dtype) text += fmt::format(" over {}", name(kv()));
+  if (out_dtype) text += fmt::format(" to {}", name(*out_dtype));
   text += fmt::format(", {}", name_of(kv_kind));
   if (kv_kind == Kind::kPaged) text += fmt::format(" pages of {}", page_size);
   if (mask_text != "none") text += ", " + mask_text;

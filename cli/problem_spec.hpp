@@ -30,7 +30,8 @@ struct ProblemSpec {
   int64_t head_dim_qk = 128;
   int64_t head_dim_vo = 0;  // 0 = head_dim_qk
   DType dtype = DType::kF32;
-  std::optional<DType> kv_dtype;  // default: dtype
+  std::optional<DType> kv_dtype;   // default: dtype
+  std::optional<DType> out_dtype;  // default: dtype, bf16 where it is fp8
   enum class KVKind : uint8_t { kDense, kRagged, kPaged } kv_kind = KVKind::kDense;
   int64_t page_size = 64;
   PageLayout layout = PageLayout::kNHD;
@@ -48,6 +49,9 @@ struct ProblemSpec {
   [[nodiscard]] int64_t seqlen_kv(int64_t b) const { return at(seqlens_kv, b); }
   [[nodiscard]] int64_t vo() const { return head_dim_vo == 0 ? head_dim_qk : head_dim_vo; }
   [[nodiscard]] DType kv() const { return kv_dtype.value_or(dtype); }
+  [[nodiscard]] DType out() const {
+    return out_dtype.value_or(dtype == DType::kF8E4M3 ? DType::kBF16 : dtype);
+  }
   // "prefill-like" one-line description: "1 x 512 q, 512 kv, 32/8 heads of 128, bf16, paged 64".
   [[nodiscard]] std::string summary() const;
 

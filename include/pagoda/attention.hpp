@@ -61,10 +61,15 @@ struct Attention {
   std::span<const float> sinks{};
 
   Tensor out{};      // ragged [total_q, num_q_heads, head_dim_vo]
-                     // padded [batch, seqlen_q, num_q_heads, head_dim_vo]; Q's dtype, bf16 for fp8
+                     // padded [batch, seqlen_q, num_q_heads, head_dim_vo]; of any dtype. GPUs store
+                     // Q's dtype (bf16 where Q is fp8) fastest
   Tensor lse{};      // optional, fp32 [total_q, num_q_heads] / [batch, seqlen_q, num_q_heads]:
                      // natural logarithm of the denominator, sink included
   Tensor row_max{};  // optional, fp32, the shape of lse: the row's largest score, sink included
+
+  // fp8 output: stored element = value / out_scale, rounded to nearest even, saturated at +-448.
+  // Other dtypes require 1.
+  float out_scale = 1.0F;
 };
 
 // Which back end and kernel a call uses, and how they run it.

@@ -63,6 +63,7 @@ struct Problem {
   int64_t total_kv = 0;   // ragged: rows of K and V
 
   float softmax_scale = 1;
+  float out_scale = 1;  // stored O = O / out_scale
   // Borrowed from the caller: masks, score mods, sinks, scales, index arrays.
   std::span<const int32_t> cu_seqlens_q, seqlens_q_valid, cache_lengths;
   std::span<const int32_t> seqlens_kv;     // dense (may be empty) and block table
@@ -134,6 +135,8 @@ struct Problem {
     return kv_scales.v_per_head.empty() ? kv_scales.v
                                         : kv_scales.v_per_head[static_cast<size_t>(kv_head)];
   }
+  // From sums of stored V to stored O.
+  [[nodiscard]] float o_scale(int32_t kv_head) const { return v_scale(kv_head) / out_scale; }
 };
 
 }  // namespace pagoda::core

@@ -128,16 +128,18 @@ Status check_results(const Attention& a, core::Problem& p) {
       !s) {
     return s;
   }
-  const bool is_fp8 = p.q.dtype == DType::kF8E4M3;
-  if (Status s = check_dtype("out", a.out, is_fp8 ? DType::kBF16 : p.q.dtype,
-                             is_fp8 ? " because q is fp8_e4m3" : ", the dtype of q");
-      !s) {
-    return s;
+  if (!std::isfinite(a.out_scale) || a.out_scale <= 0) {
+    return complain("out_scale", double{a.out_scale}, "must be finite and above 0");
+  }
+  if (a.out.dtype != DType::kF8E4M3 && a.out_scale != 1.0F) {
+    return complain("out_scale", double{a.out_scale},
+                    "must be 1: only an fp8_e4m3 out has a scale");
   }
   if (Status s = check_written("out", a.out); !s) return s;
   if (Status s = check_row_statistic("lse", a.lse, a, p); !s) return s;
   if (Status s = check_row_statistic("row_max", a.row_max, a, p); !s) return s;
   p.out = row_view(a.out, p.is_ragged, true);
+  p.out_scale = a.out_scale;
   p.lse = row_view(a.lse, p.is_ragged, false);
   p.row_max = row_view(a.row_max, p.is_ragged, false);
   return check_outputs_apart(a, p);

@@ -60,6 +60,8 @@ struct Case {
 
   DType q_dtype = DType::kF32;
   DType kv_dtype = DType::kF32;
+  std::optional<DType> out;  // default: Q's, bf16 where Q is fp8
+  float out_scale = 1;       // fp8 outputs
   int32_t q_heads = 2;
   int32_t kv_heads = 1;
   int32_t dim_qk = 64;
@@ -98,6 +100,7 @@ struct Case {
     return kv_layout == KVLayout::kBlockTable || kv_layout == KVLayout::kCsr;
   }
   [[nodiscard]] DType out_dtype() const {
+    if (out) return *out;
     return q_dtype == DType::kF8E4M3 ? DType::kBF16 : q_dtype;
   }
 };

@@ -51,6 +51,7 @@ std::string scores_name(const Case& c) {
 std::string full_name(const Case& c) {
   std::string text = layout_name(c) + heads_name(c) + "_" + short_name(c.q_dtype);
   if (c.kv_dtype != c.q_dtype) text += "_kv" + short_name(c.kv_dtype);
+  if (c.out) text += "_out" + short_name(*c.out);
   text += "_" + c.mask.name + scores_name(c) + "_" + c.lengths.name;
   return c.tag.empty() ? text : text + "_" + c.tag;
 }
@@ -75,6 +76,7 @@ std::vector<Case> build_table() {
   add_masks(list);
   add_scores(list);
   add_fp8(list);
+  add_output_types(list);
   add_tile_edges(list);
   add_large_heads(list);
   add_empty(list);

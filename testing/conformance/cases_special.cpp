@@ -49,6 +49,34 @@ void add_fp8(CaseList& list) {
   }
 }
 
+// O of every dtype that is not the kernel's own: whole tiles of tokens, the end of a sequence,
+// packed rows and split keys; rows of O that are aligned to a vector, to a pair and to neither.
+void add_output_types(CaseList& list) {
+  for (const DType q_dtype : {DType::kF32, DType::kBF16, DType::kF16, DType::kF8E4M3}) {
+    const DType own = q_dtype == DType::kF8E4M3 ? DType::kBF16 : q_dtype;
+    for (const DType out : {DType::kF32, DType::kBF16, DType::kF16, DType::kF8E4M3}) {
+      if (out == own) continue;
+      Case c = typed(q_dtype);
+      c.out = out;
+      if (out == DType::kF8E4M3) c.out_scale = 0.02F;
+      c.q_heads = 4;
+      c.lengths = {"outs", {{150, 150}, {1, 300}, {20, 33}, {3, 0}}};
+      list.add(c);
+      c.dim_qk = c.dim_vo = 104;
+      c.outputs_have_gaps = true;
+      c.sinks = 0.5F;
+      c.lengths = {"splits", {{1, 2500}, {2, 1300}}};
+      list.add(c);
+      c.is_q_ragged = false;
+      c.padding_rows = 3;
+      c.dim_qk = c.dim_vo = 256;
+      c.has_alibi = true;
+      c.lengths = {"outs", {{70, 90}, {5, 200}}};
+      list.add(c);
+    }
+  }
+}
+
 // Lengths around the tiles of the GPU kernels: keys around multiples of 128 and 192, rows around
 // halves of 128 (two heads per token); windows that leave some rows, or every other tile, without
 // visible keys.

@@ -173,6 +173,7 @@ void ProblemData::make_outputs() {
     row_max_ = OutputTensor(DType::kF32, {n, rows_, heads}, 0, gap);
   }
   attention_.out = out_.tensor();
+  attention_.out_scale = case_.out_scale;
   if (!case_.wants_statistics) return;
   attention_.lse = lse_.tensor();
   attention_.row_max = row_max_.tensor();
@@ -203,6 +204,7 @@ void ProblemData::make_canonical() {
   p.score_mod = attention_.score_mod;
   p.sinks = attention_.sinks;
   p.kv_scales = attention_.kv_scales;
+  p.out_scale = case_.out_scale;
 }
 
 int32_t ProblemData::output_rows(int32_t b) const {

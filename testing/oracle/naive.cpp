@@ -71,7 +71,7 @@ void naive_row(const core::Problem& p, Precision precision, int32_t b, int32_t r
       const float* v = static_cast<const float*>(p.v.data) + p.kv_offset(p.v, b, j, h / p.group);
       for (int32_t d = 0; d < p.head_dim_vo; ++d) o[d] += rounded * v[d];
     }
-    const float scale = p.v_scale(h / p.group) / sum;
+    const float scale = p.o_scale(h / p.group) / sum;
     for (int32_t d = 0; d < p.head_dim_vo; ++d)
       o[d] = core::rounded_to(precision.out, o[d] * scale);
     lse[h] += std::log(sum);

@@ -107,7 +107,7 @@ std::vector<ExpectedRow> expect_rows(const core::Problem& p, Precision precision
       const std::vector<VisibleKey> visible =
           is_padding ? std::vector<VisibleKey>{} : visible_keys(p, b, row, head, keys);
       ExpectedRow& expected = rows.emplace_back(
-          expect_row(visible, p.head_dim_vo, precision, p.v_scale(kv_head), sink));
+          expect_row(visible, p.head_dim_vo, precision, p.o_scale(kv_head), sink));
       const auto h = static_cast<size_t>(head);
       std::copy_n(out.begin() + static_cast<ptrdiff_t>(h * dim), dim, expected.out.begin());
       expected.lse = lse[h];

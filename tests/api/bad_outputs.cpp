@@ -19,14 +19,21 @@ std::span<const BadCall> bad_outputs() {
        "out.shape[2]", "must equal num_q_heads = 4"},
       {"out_of_q_head_dim", Base::kDense, [](ValidCall& c) { c.a.out.shape[3] = 16; },
        "out.shape[3]", "must equal head_dim_vo = 8"},
-      {"out_of_another_dtype", Base::kDense, [](ValidCall& c) { c.a.out.dtype = DType::kF16; },
-       "out.dtype", "must be fp32, the dtype of q"},
-      {"out_fp8_under_fp8", Base::kFp8,
+      {"out_of_no_dtype", Base::kDense,
+       [](ValidCall& c) { c.a.out.dtype = static_cast<DType>(99); }, "out.dtype",
+       "must be fp32, fp16, bf16 or fp8_e4m3"},
+      {"out_scale_zero", Base::kDense,
        [](ValidCall& c) {
-         c.a.q.dtype = DType::kF8E4M3;
          c.a.out.dtype = DType::kF8E4M3;
+         c.a.out_scale = 0;
        },
-       "out.dtype", "must be bf16 because q is fp8_e4m3"},
+       "out_scale", "must be finite and above 0"},
+      {"out_scale_of_16_bits", Base::kDense,
+       [](ValidCall& c) {
+         c.a.out.dtype = DType::kBF16;
+         c.a.out_scale = 2;
+       },
+       "out_scale", "only an fp8_e4m3 out has a scale"},
       {"out_on_a_gpu", Base::kDense, [](ValidCall& c) { c.a.out.device.type = DeviceType::kCuda; },
        "out.device", "host memory"},
       {"out_rows_all_the_same", Base::kDense, [](ValidCall& c) { c.a.out.strides[1] = 0; },

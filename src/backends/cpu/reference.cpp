@@ -161,7 +161,7 @@ void attention_row(const core::Problem& problem, int32_t b, int64_t row, int32_t
           weight * static_cast<double>(core::load_element(problem.v.data, problem.v.dtype, v + d));
     }
   }
-  const double scale = static_cast<double>(problem.v_scale(kv_head)) / denominator;
+  const double scale = static_cast<double>(problem.o_scale(kv_head)) / denominator;
   for (int32_t d = 0; d < problem.head_dim_vo; ++d) out[d] *= scale;
   lse = row_max + std::log(denominator);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "core/element.hpp"
 #include "mask/expression.hpp"
 #include "mask/row_mask.hpp"
 #include "softmax/online.hpp"
@@ -394,18 +395,36 @@ void TileWorker::merge_group() {
   }
 }
 
+// Converts and stores a row of O.
+void TileWorker::store_row(std::byte* out, const float* o, float factor) {
+  const core::Problem& p = problem_;
+  if (p.out.dtype != DType::kF8E4M3) {
+    ops_.store(out, element(p.out.dtype), o, p.head_dim_vo, factor);
+    return;
+  }
+  constexpr int32_t kColumns = 64;  // whole panels: ops_ may order the columns within a panel
+  float values[kColumns];
+  for (int32_t first = 0; first < p.head_dim_vo; first += kColumns) {
+    const int32_t count = std::min(kColumns, p.head_dim_vo - first);
+    ops_.store(values, element(DType::kF32), o + first, count, factor);
+    for (int32_t d = 0; d < count; ++d) {
+      core::store_element(out, DType::kF8E4M3, first + d, values[d]);
+    }
+  }
+}
+
 // Adds the sink, normalises, converts and stores.
 void TileWorker::write_rows() {
   const core::Problem& p = problem_;
   const int32_t b = item_->sequence;
-  const float v_scale = p.v_scale(kv_head_);
+  const float o_scale = p.o_scale(kv_head_);
   for (int32_t row = 0; row < rows_; ++row) {
     const auto r = static_cast<size_t>(row);
     const int32_t head = q_head(row);
     const softmax::Sums sums{m_[r], l_[r]};
     const bool has_sink = !p.sinks.empty() && !item_->is_padding;
     const float sink = has_sink ? p.sinks[static_cast<size_t>(head)] : softmax::kMinusInfinity;
-    const softmax::RowResult end = softmax::finish(sums, sink, v_scale);
+    const softmax::RowResult end = softmax::finish(sums, sink, o_scale);
     auto* out = static_cast<std::byte*>(p.out.data) +
                 p.row_offset(p.out, b, token(row), head) * size_bytes(p.out.dtype);
     if (const int32_t later = row + kQueryRowsAhead; later < rows_) {
@@ -415,7 +434,7 @@ void TileWorker::write_rows() {
     }
     float* o = o_ + int64_t{row} * g_.columns;
     if (!sums.has_keys()) std::fill_n(o, g_.columns, 0.0F);
-    ops_.store(out, element(p.out.dtype), o, p.head_dim_vo, end.o_factor);
+    store_row(out, o, end.o_factor);
     if (p.lse.data != nullptr) {
       static_cast<float*>(p.lse.data)[p.row_offset(p.lse, b, token(row), head)] = end.lse();
     }

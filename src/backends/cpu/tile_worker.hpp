@@ -54,6 +54,7 @@ class TileWorker {
   void write_partial();
   [[nodiscard]] bool is_last_of_group() const;
   void merge_group();
+  void store_row(std::byte* out, const float* o, float factor);
   void write_rows();
 
   [[nodiscard]] int32_t token(int32_t row) const { return item_->token_begin + row / head_count_; }

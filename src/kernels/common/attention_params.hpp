@@ -10,6 +10,7 @@
 #include "core/target.hpp"
 #include "mask/expression_mask.hpp"
 #include "operand/key_rows.hpp"
+#include "pagoda/dtype.hpp"
 #include "schedule/tile_grid.hpp"
 #include "softmax/score.hpp"
 
@@ -76,6 +77,8 @@ struct AttentionArguments {
   arch::GlobalPtr<float> lse = nullptr;      // optional
   arch::GlobalPtr<float> row_max = nullptr;  // optional
   RowsView q_rows, out_rows, lse_rows, row_max_rows;
+  DType out_dtype = DType::kBF16;
+  float out_factor = 1;        // 1 / out_scale
   bool is_out_by_tma = false;  // full tiles of O are stored by TMA
   bool is_gathered = false;    // K and V are (sm_90: LoadKind::kGather instead)
   // Gathered K and V. Where they are paged, k_rows and v_rows take a page for the sequence.

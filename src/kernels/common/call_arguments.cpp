@@ -185,6 +185,8 @@ void set_call(const Problem& p, AttentionArguments& a) {
   a.dim_vo = p.head_dim_vo;
   a.q_data = p.q.data;
   a.out_data = p.out.data;
+  a.out_dtype = p.out.dtype;
+  a.out_factor = 1.0F / p.out_scale;
   a.lse = static_cast<float*>(p.lse.data);
   a.row_max = static_cast<float*>(p.row_max.data);
   a.q_rows = rows_view(p.q);
@@ -246,6 +248,11 @@ bool is_possible(const arch::TensorMapSpec& spec) {
     if (d > 0 && spec.strides_bytes[d - 1] == 0) return false;
   }
   return !arch::validate(spec).exists();
+}
+
+bool stores_by_tma(const Problem& p, const arch::TensorMapSpec& out) {
+  const DType own = p.q.dtype == DType::kF8E4M3 ? DType::kBF16 : p.q.dtype;
+  return p.out.dtype == own && is_possible(out);
 }
 
 bool is_kv_by_tma(const Problem& p, int32_t BN, arch::Swizzle swizzle) {

@@ -67,6 +67,9 @@ void set_call(const core::Problem& problem, AttentionArguments& arguments);
                                            arch::Swizzle swizzle);
 // Whether the map obeys TMA's rules, with coordinates of 31 bits.
 [[nodiscard]] bool is_possible(const arch::TensorMapSpec& spec);
+// Whether TMA can store O by `out`, its map: only O of the kernels' own type, Q's (bf16 where Q is
+// fp8). Others are stored from registers.
+[[nodiscard]] bool stores_by_tma(const core::Problem& p, const arch::TensorMapSpec& out);
 // Whether TMA can load K and V, of any type, in tiles of BN keys.
 [[nodiscard]] bool is_kv_by_tma(const core::Problem& problem, int32_t BN, arch::Swizzle swizzle);
 

@@ -1,4 +1,4 @@
-// Epilogue of a row: normalisation of O, LSE and row maximum, and stores of O as elements of T.
+// Epilogue of a row: normalisation of O, LSE and row maximum, and stores of O.
 #pragma once
 
 #include <concepts>
@@ -61,6 +61,25 @@ PAGODA_DEVICE void store_lse_and_max(const AttentionParams& params, const Work& 
   }
 }
 
+// A factor of 0 gives 0 whatever O holds: no key was added to it, so it may be NaN.
+template <class T>
+PAGODA_DEVICE uint32_t scaled_pair(float low, float high, float factor) {
+  return factor == 0 ? 0 : pack_pair<T>(low * factor, high * factor);
+}
+
+// --- O as T, the kernel's own type ---------------------------------------------------------------
+
+// Offset in O of the first element of `row`.
+template <class Row>
+PAGODA_DEVICE int64_t out_offset(const AttentionParams& params, const Work& work, const Row& row) {
+  return params.out_rows.offset(work.sequence, work.memory_row + row.token, row.q_head);
+}
+template <class T, class Row>
+PAGODA_DEVICE arch::GlobalPtr<T> out_row(const AttentionParams& params, const Work& work,
+                                         const Row& row) {
+  return params.out_data.as<T>() + out_offset(params, work, row);
+}
+
 // Stores two neighbouring elements of a row. `column` is even; is_aligned: the row starts at a
 // multiple of 4 bytes.
 template <class T>
@@ -75,20 +94,6 @@ PAGODA_DEVICE void store_pair(arch::GlobalPtr<T> row, int32_t column, uint32_t p
   }
 }
 
-// A factor of 0 gives 0 whatever O holds: no key was added to it, so it may be NaN.
-template <class T>
-PAGODA_DEVICE uint32_t scaled_pair(float low, float high, float factor) {
-  return factor == 0 ? 0 : pack_pair<T>(low * factor, high * factor);
-}
-
-// The first element of `row` in O.
-template <class T, class Row>
-PAGODA_DEVICE arch::GlobalPtr<T> out_row(const AttentionParams& params, const Work& work,
-                                         const Row& row) {
-  return params.out_data.as<T>() +
-         params.out_rows.offset(work.sequence, work.memory_row + row.token, row.q_head);
-}
-
 // Stores four neighbouring columns of a row, except those past the head dim.
 template <class T>
 PAGODA_DEVICE void store_quad(arch::GlobalPtr<T> row, int32_t dim, int32_t column,
@@ -98,6 +103,57 @@ PAGODA_DEVICE void store_quad(arch::GlobalPtr<T> row, int32_t dim, int32_t colum
   for (int e = 0; e < 4; e += 2) {
     if (column + e >= dim) continue;
     store_pair(row, column + e, scaled_pair<T>(o[e], o[e + 1], factor), is_aligned);
+  }
+}
+
+// --- O of every other dtype ----------------------------------------------------------------------
+
+template <class T>
+PAGODA_DEVICE bool is_out_of(const AttentionParams& params) {
+  return params.out_dtype == (std::same_as<T, arch::Half> ? DType::kF16 : DType::kBF16);
+}
+
+PAGODA_DEVICE void store_element(const AttentionParams& params, int64_t offset, float value) {
+  if (params.out_dtype == DType::kF32) {
+    arch::store(params.out_data.as<float>() + offset, value);
+  } else if (params.out_dtype == DType::kF8E4M3) {
+    arch::store(params.out_data.as<uint8_t>() + offset,
+                static_cast<uint8_t>(arch::pack_e4m3(value * params.out_factor, 0)));
+  } else {
+    const bool is_f16 = params.out_dtype == DType::kF16;
+    const uint32_t bits = is_f16 ? arch::pack_f16(value, 0) : arch::pack_bf16(value, 0);
+    arch::store(params.out_data.as<uint16_t>() + offset, static_cast<uint16_t>(bits));
+  }
+}
+
+// Stores `count` elements of the row at offset `row` of O, except those past the head dim: element
+// i is value(i), of column column_of(i). They pass through `scratch`, shared memory of this thread
+// alone, element i at scratch[i * stride], and through a loop that is not unrolled: such calls are
+// rare and must take neither code nor registers from the others.
+template <int count, int stride, class Value, class Column>
+PAGODA_DEVICE void store_converted(const AttentionParams& params, int64_t row, float factor,
+                                   arch::SharedPtr<float> scratch, const Value& value,
+                                   const Column& column_of) {
+  PAGODA_UNROLL
+  for (int i = 0; i < count; ++i) {
+    arch::store(scratch + i * stride, factor == 0 ? 0 : value(i) * factor);
+  }
+  PAGODA_NO_UNROLL
+  for (int i = 0; i < count; ++i) {
+    const int32_t column = column_of(i);
+    if (column < params.dim_vo) {
+      store_element(params, row + column, arch::load(scratch + i * stride));
+    }
+  }
+}
+// Four neighbouring elements, without scratch memory, in a loop that is not unrolled either.
+PAGODA_DEVICE void store_converted_quad(const AttentionParams& params, int64_t row, float factor,
+                                        int32_t column, const float (&o)[4]) {
+  PAGODA_NO_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    const float value = i == 0 ? o[0] : i == 1 ? o[1] : i == 2 ? o[2] : o[3];
+    if (column + i >= params.dim_vo) break;
+    store_element(params, row + column + i, factor == 0 ? 0 : value * factor);
   }
 }
 

@@ -18,11 +18,12 @@
 
 namespace pagoda::kernels {
 
-struct alignas(8) FloatPair {
-  float low, high;
-};
 struct alignas(16) FloatQuad {
   float value[4];
+};
+
+struct alignas(8) FloatPair {
+  float low, high;
 };
 
 // The rows of one block of a work tile, by one warpgroup. has_all_columns: splits store `depth`
@@ -133,7 +134,7 @@ class SplitRows {
         add_splits(o, values, factors);
       }
     }
-    finish(work, where, sums, max_of_warp(max), o);
+    finish(work, row, where, sums, max_of_warp(max), o);
   }
 
  private:
@@ -181,16 +182,38 @@ class SplitRows {
   }
 
   template <class Row>
-  PAGODA_DEVICE void finish(const Work& work, const Row& where, softmax::Sums sums, float max,
-                            const Columns& o) {
+  PAGODA_DEVICE void finish(const Work& work, int row, const Row& where, softmax::Sums sums,
+                            float max, const Columns& o) {
     const RowResult result =
         finalize_row(params_, work.kv_head, where.q_head, where.is_valid, sums, max);
     const int lane = arch::lane_idx();
     if (lane == 0) store_lse_and_max(params_, work, where.token, where.q_head, result);
+    if (!is_out_of<T>(params_)) {
+      store_converted(out_row(work.slot(0), row), out_offset(params_, work, where),
+                      result.end.o_factor, o);
+      return;
+    }
     const arch::GlobalPtr<T> to = kernels::out_row<T>(params_, work, where);
     PAGODA_UNROLL
     for (int i = 0; i < kQuads; ++i) {
       store_quad(to, params_.dim_vo, kSpan * i + 4 * lane, o[i].value, result.end.o_factor);
+    }
+  }
+
+  // O of another dtype than T. A lane's columns pass through `scratch`, the row of the first split,
+  // of which the lane has read them: see kernels::store_converted.
+  PAGODA_DEVICE void store_converted(arch::GlobalPtr<float> scratch, int64_t row, float factor,
+                                     const Columns& o) const {
+    PAGODA_UNROLL
+    for (int i = 0; i < kQuads; ++i) {
+      const int column = kSpan * i + 4 * arch::lane_idx();
+      if (column < depth) arch::store((scratch + column).template as<FloatQuad>(), o[i]);
+    }
+    arch::syncwarp();
+    PAGODA_NO_UNROLL
+    for (int column = arch::lane_idx(); column < params_.dim_vo; column += warp_size) {
+      const float value = factor == 0 ? 0 : arch::load(scratch + column) * factor;
+      store_element(params_, row + column, value);
     }
   }
 

@@ -193,7 +193,7 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& la
   // e4m3 queries: O is stored in two passes, with lines of 64 bytes.
   result.out = kernels::rows_map(p, p.out, p.head_dim_vo, heads, tokens,
                                  kernels::sm100::swizzle_of(tile.element_bytes));
-  a.is_out_by_tma = kernels::is_possible(result.out);
+  a.is_out_by_tma = kernels::stores_by_tma(p, result.out);
   if (!a.is_out_by_tma) result.out.rank = 0;
   return result;
 }

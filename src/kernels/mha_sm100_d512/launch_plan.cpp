@@ -90,7 +90,7 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Problem& p
   result.v = kernels::kv_map(p, p.v, p.head_dim_vo, tile.BN / kPair, tile.swizzle);
   // O has 16 bits: its lines are 128 bytes also with e4m3 queries.
   result.out = kernels::rows_map(p, p.out, p.head_dim_vo, heads, tokens, arch::Swizzle::k128B);
-  a.is_out_by_tma = kernels::is_possible(result.out);
+  a.is_out_by_tma = kernels::stores_by_tma(p, result.out);
   if (!a.is_out_by_tma) result.out.rank = 0;
   return result;
 }

@@ -143,7 +143,7 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& la
     a.grid = grid_of(p, tile, launch);
     result.q = q_map(p, tile);
     result.out = kernels::rows_map(p, p.out, p.head_dim_vo, 1, kRows, tile.swizzle);
-    a.is_out_by_tma = kernels::is_possible(result.out);
+    a.is_out_by_tma = kernels::stores_by_tma(p, result.out);
     if (!a.is_out_by_tma) result.out.rank = 0;
   }
   if (launch.load != LoadKind::kGather) {

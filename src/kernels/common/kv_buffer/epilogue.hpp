@@ -81,7 +81,7 @@ class Epilogue {
     return warp_n_ * tile.depth_of_warp() + n * tile.mma.N + I::column(arch::lane_idx(), 2 * pair);
   }
 
-  // O passes through shared memory, so that a thread stores 16 bytes of a row. That of Q is free:
+  // O of T passes through shared memory, so that a thread stores 16 bytes of a row. That of Q is free:
   // the mainloop has a barrier after all warps have read it for the last time. That of V is not.
   PAGODA_DEVICE void store_result(const Work& work, const Online (&online)[Ops::rows],
                                   const softmax::Sums (&sums)[Ops::rows], const Output& o) const {
@@ -96,6 +96,10 @@ class Epilogue {
       }
       factors[i] = result.end.o_factor;
     }
+    if (!is_out_of<T>(params_)) {
+      store_from_registers(work, factors, o);
+      return;
+    }
     PAGODA_UNROLL
     for (int part = 0; part < tile.o_parts; ++part) {
       // All warps have read V, or stored the part before.
@@ -103,6 +107,37 @@ class Epilogue {
       stage(part, factors, o);
       arch::syncthreads();  // all warps have stored their part of O
       store_rows(work, part);
+    }
+  }
+
+  // O of another dtype than T: each lane stores its own columns, by way of the memory of O.
+  PAGODA_DEVICE void store_from_registers(const Work& work, const float (&factors)[Ops::rows],
+                                          const Output& o) const {
+    constexpr int elements = Ops::o_tiles * I::kColumns;  // of a lane in a row
+    constexpr int room = Ops::o_layout.size() * 8 / 2 / Ops::threads;
+    constexpr int batch = room < elements ? room : elements;
+    static_assert(batch > 0 && elements % batch == 0);
+    arch::syncthreads();  // all warps have read V, and the work tile
+    const arch::SharedPtr<float> scratch = storage_.o().template as<float>() + arch::thread_idx();
+    PAGODA_UNROLL
+    for (int i = 0; i < Ops::rows; ++i) {
+      const Row row = softmax_.make_row(work, i);
+      if (!row.is_written) continue;
+      const int64_t to = out_offset(params_, work, row);
+      PAGODA_UNROLL
+      for (int first = 0; first < elements; first += batch) {
+        store_converted<batch, Ops::threads>(
+            params_, to, factors[i], scratch,
+            [&](int e) {
+              const int at = first + e;
+              return o[i / I::kRows][at / I::kColumns]
+                      [i % I::kRows * I::kColumns + at % I::kColumns];
+            },
+            [&](int e) {
+              const int at = first + e;
+              return column(at / I::kColumns, at % I::kColumns / 2) + at % 2;
+            });
+      }
     }
   }
 

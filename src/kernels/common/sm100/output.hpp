@@ -42,23 +42,34 @@ PAGODA_DEVICE void tma_store_panels(const AttentionParams& params, const Work& w
   arch::bulk_wait_group_read<0>();
 }
 
-// Stores one row of O from registers: operator() takes `count` columns from `column` on.
+// Stores one row of O from registers: operator() takes `count` columns from `column` on. Out: the
+// kernels' own type of O.
 template <class Out, class Row>
 class RowStore {
  public:
   PAGODA_DEVICE RowStore(const AttentionParams& params, const Work& work, const Row& row,
                          float factor)
-      : params_(params), row_(row), to_(out_row<Out>(params, work, row)), factor_(factor) {}
+      : params_(params), row_(row), offset_(out_offset(params, work, row)), factor_(factor) {}
 
   template <int count>
   PAGODA_DEVICE void operator()(int32_t column, const uint32_t (&o)[count]) const {
-    if (row_.is_written) store_columns(to_, params_.dim_vo, column, o, factor_);
+    if (!row_.is_written) return;
+    if (is_out_of<Out>(params_)) {
+      store_columns(params_.out_data.as<Out>() + offset_, params_.dim_vo, column, o, factor_);
+    } else {
+      PAGODA_UNROLL
+      for (int i = 0; i < count; ++i) {
+        if (column + i >= params_.dim_vo) break;
+        const float value = factor_ == 0 ? 0 : core::bits_to_float(o[i]) * factor_;
+        store_element(params_, offset_ + column + i, value);
+      }
+    }
   }
 
  private:
   const AttentionParams& params_;
   const Row& row_;
-  arch::GlobalPtr<Out> to_;
+  int64_t offset_;
   float factor_;
 };
 

@@ -1,6 +1,6 @@
-// Epilogue of a consumer with wgmma: normalises O and stores it as T, with LSE and row maximum.
-// Whole 64- row blocks of tokens are staged in shared memory and stored by TMA, everything else
-// from registers.
+// Epilogue of a consumer with wgmma: normalises O and stores it, with LSE and row maximum. Whole
+// blocks of 64 tokens are staged in shared memory as T and stored by TMA, everything else from
+// registers.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,11 @@ class Epilogue {
         return;
       }
     }
-    store_from_registers(work, rows, factors, o);
+    if (kernels::is_out_of<T>(params_)) {
+      store_from_registers(work, rows, factors, o);
+    } else {
+      store_converted(work, rows, factors, o, staging);
+    }
   }
 
  private:
@@ -72,6 +76,44 @@ class Epilogue {
                      scaled_pair<T>(o[4 * j + 2 * r], o[4 * j + 2 * r + 1], factors[r]),
                      is_aligned);
         }
+      }
+    }
+  }
+
+  // O of another dtype than T. The memory of Q has room for the elements of one row of a thread.
+  PAGODA_DEVICE void store_converted(const Work& work, const Row (&rows)[2],
+                                     const float (&factors)[2], const float (&o)[tile.depth_vo / 2],
+                                     arch::SharedPtr<T> staging) {
+    if constexpr (tile.rows == RowKind::kTokens) {
+      if (work.walk.num_tiles == 0) {  // no Q: the memory may already hold the next work tile's
+        store_zeros(work, rows);
+        return;
+      }
+    }
+    constexpr int count = tile.depth_vo / 4;
+    static_assert(count * sizeof(float) * kWarpgroup <= kRows * tile.depth_qk * sizeof(T));
+    sync_warpgroup(warpgroup_);  // the products of all four warps have read Q
+    const int32_t thread = arch::thread_idx() % kWarpgroup, first = 2 * (arch::lane_idx() % 4);
+    PAGODA_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      if (!rows[r].is_written) continue;
+      kernels::store_converted<count, kWarpgroup>(
+          params_, kernels::out_offset(params_, work, rows[r]), factors[r],
+          staging.template as<float>() + thread,
+          [&](int i) { return o[i / 2 * 4 + 2 * r + i % 2]; },
+          [first](int i) { return i / 2 * 8 + first + i % 2; });
+    }
+    arch::fence_proxy_async_shared();  // orders this thread's stores before TMA loads the next Q
+    arch::syncwarp();  // all lanes have executed the fence, before one of them releases Q
+  }
+  PAGODA_DEVICE void store_zeros(const Work& work, const Row (&rows)[2]) {
+    PAGODA_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      if (!rows[r].is_written) continue;
+      const int64_t row = kernels::out_offset(params_, work, rows[r]);
+      PAGODA_NO_UNROLL
+      for (int32_t column = arch::lane_idx() % 4; column < params_.dim_vo; column += 4) {
+        kernels::store_element(params_, row + column, 0);
       }
     }
   }

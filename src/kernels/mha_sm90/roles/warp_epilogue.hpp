@@ -133,6 +133,11 @@ class WarpEpilogue {
     const RowResult result =
         finalize_row(params_, work.kv_head, row.q_head, row.is_valid, merged.sums, merged.max);
     if (is_first) store_lse_and_max(params_, work, row.token, row.q_head, result);
+    if (!kernels::is_out_of<T>(params_)) {
+      kernels::store_converted_quad(params_, kernels::out_offset(params_, work, row),
+                                    result.end.o_factor, column, sum.value);
+      return;
+    }
     kernels::store_quad(kernels::out_row<T>(params_, work, row), params_.dim_vo, column, sum.value,
                         result.end.o_factor);
   }
