@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <zstd.h>
 
 #include "arch/layout/tensor_map.hpp"
 
@@ -64,7 +65,7 @@ struct FatBinaryEntry {
   uint16_t version;
   uint32_t header_bytes;
   uint64_t bytes;
-  uint32_t compressed_bytes;  // 0: as it is
+  uint32_t compressed_bytes;  // --compress-mode=size: of a zstd frame, without padding
   uint32_t options;
   uint16_t minor, major;  // of the PTX version or cubin format
   uint32_t arch;
@@ -94,10 +95,22 @@ std::vector<CodeEntry> entries_of(const void* wrapper_address) {
     entries.push_back({.is_ptx = entry.kind == 1,
                        .arch = static_cast<int32_t>(entry.arch),
                        .is_arch_specific = (entry.flags & kArchSpecific) != 0,
-                       .image = {at + entry.header_bytes, entry.bytes}});
+                       .image = {at + entry.header_bytes, entry.compressed_bytes}});
     at += entry.header_bytes + entry.bytes;
   }
   return entries;
+}
+
+std::vector<std::byte> decompress(std::span<const std::byte> frame) {
+  const unsigned long long bytes = ZSTD_getFrameContentSize(frame.data(), frame.size());
+  if (bytes == ZSTD_CONTENTSIZE_UNKNOWN || bytes == ZSTD_CONTENTSIZE_ERROR) {
+    throw std::runtime_error("not a zstd frame");
+  }
+  std::vector<std::byte> content(bytes);
+  const size_t written =
+      ZSTD_decompress(content.data(), content.size(), frame.data(), frame.size());
+  if (written != content.size()) throw std::runtime_error("a zstd frame that cannot be read");
+  return content;
 }
 
 struct Function {
@@ -216,7 +229,8 @@ const CodeEntry* code_for(std::span<const CodeEntry> code, int32_t arch) {
 
 KernelSize kernel_size(const CodeEntry& cubin, const std::string& symbol) {
   KernelSize size;
-  const std::byte* const file = cubin.image.data();
+  const std::vector<std::byte> image = decompress(cubin.image);
+  const std::byte* const file = image.data();
   const auto header = read<Elf64_Ehdr>(file);
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) throw std::runtime_error("not ELF");
   const auto section = [&](size_t i) {

@@ -26,7 +26,7 @@ struct CodeEntry {
   bool is_ptx = false;
   int32_t arch = 0;
   bool is_arch_specific = false;     // sm_100a: runs on sm_100 only
-  std::span<const std::byte> image;  // of a cubin: the ELF file
+  std::span<const std::byte> image;  // of a cubin: the ELF file, compressed by zstd
 };
 
 struct RecordedLaunch {

@@ -9,6 +9,7 @@
 #include "arch/ldmatrix.hpp"
 #include "arch/named_barrier.hpp"
 #include "arch/tma.hpp"
+#include "arch/warp.hpp"
 #include "kernels/common/row_epilogue.hpp"
 #include "kernels/mha_sm90/roles/consumer.hpp"
 
