@@ -8,6 +8,7 @@
 #include <span>
 #include <variant>
 
+#include "core/array_elements.hpp"
 #include "pagoda/attention.hpp"
 
 namespace pagoda::core {
@@ -36,6 +37,11 @@ struct KVView {
 
 enum class KVKind : uint8_t { kDense, kRagged, kPaged };
 
+// The pages of each sequence in compressed sparse rows (pagoda::CsrPages).
+struct CsrRows {
+  std::span<const int32_t> indptr, indices, last_page_len;
+};
+
 struct Problem {
   int32_t batch = 0;
   int32_t num_q_heads = 0;
@@ -62,15 +68,16 @@ struct Problem {
   int64_t num_pages = 0;  // paged: pages of the pool
   int64_t total_kv = 0;   // ragged: rows of K and V
 
-  float softmax_scale = 1;
-  float out_scale = 1;  // stored O = O / out_scale
+  float softmax_scale = 1;  // times q_scale, and the per-tensor K scale of a 16- or 32-bit cache
+  float lse_factor = 1;     // LSE = natural logarithm * lse_factor
+  float out_scale = 1;      // stored O = O / out_scale
   // Borrowed from the caller: masks, score mods, sinks, scales, index arrays.
   std::span<const int32_t> cu_seqlens_q, seqlens_q_valid, cache_lengths;
-  std::span<const int32_t> seqlens_kv;     // dense (may be empty) and block table
+  std::span<const int32_t> seqlens_kv;     // dense and ragged (may be empty), block table
   std::span<const int32_t> cu_seqlens_kv;  // ragged
   int64_t max_seqlen_kv = 0;               // dense: the padded length
-  BlockTable block_table;                  // paged, pages != nullptr
-  CsrPages csr;                            // paged otherwise
+  MatrixView<int32_t> block_table;         // paged, data != nullptr
+  CsrRows csr;                             // paged otherwise
   std::span<const MaskNode> mask;          // postfix, root last
   ScoreMod score_mod;
   std::span<const float> sinks;
@@ -80,18 +87,24 @@ struct Problem {
   [[nodiscard]] int32_t seqlen_q(int32_t b) const {
     assert(has_host_lengths);
     const auto i = static_cast<size_t>(b);
-    if (is_ragged) return cu_seqlens_q[i + 1] - cu_seqlens_q[i];
-    return seqlens_q_valid.empty() ? max_seqlen_q : seqlens_q_valid[i];
+    return seqlens_q_valid.empty() ? num_rows(b) : seqlens_q_valid[i];
+  }
+  // Rows of Q and of the outputs, padding rows included.
+  [[nodiscard]] int32_t num_rows(int32_t b) const {
+    assert(has_host_lengths);
+    const auto i = static_cast<size_t>(b);
+    return is_ragged ? cu_seqlens_q[i + 1] - cu_seqlens_q[i] : max_seqlen_q;
   }
   [[nodiscard]] int32_t seqlen_kv(int32_t b) const {
     assert(has_host_lengths);
     const auto i = static_cast<size_t>(b);
+    if (!seqlens_kv.empty()) return seqlens_kv[i];
     if (kv_kind == KVKind::kRagged) return cu_seqlens_kv[i + 1] - cu_seqlens_kv[i];
-    if (kv_kind == KVKind::kPaged && block_table.pages == nullptr) {
+    if (kv_kind == KVKind::kPaged && block_table.data == nullptr) {
       const int32_t pages = csr.indptr[i + 1] - csr.indptr[i];
       return pages == 0 ? 0 : (pages - 1) * page_size + csr.last_page_len[i];
     }
-    return seqlens_kv.empty() ? static_cast<int32_t>(max_seqlen_kv) : seqlens_kv[i];
+    return static_cast<int32_t>(max_seqlen_kv);
   }
   // Position of query row 0; may be negative (fewer keys than queries).
   [[nodiscard]] int32_t q_position(int32_t b) const {
@@ -109,8 +122,8 @@ struct Problem {
            head * view.head_stride;
   }
   [[nodiscard]] int64_t page(int32_t b, int64_t index) const {
-    if (block_table.pages != nullptr) {
-      return block_table.pages[b * block_table.row_stride + index];
+    if (block_table.data != nullptr) {
+      return block_table.data[b * block_table.row_stride + index];
     }
     return csr.indices[static_cast<size_t>(csr.indptr[static_cast<size_t>(b)] + index)];
   }
@@ -128,12 +141,14 @@ struct Problem {
     return offset;
   }
   [[nodiscard]] float k_scale(int32_t kv_head) const {
-    return kv_scales.k_per_head.empty() ? kv_scales.k
-                                        : kv_scales.k_per_head[static_cast<size_t>(kv_head)];
+    return kv_scales.k_per_head.empty()
+               ? kv_scales.k
+               : elements(kv_scales.k_per_head)[static_cast<size_t>(kv_head)];
   }
   [[nodiscard]] float v_scale(int32_t kv_head) const {
-    return kv_scales.v_per_head.empty() ? kv_scales.v
-                                        : kv_scales.v_per_head[static_cast<size_t>(kv_head)];
+    return kv_scales.v_per_head.empty()
+               ? kv_scales.v
+               : elements(kv_scales.v_per_head)[static_cast<size_t>(kv_head)];
   }
   // From sums of stored V to stored O.
   [[nodiscard]] float o_scale(int32_t kv_head) const { return v_scale(kv_head) / out_scale; }

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/array_elements.hpp"
+
 namespace pagoda::engine {
 namespace {
 
@@ -67,10 +69,10 @@ Status check_extents(std::string_view name, const ConstTensor& t,
   return {};
 }
 
-Status check_memory(std::string_view name, const ConstTensor& t) {
+Status check_memory(std::string_view name, const ConstTensor& t, LastDim last_dim) {
   const std::string field(name);
   const auto last = static_cast<size_t>(t.rank - 1);
-  if (t.shape[last] > 1 && t.strides[last] != 1) {
+  if (last_dim == LastDim::kContiguous && t.shape[last] > 1 && t.strides[last] != 1) {
     return complain(element_name(field + ".strides", t.rank - 1), t.strides[last],
                     "must be 1: the last dimension is contiguous");
   }
@@ -118,7 +120,7 @@ Status complain(std::string_view field, std::string_view value, std::string_view
 }
 
 Status check_tensor(std::string_view name, const ConstTensor& tensor,
-                    std::initializer_list<Extent> extents) {
+                    std::initializer_list<Extent> extents, LastDim last_dim) {
   const auto rank = static_cast<int32_t>(extents.size());
   if (tensor.rank != rank) {
     std::string limit = "must be " + std::to_string(rank) + " [";
@@ -133,7 +135,7 @@ Status check_tensor(std::string_view name, const ConstTensor& tensor,
                     "must be one of DType's values");
   }
   if (Status s = check_extents(name, tensor, extents); !s) return s;
-  return check_memory(name, tensor);
+  return check_memory(name, tensor, last_dim);
 }
 
 Status check_written(std::string_view name, const ConstTensor& tensor) {
@@ -185,6 +187,25 @@ Status check_apart(std::string_view name, const ConstTensor& written, std::strin
   return {};
 }
 
+Status check_apart_or_inside(std::string_view name, const ConstTensor& written,
+                             std::string_view other_name, const ConstTensor& other) {
+  bool is_inside = written.present() && written.dtype == other.dtype;
+  for (size_t d = 0; is_inside && d < static_cast<size_t>(written.rank); ++d) {
+    is_inside = written.strides[d] == other.strides[d + 1] || written.shape[d] == 1;
+  }
+  if (is_inside) {
+    const auto distance = static_cast<int64_t>(reinterpret_cast<uintptr_t>(written.data) -
+                                               reinterpret_cast<uintptr_t>(other.data));
+    const int64_t step = other.strides[0] * size_bytes(other.dtype);
+    if (distance == 0) return {};
+    if (step != 0 && distance % step == 0 && distance / step > 0 &&
+        distance / step < other.shape[0]) {
+      return {};
+    }
+  }
+  return check_apart(name, written, other_name, other);
+}
+
 Status check_dtype(std::string_view name, const ConstTensor& tensor, DType dtype,
                    std::string_view why) {
   if (tensor.dtype == dtype) return {};
@@ -192,17 +213,30 @@ Status check_dtype(std::string_view name, const ConstTensor& tensor, DType dtype
                   "must be " + std::string(pagoda::name(dtype)) + std::string(why));
 }
 
-Status check_numbers(std::string_view name, std::span<const float> values, int64_t count,
+Status check_address(std::string_view name, const void* data, int64_t size, int64_t alignment) {
+  if (size < 0) return complain(std::string(name) + ".size()", size, "must be at least 0");
+  if (size > 0 && data == nullptr) {
+    return complain(std::string(name) + ".data", "null",
+                    "must not be null: it has " + std::to_string(size) + " elements");
+  }
+  if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(alignment) == 0) return {};
+  return complain(std::string(name) + ".data", "misaligned",
+                  "must be a multiple of " + std::to_string(alignment));
+}
+
+Status check_numbers(std::string_view name, ArrayView<float> values, int64_t count,
                      std::string_view count_name, bool is_positive, Contents contents) {
   if (values.empty()) return {};
-  const auto size = static_cast<int64_t>(values.size());
+  const int64_t size = values.size();
   if (size != count) {
     return complain(std::string(name) + ".size()", size,
                     "must be 0 or " + std::string(count_name) + " = " + std::to_string(count));
   }
+  if (Status s = check_address(name, values); !s) return s;
   if (contents == Contents::kUnread) return {};
+  const std::span<const float> numbers = core::host_elements(values);
   for (int64_t i = 0; i < size; ++i) {
-    const float value = values[static_cast<size_t>(i)];
+    const float value = numbers[static_cast<size_t>(i)];
     if (!std::isfinite(value) || (is_positive && value <= 0)) {
       return complain(element_name(name, i), double{value},
                       is_positive ? "must be finite and above 0" : "must be finite");
@@ -211,46 +245,69 @@ Status check_numbers(std::string_view name, std::span<const float> values, int64
   return {};
 }
 
-Status check_offsets(std::string_view name, std::span<const int32_t> offsets, int64_t batch,
-                     int64_t end, std::string_view end_name, Contents contents) {
-  const auto size = static_cast<int64_t>(offsets.size());
+Status check_offsets(std::string_view name, ArrayView<int32_t> offsets, int64_t batch, int64_t end,
+                     std::string_view end_name, Contents contents) {
+  const int64_t size = offsets.size();
   if (size != batch + 1) {
     return complain(std::string(name) + ".size()", size,
                     "must be batch + 1 = " + std::to_string(batch + 1));
   }
+  if (Status s = check_address(name, offsets); !s) return s;
   if (contents == Contents::kUnread) return {};
-  if (offsets[0] != 0) {
-    return complain(element_name(name, 0), int64_t{offsets[0]}, "offsets must start at 0");
+  const std::span<const int32_t> entries = core::host_elements(offsets);
+  if (entries[0] != 0) {
+    return complain(element_name(name, 0), int64_t{entries[0]}, "offsets must start at 0");
   }
   for (int64_t i = 1; i < size; ++i) {
-    const int32_t before = offsets[static_cast<size_t>(i - 1)];
-    const int32_t offset = offsets[static_cast<size_t>(i)];
+    const int32_t before = entries[static_cast<size_t>(i - 1)];
+    const int32_t offset = entries[static_cast<size_t>(i)];
     if (offset < before) {
       return complain(element_name(name, i), int64_t{offset},
                       "must not be below the entry before it, " + std::to_string(before));
     }
   }
-  if (offsets.back() > end) {
-    return complain(element_name(name, size - 1), int64_t{offsets.back()}, at_most(end_name, end));
+  if (entries.back() > end) {
+    return complain(element_name(name, size - 1), int64_t{entries.back()}, at_most(end_name, end));
   }
   return {};
 }
 
-Status check_lengths(std::string_view name, std::span<const int32_t> lengths, int64_t batch,
+Status check_lengths(std::string_view name, ArrayView<int32_t> lengths, int64_t batch,
                      int64_t least, int64_t most, std::string_view most_name, Contents contents) {
-  const auto size = static_cast<int64_t>(lengths.size());
+  const int64_t size = lengths.size();
   if (size != batch) {
     return complain(std::string(name) + ".size()", size,
                     "must equal batch = " + std::to_string(batch));
   }
+  if (Status s = check_address(name, lengths); !s) return s;
   if (contents == Contents::kUnread) return {};
+  const std::span<const int32_t> entries = core::host_elements(lengths);
   for (int64_t i = 0; i < size; ++i) {
-    const int32_t length = lengths[static_cast<size_t>(i)];
+    const int32_t length = entries[static_cast<size_t>(i)];
     if (length < least || length > most) {
       return complain(element_name(name, i), int64_t{length},
                       "must be in [" + std::to_string(least) + ", " + std::string(most_name) +
                           " = " + std::to_string(most) + "]");
     }
+  }
+  return {};
+}
+
+Status check_used(std::string_view name, ArrayView<int32_t> used, ArrayView<int32_t> offsets,
+                  Contents contents) {
+  if (used.empty()) return {};
+  if (Status s = check_lengths(name, used, offsets.size() - 1, 0, INT32_MAX, "the largest length",
+                               contents);
+      !s || contents == Contents::kUnread) {
+    return s;
+  }
+  const std::span<const int32_t> lengths = core::host_elements(used);
+  const std::span<const int32_t> ends = core::host_elements(offsets);
+  for (size_t b = 0; b < lengths.size(); ++b) {
+    const int32_t rows = ends[b + 1] - ends[b];
+    if (lengths[b] <= rows) continue;
+    return complain(element_name(name, static_cast<int64_t>(b)), int64_t{lengths[b]},
+                    "must be at most the rows of the sequence, " + std::to_string(rows));
   }
   return {};
 }

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <span>
 #include <string>
 #include <string_view>
 
+#include "pagoda/array_view.hpp"
 #include "pagoda/status.hpp"
 #include "pagoda/tensor.hpp"
 
@@ -29,9 +29,11 @@ struct Extent {
 [[nodiscard]] Status complain(std::string_view field, std::string_view value,
                               std::string_view limit);
 
-// Presence, rank, extents, contiguous last dimension, address range, pointer, alignment.
+// Presence, rank, extents, contiguous last dimension if wanted, address range, pointer, alignment.
+enum class LastDim : bool { kAnyStride, kContiguous };
 [[nodiscard]] Status check_tensor(std::string_view name, const ConstTensor& tensor,
-                                  std::initializer_list<Extent> extents);
+                                  std::initializer_list<Extent> extents,
+                                  LastDim last_dim = LastDim::kContiguous);
 
 // An additional check of written tensors: no two elements may share an address. Strides must nest:
 // each stride is at least the span of the dimensions with smaller strides.
@@ -42,25 +44,40 @@ struct Extent {
 [[nodiscard]] Status check_apart(std::string_view name, const ConstTensor& written,
                                  std::string_view other_name, const ConstTensor& other);
 
+// The same where `written` may be one of other's outermost elements, such as a part of a merge.
+[[nodiscard]] Status check_apart_or_inside(std::string_view name, const ConstTensor& written,
+                                           std::string_view other_name, const ConstTensor& other);
+
 [[nodiscard]] Status check_dtype(std::string_view name, const ConstTensor& tensor, DType dtype,
                                  std::string_view why);
 
 // Whether a check reads the contents of an array (host memory) or its size only (GPU memory).
 enum class Contents : bool { kUnread, kRead };
 
+// The pointer of an array: present where it has elements, and aligned to one.
+[[nodiscard]] Status check_address(std::string_view name, const void* data, int64_t size,
+                                   int64_t alignment);
+template <typename T>
+[[nodiscard]] Status check_address(std::string_view name, const ArrayView<T>& array) {
+  return check_address(name, array.data(), array.size(), alignof(T));
+}
+
 // Size 0 or `count`; every entry finite and, if `is_positive`, above 0.
-[[nodiscard]] Status check_numbers(std::string_view name, std::span<const float> values,
-                                   int64_t count, std::string_view count_name, bool is_positive,
+[[nodiscard]] Status check_numbers(std::string_view name, ArrayView<float> values, int64_t count,
+                                   std::string_view count_name, bool is_positive,
                                    Contents contents);
 
 // offsets: [batch + 1], starts at 0, non-decreasing, the last one at most `end`.
-[[nodiscard]] Status check_offsets(std::string_view name, std::span<const int32_t> offsets,
-                                   int64_t batch, int64_t end, std::string_view end_name,
-                                   Contents contents);
+[[nodiscard]] Status check_offsets(std::string_view name, ArrayView<int32_t> offsets, int64_t batch,
+                                   int64_t end, std::string_view end_name, Contents contents);
 
 // lengths: [batch], each in [least, most].
-[[nodiscard]] Status check_lengths(std::string_view name, std::span<const int32_t> lengths,
-                                   int64_t batch, int64_t least, int64_t most,
-                                   std::string_view most_name, Contents contents);
+[[nodiscard]] Status check_lengths(std::string_view name, ArrayView<int32_t> lengths, int64_t batch,
+                                   int64_t least, int64_t most, std::string_view most_name,
+                                   Contents contents);
+
+// used: empty, or [batch], each in [0, offsets[b + 1] - offsets[b]]. `offsets` are valid.
+[[nodiscard]] Status check_used(std::string_view name, ArrayView<int32_t> used,
+                                ArrayView<int32_t> offsets, Contents contents);
 
 }  // namespace pagoda::engine

@@ -15,11 +15,12 @@ Result<std::vector<KernelInfo>> explain(const Attention& attention, const Option
     const Options resolved = engine::with_executor(options);
     const Result<const core::Kernel*> selected = engine::select(*problem, resolved);
     std::vector<KernelInfo> infos;
-    for (const core::Kernel& kernel : engine::find_backend(options.backend)->kernels()) {
+    const core::Backend& backend = **engine::backend_of(options, problem->device);
+    for (const core::Kernel& kernel : backend.kernels()) {
       KernelInfo info;
       info.name = kernel.name;
       info.backend = kernel.backend;
-      info.reason = kernel.unsupported_reason(kernel, *problem, resolved);
+      info.reason = core::unsupported_reason(kernel, *problem, resolved);
       info.can_run = info.reason.empty();
       info.is_selected = selected && &kernel == *selected;
       if (info.can_run && !info.is_selected) {

@@ -59,7 +59,7 @@ bool walk(const core::Problem& p, Visit&& visit) {
          walk_rows("row_max", p.row_max, visit) && walk_keys("kv.k", p.k, visit) &&
          walk_keys("kv.v", p.v, visit) && visit("kv", static_cast<int64_t>(p.kv_kind)) &&
          visit("kv", p.page_size) && visit("kv", p.max_seqlen_kv) &&
-         visit("kv.table", p.block_table.pages != nullptr) &&
+         visit("kv.table", p.block_table.data != nullptr) &&
          visit("kv.table", p.block_table.row_stride) && visit("sinks", !p.sinks.empty()) &&
          visit("score_mod.softcap", p.score_mod.softcap != 0.0F) &&
          visit("score_mod.alibi_slopes", !p.score_mod.alibi_slopes.empty()) &&
@@ -72,11 +72,11 @@ bool walk(const core::Problem& p, Visit&& visit) {
 }
 
 struct Lengths {
-  int32_t q, kv, position;
+  int32_t q, rows, kv, position;
 };
 
 Lengths lengths_of(const core::Problem& p, int32_t b) {
-  return {p.seqlen_q(b), p.seqlen_kv(b), p.q_position(b)};
+  return {p.seqlen_q(b), p.num_rows(b), p.seqlen_kv(b), p.q_position(b)};
 }
 
 Status not_planned(const std::string& field, int64_t value, int64_t planned) {
@@ -92,13 +92,14 @@ Signature::Signature(const core::Problem& problem) {
     return true;
   });
   if (!problem.has_host_lengths) return;
-  lengths_.reserve(static_cast<size_t>(problem.batch) * 3);
+  lengths_.reserve(static_cast<size_t>(problem.batch) * 4);
   for (int32_t b = 0; b < problem.batch; ++b) {
     const Lengths n = lengths_of(problem, b);
-    lengths_.insert(lengths_.end(), {n.q, n.kv, n.position});
+    lengths_.insert(lengths_.end(), {n.q, n.rows, n.kv, n.position});
   }
   for (const MaskNode& node : problem.mask) {
-    valid_.insert(valid_.end(), node.valid_lengths.begin(), node.valid_lengths.end());
+    const std::span<const int32_t> lengths = core::host_elements(node.valid_lengths);
+    valid_.insert(valid_.end(), lengths.begin(), lengths.end());
   }
 }
 
@@ -113,17 +114,20 @@ Status Signature::match(const core::Problem& problem) const {
   });
   if (!status || !problem.has_host_lengths) return status;
   const int32_t* planned = lengths_.data();
-  for (int32_t b = 0; b < problem.batch; ++b, planned += 3) {
+  for (int32_t b = 0; b < problem.batch; ++b, planned += 4) {
     const Lengths n = lengths_of(problem, b);
-    if (n.q == planned[0] && n.kv == planned[1] && n.position == planned[2]) [[likely]]
+    if (n.q == planned[0] && n.rows == planned[1] && n.kv == planned[2] && n.position == planned[3])
+        [[likely]] {
       continue;
+    }
     if (n.q != planned[0]) return not_planned(element_name("seqlen_q", b), n.q, planned[0]);
-    if (n.kv != planned[1]) return not_planned(element_name("seqlen_kv", b), n.kv, planned[1]);
-    return not_planned(element_name("cache_length", b), n.position, planned[2]);
+    if (n.rows != planned[1]) return not_planned(element_name("num_rows", b), n.rows, planned[1]);
+    if (n.kv != planned[2]) return not_planned(element_name("seqlen_kv", b), n.kv, planned[2]);
+    return not_planned(element_name("cache_length", b), n.position, planned[3]);
   }
   const int32_t* valid = valid_.data();
   for (const MaskNode& node : problem.mask) {
-    for (const int32_t length : node.valid_lengths) {
+    for (const int32_t length : core::host_elements(node.valid_lengths)) {
       if (length != *valid) return not_planned("mask.valid_lengths", length, *valid);
       ++valid;
     }

@@ -68,7 +68,7 @@ struct AppendCall {
     };
     call = {.k_new = fresh,
             .v_new = fresh,
-            .slot_mapping = {slots.as<const int64_t>(), kTokens},
+            .slot_mapping = {slots.as<const int64_t>(), kTokens, device},
             .k_cache = pages(k_cache),
             .v_cache = pages(v_cache)};
   }
@@ -211,14 +211,15 @@ TEST_F(HipBackend, checked_mode_finds_pointers_to_other_memory) {
   options_.checks_indices = true;
   ASSERT_TRUE(append_kv(append.call, options_));
   const std::vector<int64_t> slots(kTokens);
-  append.call.slot_mapping = slots;
+  const ArrayView<int64_t> claimed(slots.data(), kTokens, kFirst);
+  append.call.slot_mapping = claimed;
   EXPECT_EQ(append_kv(append.call, options_).message(),
-            "slot_mapping is host memory; must be on hip:0");
-  append.call.slot_mapping = elsewhere.call.slot_mapping;
+            "slot_mapping.data is host memory; must be on hip:0");
+  append.call.slot_mapping = {elsewhere.call.slot_mapping.data(), kTokens, kFirst};
   EXPECT_EQ(append_kv(append.call, options_).message(),
-            "slot_mapping is on hip:2; must be on hip:0");
+            "slot_mapping.data is on hip:2; must be on hip:0");
   // As runtimes before ROCm 6.2 answer for memory that they do not know.
-  append.call.slot_mapping = slots;
+  append.call.slot_mapping = claimed;
   append.call.k_new.data = slots.data();
   fail("hipPointerGetAttributes", 1);
   EXPECT_EQ(append_kv(append.call, options_).message(),
@@ -288,7 +289,7 @@ TEST_F(HipBackend, its_memory_is_filled_copied_and_timed) {
 }
 
 std::span<std::byte> keep(core::WorkspaceSize size, void* stream = nullptr) {
-  return hip::backend().keep_workspace(size, kFirst, Stream{stream});
+  return hip::backend().keep_workspace(size, kFirst, Stream{stream}).value();
 }
 
 TEST_F(HipBackend, zeros_of_a_kept_workspace_survive_the_scratch_of_other_plans) {
@@ -322,12 +323,38 @@ TEST_F(HipBackend, streams_have_workspaces_of_their_own) {
   destroy_stream(reused);
 }
 
+TEST_F(HipBackend, workspaces_are_bounded_and_released) {
+  ASSERT_TRUE(release_workspaces());
+  const core::WorkspaceSize size{.bytes = 4096, .zeroed = 64};
+  const size_t before = num_allocations();
+  std::vector<void*> streams;
+  for (int i = 0; i < 64; ++i) {
+    streams.push_back(create_stream());
+    static_cast<void>(keep(size, streams.back()));
+  }
+  EXPECT_EQ(num_allocations(), before + 16);
+  std::byte* const last = keep(size, streams.back()).data();
+  std::byte* const larger = keep({.bytes = 1 << 20, .zeroed = 64}, streams.back()).data();
+  EXPECT_NE(last, larger);
+  EXPECT_EQ(num_allocations(), before + 16) << "outgrown memory is freed";
+  set_captured(true);
+  static_cast<void>(keep(size, streams.back()));
+  set_captured(false);
+  static_cast<void>(keep({.bytes = 2 << 20, .zeroed = 64}, streams.back()));
+  EXPECT_EQ(num_allocations(), before + 17) << "a graph may use it";
+  ASSERT_TRUE(release_workspaces());
+  EXPECT_EQ(num_allocations(), before);
+  for (void* stream : streams) destroy_stream(stream);
+}
+
 TEST_F(HipBackend, a_captured_call_does_not_grow_its_workspace) {
   void* stream = create_stream();
   std::byte* const before = keep({.bytes = 4096, .zeroed = 64}, stream).data();
   set_captured(true);
   EXPECT_EQ(keep({.bytes = 4096, .zeroed = 64}, stream).data(), before);
-  EXPECT_THROW(keep({.bytes = 1 << 20, .zeroed = 64}, stream), std::runtime_error);
+  const auto larger =
+      hip::backend().keep_workspace({.bytes = 1 << 20, .zeroed = 64}, kFirst, Stream{stream});
+  EXPECT_EQ(larger.status().code(), StatusCode::kStreamCapturing);
   set_captured(false);
   destroy_stream(stream);
 }

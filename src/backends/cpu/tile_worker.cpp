@@ -337,12 +337,13 @@ void TileWorker::modify_scores(const GroupTile& group, int32_t tile_key) {
     const int32_t head = q_head(row);
     float* scores =
         scores_[static_cast<size_t>(group.buffer)] + group.begin + int64_t{i} * g_.tile_keys;
-    const ScoreMods mods{.scale = scale_,
-                         .softcap = mod.softcap,
-                         .alibi_slope = mod.alibi_slopes.empty()
-                                            ? 0.0F
-                                            : mod.alibi_slopes[static_cast<size_t>(head)],
-                         .first_delta = static_cast<float>(int64_t{first_key} - q_position)};
+    const ScoreMods mods{
+        .scale = scale_,
+        .softcap = mod.softcap,
+        .alibi_slope = mod.alibi_slopes.empty()
+                           ? 0.0F
+                           : core::elements(mod.alibi_slopes)[static_cast<size_t>(head)],
+        .first_delta = static_cast<float>(int64_t{first_key} - q_position)};
     ops_.modify(scores, group.columns, &mods);
     if (!is_interval_mask_ || mod.functor != nullptr) {
       mask::apply(problem_, {item_->sequence, token(row), head, q_position}, first_key,
@@ -436,7 +437,8 @@ void TileWorker::write_rows() {
     if (!sums.has_keys()) std::fill_n(o, g_.columns, 0.0F);
     store_row(out, o, end.o_factor);
     if (p.lse.data != nullptr) {
-      static_cast<float*>(p.lse.data)[p.row_offset(p.lse, b, token(row), head)] = end.lse();
+      static_cast<float*>(p.lse.data)[p.row_offset(p.lse, b, token(row), head)] =
+          end.lse() * p.lse_factor;
     }
     if (p.row_max.data != nullptr) {
       static_cast<float*>(p.row_max.data)[p.row_offset(p.row_max, b, token(row), head)] =
