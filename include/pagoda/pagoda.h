@@ -26,6 +26,7 @@
 #ifndef PAGODA_PAGODA_H_
 #define PAGODA_PAGODA_H_
 
+// NOLINTBEGIN(modernize-*,readability-identifier-naming,google-runtime-int): C
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,7 +39,6 @@
 #define PAGODA_API
 #endif
 
-// NOLINTBEGIN(modernize-*,readability-identifier-naming,google-runtime-int): C
 #ifdef __cplusplus
 extern "C" {
 #endif

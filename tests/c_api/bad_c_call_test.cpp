@@ -267,7 +267,7 @@ TEST(StructSizes, of_an_older_header_leave_later_fields_at_their_defaults) {
   const auto* got = static_cast<const float*>(call.valid.a.out.data);
   const auto* want = static_cast<const float*>(expected.a.out.data);
   EXPECT_EQ(std::memcmp(got, want, sizeof(float) * 2 * 3 * 4 * 8), 0);
-  const std::byte* lse = static_cast<const std::byte*>(call.valid.a.lse.data);
+  const auto* lse = static_cast<const std::byte*>(call.valid.a.lse.data);
   EXPECT_EQ(lse[0], std::byte{0xa5});  // the poison of ValidCall
 }
 

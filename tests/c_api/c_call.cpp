@@ -72,10 +72,13 @@ pagoda_mask_node to_c(const MaskNode& from, CViews& views) {
 const pagoda_tensor* CViews::add(const void* data, pagoda_dtype dtype, std::vector<int64_t> shape,
                                  std::vector<int64_t> strides) {
   View& view = views_.emplace_back();
+  const auto rank = static_cast<int32_t>(shape.size());
   view.shape = std::move(shape);
   view.strides = std::move(strides);
+  view.shape.resize(kMaxRank);  // a test may raise the rank
+  view.strides.resize(kMaxRank);
   view.tensor = {.data = const_cast<void*>(data),
-                 .ndim = static_cast<int32_t>(view.shape.size()),
+                 .ndim = rank,
                  .dtype = dtype,
                  .shape = view.shape.data(),
                  .strides = view.strides.data()};
