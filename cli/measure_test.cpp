@@ -16,6 +16,8 @@
 namespace pagoda::cli {
 namespace {
 
+const Options kCpu{.backend = "cpu"};
+
 constexpr int64_t kAllRows = 64;  // random rows: enough to draw every row of these problems
 
 nlohmann::json small_problem() {
@@ -37,7 +39,7 @@ TEST(Measure, every_layout_agrees_with_the_reference) {
           nlohmann::json json = small_problem();
           json.update(
               {{"kv", kv}, {"layout", layout}, {"page-table", table}, {"padded", is_padded}});
-          PlannedProblem problem(parse_problem_json(json), Options{});
+          PlannedProblem problem(parse_problem_json(json), kCpu);
           problem.run_once();
           const ErrorReport report =
               compare_with_reference(problem.spec(), problem.buffers(), kAllRows);
@@ -50,7 +52,7 @@ TEST(Measure, every_layout_agrees_with_the_reference) {
 }
 
 TEST(Measure, unwritten_outputs_do_not_pass) {
-  PlannedProblem problem(parse_problem_json(small_problem()), Options{});
+  PlannedProblem problem(parse_problem_json(small_problem()), kCpu);
   EXPECT_FALSE(compare_with_reference(problem.spec(), problem.buffers(), kAllRows).passes());
 }
 
@@ -59,7 +61,7 @@ TEST(Measure, one_wrong_element_or_lse_does_not_pass) {
   json["seqlen-q"] = json["seqlen-kv"] = 1;
   for (const float wrong :
        {1000.0F, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-    PlannedProblem problem(parse_problem_json(json), Options{});
+    PlannedProblem problem(parse_problem_json(json), kCpu);
     problem.run_once();
     const Attention& attention = problem.buffers().attention();
     core::store_element(attention.out.data, attention.out.dtype, 17, wrong);
@@ -75,7 +77,7 @@ TEST(Measure, an_output_multiplied_by_1_02_does_not_pass) {
   for (const char* dtype : {"fp32", "fp16", "bf16"}) {
     nlohmann::json json = small_problem();
     json["dtype"] = dtype;
-    PlannedProblem problem(parse_problem_json(json), Options{});
+    PlannedProblem problem(parse_problem_json(json), kCpu);
     problem.run_once();
     ASSERT_TRUE(compare_with_reference(problem.spec(), problem.buffers(), kAllRows).passes());
     const Tensor& out = problem.buffers().attention().out;
@@ -97,20 +99,21 @@ TEST(Measure, unused_slots_hold_nan_and_pages_are_distinct) {
   const auto& table = std::get<BlockTable>(kv.table);
   // Sequence 0 has 37 keys: the third page holds 5 of them.
   const int64_t row = 2 * 16;  // elements of one token, NHD
-  const int64_t page = table.pages[2] * 16 * row;
+  const int32_t* pages = table.pages.data;
+  const int64_t page = pages[2] * 16 * row;
   EXPECT_FALSE(std::isnan(core::load_element(kv.k.data, kv.k.dtype, page + 5 * row - 1)));
   EXPECT_TRUE(std::isnan(core::load_element(kv.k.data, kv.k.dtype, page + 5 * row)));
   EXPECT_TRUE(std::isnan(core::load_element(kv.v.data, kv.v.dtype, page + 16 * row - 1)));
   std::vector<bool> is_used(static_cast<size_t>(kv.k.shape[0]), false);
   for (const int64_t entry : {int64_t{0}, int64_t{1}, int64_t{2}}) {
-    const auto id = static_cast<size_t>(table.pages[entry]);
+    const auto id = static_cast<size_t>(pages[entry]);
     EXPECT_FALSE(is_used[id]);
     is_used[id] = true;
   }
 }
 
 TEST(Measure, checksum_follows_the_output) {
-  PlannedProblem problem(parse_problem_json(small_problem()), Options{});
+  PlannedProblem problem(parse_problem_json(small_problem()), kCpu);
   problem.run_once();
   const uint64_t first = problem.buffers().checksum();
   problem.buffers().poison_outputs();

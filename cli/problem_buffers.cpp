@@ -220,10 +220,8 @@ void ProblemBuffers::build_paged_kv(const ProblemSpec& spec) {
       std::copy_n(order.begin() + indptr_[b], counts[b],
                   pages_.begin() + static_cast<int64_t>(b) * row);
     }
-    kv.table = BlockTable{.pages = pages_.data(),
-                          .max_pages_per_seq = row,
-                          .row_stride = row,
-                          .seqlens_kv = seqlens_kv_};
+    kv.table =
+        BlockTable{MatrixView<int32_t>::contiguous(pages_.data(), spec.batch, row), seqlens_kv_};
   }
   attention_.kv = kv;
 }

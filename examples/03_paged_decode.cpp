@@ -64,7 +64,7 @@ int main() {
     attention.kv =
         pagoda::PagedKV{.k = pool(k_pool),
                         .v = pool(v_pool),
-                        .table = pagoda::BlockTable{page_of.data(), kPages, kPages, length}};
+                        .table = pagoda::BlockTable{{page_of.data(), 1, kPages, kPages}, length}};
     attention.out = Tensor::contiguous(o.data(), DType::kBF16, {1, 1, kQHeads, kHeadDim});
     if (const auto status = pagoda::run(attention); !status) return report(status);
 

@@ -34,8 +34,8 @@ struct MixedBatch {
     call.out = Tensor::contiguous(memory + 2, DType::kBF16, {total_q, kQHeads * 2, kDim});
     call.out.shape[1] = kQHeads;  // gaps, so that the address range may overlap that of q
     call.cu_seqlens_q = offsets;
-    call.kv = PagedKV{
-        .k = cache, .v = cache, .table = BlockTable{pages.data(), kMaxPages, kMaxPages, lengths}};
+    const auto table = MatrixView<int32_t>::contiguous(pages.data(), kBatch, kMaxPages);
+    call.kv = PagedKV{.k = cache, .v = cache, .table = BlockTable{table, lengths}};
     call.mask = Mask::causal();
   }
 

@@ -100,8 +100,8 @@ class LayerStack {
   };
   // The arrays of a batch in the memory of the kernels.
   struct SeenBatch {
-    std::span<const int32_t> cu_seqlens_q, page_indptr, page_indices, last_page_len;
-    std::span<const int64_t> slots;
+    ArrayView<int32_t> cu_seqlens_q, page_indptr, page_indices, last_page_len;
+    ArrayView<int64_t> slots;
   };
   struct Arrays {
     explicit Arrays(core::MemorySpace& space)
@@ -137,7 +137,7 @@ class LayerStack {
   std::vector<Lane> lanes_;
   int64_t lane_tokens_ = 0;
   Arrays arrays_;
-  std::span<const float> sinks_;             // in the memory of the kernels
+  ArrayView<float> sinks_;                   // in the memory of the kernels
   std::array<mirror::Block, 2> workspaces_;  // by kind of layer: each has its own zeroed prefix
   std::string kernel_;
 };

@@ -6,12 +6,12 @@
 // LSE = row_max = -infinity; with a sink, LSE = row_max = the sink. A padding row (i >=
 // seqlens_q[b]) gives O = 0 and LSE = row_max = -infinity, with or without a sink.
 //
-// Placement. BackendInfo::memory is the kind of memory that a back end reads. Every pointer of a
-// call must point there: tensors, lengths, offsets, page tables, scales, sinks, slopes and mask
-// arrays; on a GPU all of them on q's device. For a GPU the host reads none of these arrays. It
-// checks shapes and sizes but no contents, and a plan depends on shapes and maxima, never on
-// lengths. One plan, or one captured CUDA graph, therefore serves lengths and page tables that
-// change from run to run.
+// Placement. BackendInfo::memory is the kind of memory that a back end reads. Each tensor and each
+// array of a call (lengths, offsets, page tables, scales, sinks, slopes, masks) names its device,
+// which must be of that kind, and on a GPU the device of q. Otherwise the call is rejected with the
+// name of the first one elsewhere. For a GPU the host reads none of these arrays. It checks shapes
+// and sizes but no contents, and a plan depends on shapes and maxima, never on lengths. One plan,
+// or one captured CUDA graph, therefore serves lengths and page tables that change from run to run.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,7 @@
 #include <string>
 #include <utility>
 
+#include "pagoda/array_view.hpp"
 #include "pagoda/device.hpp"
 #include "pagoda/executor.hpp"
 #include "pagoda/kv_cache.hpp"
@@ -34,16 +35,16 @@ namespace pagoda {
 
 // The arguments of one call. Q is ragged when `cu_seqlens_q` is given and padded otherwise.
 struct Attention {
-  ConstTensor q{};                          // ragged [total_q, num_q_heads, head_dim_qk]
-                                            // padded [batch, seqlen_q, num_q_heads, head_dim_qk]
-  std::span<const int32_t> cu_seqlens_q{};  // ragged: [batch + 1], starts at 0, non-decreasing
-  std::span<const int32_t> seqlens_q{};  // padded, optional: [batch], valid rows of each sequence
+  ConstTensor q{};                    // ragged [total_q, num_q_heads, head_dim_qk]
+                                      // padded [batch, seqlen_q, num_q_heads, head_dim_qk]
+  ArrayView<int32_t> cu_seqlens_q{};  // ragged: [batch + 1], starts at 0, non-decreasing
+  ArrayView<int32_t> seqlens_q{};     // padded, optional: [batch], valid rows of each sequence
   KVCache kv{};
   KVScales kv_scales{};
 
   // [batch]: tokens in the cache before this call = the position of query row 0 of each sequence.
   // Empty: seqlen_kv - seqlen_q (bottom-right alignment).
-  std::span<const int32_t> cache_lengths{};
+  ArrayView<int32_t> cache_lengths{};
 
   // Upper bounds of the query rows and of the keys of every sequence, in tokens; 0 = not given.
   // They matter where lengths are in GPU memory: launches are sized by these bounds instead of by
@@ -58,7 +59,7 @@ struct Attention {
   ScoreMod score_mod{};
   // [num_q_heads] or empty: logits that enter the softmax's denominator and have no value row
   // (Xiao et al. 2023; gpt-oss).
-  std::span<const float> sinks{};
+  ArrayView<float> sinks{};
 
   Tensor out{};      // ragged [total_q, num_q_heads, head_dim_vo]
                      // padded [batch, seqlen_q, num_q_heads, head_dim_vo]; Q's dtype, bf16 for fp8
@@ -69,7 +70,9 @@ struct Attention {
 
 // Which back end and kernel a call uses, and how they run it.
 struct Options {
-  std::string backend = "cpu";  // a name that backends() lists
+  // A name that backends() lists. Empty = the back end of the memory of the call's first tensor (q,
+  // k_new or partial_out): "cpu" for host memory, "cuda" or "hip" for theirs.
+  std::string backend{};
   // A name that kernels(backend) lists, or how names begin and a *: "sm80.*" = the engine chooses
   // among these. Empty = it chooses among all.
   std::string kernel{};
@@ -81,8 +84,8 @@ struct Options {
   bool is_batch_invariant = false;
 
   // Checked mode. For host memory: also validate the contents of page tables and slot mappings
-  // (offsets and lengths are always validated). For GPU memory: validate that every array of the
-  // call is in memory that the GPU can read; contents stay unread.
+  // (offsets and lengths are always validated). For GPU memory: validate that every pointer of the
+  // call points to memory that the GPU can read, as its device claims; contents stay unread.
   bool checks_indices = false;
 };
 
@@ -137,9 +140,9 @@ class Plan {
 
 // Writes new keys and values into a paged cache, converting to the cache's dtype.
 struct AppendKV {
-  ConstTensor k_new{};  // [num_tokens, num_kv_heads, head_dim_qk]; fp32, fp16 or bf16
-  ConstTensor v_new{};  // [num_tokens, num_kv_heads, head_dim_vo]
-  std::span<const int64_t> slot_mapping{};  // [num_tokens]: page * page_size + row; negative = skip
+  ConstTensor k_new{};                // [num_tokens, num_kv_heads, head_dim_qk]; fp32, fp16 or bf16
+  ConstTensor v_new{};                // [num_tokens, num_kv_heads, head_dim_vo]
+  ArrayView<int64_t> slot_mapping{};  // [num_tokens]: page * page_size + row; negative = skip
   Tensor k_cache{};  // shape by `layout` (kv_cache.hpp); fp32, fp16, bf16 or fp8 e4m3
   Tensor v_cache{};  // the same; head_dim_vo
   PageLayout layout = PageLayout::kNHD;

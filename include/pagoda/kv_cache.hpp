@@ -2,25 +2,25 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <variant>
 
+#include "pagoda/array_view.hpp"
 #include "pagoda/tensor.hpp"
 
 namespace pagoda {
 
 // Sequences padded to one length.
 struct DenseKV {
-  ConstTensor k{};                        // [batch, max_seqlen_kv, num_kv_heads, head_dim_qk]
-  ConstTensor v{};                        // [batch, max_seqlen_kv, num_kv_heads, head_dim_vo]
-  std::span<const int32_t> seqlens_kv{};  // [batch], valid keys; empty = all max_seqlen_kv
+  ConstTensor k{};                  // [batch, max_seqlen_kv, num_kv_heads, head_dim_qk]
+  ConstTensor v{};                  // [batch, max_seqlen_kv, num_kv_heads, head_dim_vo]
+  ArrayView<int32_t> seqlens_kv{};  // [batch], valid keys; empty = all max_seqlen_kv
 };
 
 // Sequences back to back. Their lengths need not match Q's (cross attention).
 struct RaggedKV {
-  ConstTensor k{};                           // [total_kv, num_kv_heads, head_dim_qk]
-  ConstTensor v{};                           // [total_kv, num_kv_heads, head_dim_vo]
-  std::span<const int32_t> cu_seqlens_kv{};  // [batch + 1], starts at 0, non-decreasing
+  ConstTensor k{};                     // [total_kv, num_kv_heads, head_dim_qk]
+  ConstTensor v{};                     // [total_kv, num_kv_heads, head_dim_vo]
+  ArrayView<int32_t> cu_seqlens_kv{};  // [batch + 1], starts at 0, non-decreasing
 };
 
 enum class PageLayout : uint8_t {
@@ -30,18 +30,16 @@ enum class PageLayout : uint8_t {
 
 // The pages of each sequence as rows of a matrix (vLLM, FlashAttention).
 struct BlockTable {
-  const int32_t* pages = nullptr;  // [batch, max_pages_per_seq], entry = page index in k and v
-  int64_t max_pages_per_seq = 0;
-  int64_t row_stride = 0;  // elements from one sequence's row to the next
+  MatrixView<int32_t> pages{};  // [batch, max_pages_per_seq], entry = page index in k and v
   // [batch], keys of each sequence; row b uses its first ceil(seqlens_kv[b] / page_size) entries.
-  std::span<const int32_t> seqlens_kv{};
+  ArrayView<int32_t> seqlens_kv{};
 };
 
 // The pages of each sequence in compressed sparse rows (FlashInfer).
 struct CsrPages {
-  std::span<const int32_t> indptr{};         // [batch + 1], starts at 0, non-decreasing
-  std::span<const int32_t> indices{};        // [indptr[batch]], entry = page index in k and v
-  std::span<const int32_t> last_page_len{};  // [batch], 1..page_size; ignored where a row is empty
+  ArrayView<int32_t> indptr{};         // [batch + 1], starts at 0, non-decreasing
+  ArrayView<int32_t> indices{};        // [indptr[batch]], entry = page index in k and v
+  ArrayView<int32_t> last_page_len{};  // [batch], 1..page_size; ignored where a row is empty
 };
 
 using PageTable = std::variant<BlockTable, CsrPages>;
@@ -63,8 +61,8 @@ using KVCache = std::variant<DenseKV, RaggedKV, PagedKV>;
 struct KVScales {
   float k = 1.0F;
   float v = 1.0F;
-  std::span<const float> k_per_head{};  // [num_kv_heads] or empty
-  std::span<const float> v_per_head{};  // [num_kv_heads] or empty
+  ArrayView<float> k_per_head{};  // [num_kv_heads] or empty
+  ArrayView<float> v_per_head{};  // [num_kv_heads] or empty
 };
 
 }  // namespace pagoda

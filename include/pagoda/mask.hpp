@@ -7,9 +7,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
+#include "pagoda/array_view.hpp"
 #include "pagoda/tensor.hpp"
 
 namespace pagoda {
@@ -38,16 +38,15 @@ enum class MaskKind : uint8_t {
 // One node of a mask. Build it with the functions below, not by hand.
 struct MaskNode {
   MaskKind kind = MaskKind::kNone;
-  int64_t left = -1, right = -1;             // kWindow
-  int64_t chunk = 0;                         // kChunked
-  std::span<const int32_t> valid_lengths{};  // kPadding: [batch]
-  ConstTensor tensor{};                      // kAdditive, kRelativeBias
-  const uint32_t* words = nullptr;           // kBits
-  int64_t num_words = 0;                     // kBits: words in all
-  std::span<const int64_t> row_offsets{};    // kBits: [batch + 1], in words
-  MaskFunctor functor = nullptr;             // kFunctor
-  void* context = nullptr;                   // kFunctor
-  int32_t lhs = -1, rhs = -1;                // kAnd, kOr: operands' indices in nodes()
+  int64_t left = -1, right = -1;       // kWindow
+  int64_t chunk = 0;                   // kChunked
+  ArrayView<int32_t> valid_lengths{};  // kPadding: [batch]
+  ConstTensor tensor{};                // kAdditive, kRelativeBias
+  ArrayView<uint32_t> words{};         // kBits: of all sequences
+  ArrayView<int64_t> row_offsets{};    // kBits: [batch + 1], in words
+  MaskFunctor functor = nullptr;       // kFunctor
+  void* context = nullptr;             // kFunctor
+  int32_t lhs = -1, rhs = -1;          // kAnd, kOr: operands' indices in nodes()
 };
 
 // An expression over the masks above, in postfix order: the last node is the root.
@@ -68,7 +67,7 @@ class Mask {
     return Mask(MaskNode{.kind = MaskKind::kChunked, .chunk = chunk});
   }
   // Keys k < valid_lengths[sequence]; valid_lengths: [batch], in tokens.
-  static Mask padding(std::span<const int32_t> valid_lengths) {
+  static Mask padding(ArrayView<int32_t> valid_lengths) {
     return Mask(MaskNode{.kind = MaskKind::kPadding, .valid_lengths = valid_lengths});
   }
   // fp32 added to the scaled score: [batch, seqlen_q, seqlen_kv] or
@@ -83,11 +82,8 @@ class Mask {
   }
   // Query row i of sequence b keeps key k iff bit (k % 32) of
   // words[row_offsets[b] + i * ceil(seqlen_kv / 32) + k / 32] is set.
-  static Mask bits(const uint32_t* words, int64_t num_words, std::span<const int64_t> row_offsets) {
-    return Mask(MaskNode{.kind = MaskKind::kBits,
-                         .words = words,
-                         .num_words = num_words,
-                         .row_offsets = row_offsets});
+  static Mask bits(ArrayView<uint32_t> words, ArrayView<int64_t> row_offsets) {
+    return Mask(MaskNode{.kind = MaskKind::kBits, .words = words, .row_offsets = row_offsets});
   }
   static Mask functor(MaskFunctor keep, void* context = nullptr) {
     return Mask(MaskNode{.kind = MaskKind::kFunctor, .functor = keep, .context = context});

@@ -267,8 +267,8 @@ typedef struct pagoda_executor {
 // How a call runs. A null pagoda_options* means the defaults.
 typedef struct pagoda_options {
   size_t struct_size;
-  const char* backend;  // a name that pagoda_backends() lists; null = "cpu", "cuda" or "hip", by
-                        // the device of the call's first tensor
+  const char* backend;  // a name that pagoda_backends() lists; null or "" = the memory of the
+                        // call's first tensor selects it
   const char* kernel;   // the name of a kernel, or how names begin and a *; null = any
   const pagoda_executor* executor;  // null = one worker per CPU
   void* stream;                     // GPU: a cudaStream_t or hipStream_t; null = the default stream

@@ -6,11 +6,12 @@
 //   auto pages = [&](void* p) {
 //     return pagoda::ConstTensor::contiguous(p, pagoda::DType::kBF16, {num_pages, 64, 8, 128}); };
 //   a.kv = pagoda::PagedKV{.k = pages(k), .v = pages(v),
-//                          .table = pagoda::BlockTable{table, 100, 100, seqlens}};
+//                          .table = pagoda::BlockTable{{table, batch, 100, 100}, seqlens}};
 //   a.mask = pagoda::Mask::causal();
 //   if (pagoda::Status s = pagoda::run(a); !s) std::puts(s.message().c_str());
 #pragma once
 
+#include "pagoda/array_view.hpp"
 #include "pagoda/attention.hpp"
 #include "pagoda/backend.hpp"
 #include "pagoda/device.hpp"

@@ -4,7 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+
+#include "pagoda/array_view.hpp"
 
 namespace pagoda {
 
@@ -14,9 +15,9 @@ using ScoreFunctor = float (*)(void* context, float score, int32_t sequence, int
                                int64_t q_position, int64_t k_position);
 
 struct ScoreMod {
-  float softcap = 0.0F;                   // 0 = off, otherwise > 0 (Gemma 2: 50)
-  std::span<const float> alibi_slopes{};  // [num_q_heads] or empty; Press et al. 2022, section 3
-  ScoreFunctor functor = nullptr;         // CPU back end only
+  float softcap = 0.0F;             // 0 = off, otherwise > 0 (Gemma 2: 50)
+  ArrayView<float> alibi_slopes{};  // [num_q_heads] or empty; Press et al. 2022, section 3
+  ScoreFunctor functor = nullptr;   // CPU back end only
   void* context = nullptr;
 
   [[nodiscard]] bool is_identity() const {

@@ -17,7 +17,7 @@ using engine::complain;
 // An empty array counts as absent in C++. In C it is given, so it must have elements: one per
 // sequence, unless there is none.
 Status to_lengths(std::string_view name, const pagoda_tensor* from, int64_t batch,
-                  std::span<const int32_t>& to) {
+                  ArrayView<int32_t>& to) {
   return to_array(name, from, to, batch == 0 ? 0 : 1);
 }
 
@@ -47,25 +47,7 @@ Status complain_ambiguous(const char* field, const char* decides) {
 }
 
 Status to_block_table(const pagoda_kv_cache& kv, int64_t batch, BlockTable& to) {
-  std::span<const int32_t> row;  // checks device, type and pointer of a row
-  const pagoda_tensor& table = *kv.block_table;
-  if (table.ndim != 2) {
-    return complain("kv.block_table.ndim", int64_t{table.ndim},
-                    "must be 2 [batch, max_pages_per_seq]");
-  }
-  if (table.shape == nullptr) return complain_null("kv.block_table.shape");
-  if (table.shape[0] != batch) {
-    return complain("kv.block_table.shape[0]", table.shape[0],
-                    "must equal batch = " + std::to_string(batch));
-  }
-  pagoda_tensor first_row = table;
-  first_row.ndim = 1;
-  first_row.shape = table.shape + 1;
-  first_row.strides = table.strides == nullptr ? nullptr : table.strides + 1;
-  if (Status s = to_array("kv.block_table", &first_row, row, 0); !s) return s;
-  to.pages = row.data();
-  to.max_pages_per_seq = table.shape[1];
-  to.row_stride = table.strides == nullptr ? table.shape[1] : table.strides[0];
+  if (Status s = to_matrix("kv.block_table", *kv.block_table, to.pages); !s) return s;
   return to_lengths("kv.seqlens_kv", kv.seqlens_kv, batch, to.seqlens_kv);
 }
 

@@ -79,7 +79,7 @@ pagoda_status_code pagoda_explain(const pagoda_attention* attention, const pagod
     Attention a;
     if (Status s = to_attention(attention, a); !s) return s;
     CallOptions call;
-    if (Status s = to_options(options, a.q.device, call); !s) return s;
+    if (Status s = to_options(options, call); !s) return s;
     Result<std::vector<KernelInfo>> infos = explain(a, call.options);
     if (!infos) return infos.status();
     *list = new pagoda_kernel_list{*std::move(infos)};

@@ -26,7 +26,7 @@ Status to_leaf(const std::string& field, const pagoda_mask_node& node, Mask& to)
     case PAGODA_MASK_WINDOW: to = Mask::window(node.left, node.right); return {};
     case PAGODA_MASK_CHUNKED: to = Mask::chunked(node.chunk); return {};
     case PAGODA_MASK_PADDING: {
-      std::span<const int32_t> lengths;
+      ArrayView<int32_t> lengths;
       if (Status s = to_array(field + ".valid_lengths", node.valid_lengths, lengths, 0); !s) {
         return s;
       }
@@ -42,13 +42,13 @@ Status to_leaf(const std::string& field, const pagoda_mask_node& node, Mask& to)
       return {};
     }
     case PAGODA_MASK_BITS: {
-      std::span<const uint32_t> words;
-      std::span<const int64_t> row_offsets;
+      ArrayView<uint32_t> words;
+      ArrayView<int64_t> row_offsets;
       if (Status s = to_array(field + ".words", node.words, words, 0); !s) return s;
       if (Status s = to_array(field + ".row_offsets", node.row_offsets, row_offsets, 0); !s) {
         return s;
       }
-      to = Mask::bits(words.data(), static_cast<int64_t>(words.size()), row_offsets);
+      to = Mask::bits(words, row_offsets);
       return {};
     }
     case PAGODA_MASK_FUNCTOR:

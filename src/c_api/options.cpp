@@ -67,10 +67,10 @@ void CallerExecutor::parallel(int32_t n, void (*body)(void* context, int32_t i),
   region.rethrow();
 }
 
-Status to_options(const pagoda_options* from, Device device, CallOptions& to) {
+Status to_options(const pagoda_options* from, CallOptions& to) {
   pagoda_options options;
   if (Status s = read_optional("options", from, options); !s) return s;
-  to.options.backend = options.backend != nullptr ? options.backend : name(device.type);
+  if (options.backend != nullptr) to.options.backend = options.backend;
   if (options.kernel != nullptr) to.options.kernel = options.kernel;
   if (Status s = to_executor(options.executor, to.executor); !s) return s;
   to.options.executor = to.executor.get();

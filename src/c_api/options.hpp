@@ -27,7 +27,6 @@ struct CallOptions {
   std::unique_ptr<CallerExecutor> executor;  // options.executor points to it; null = the default
 };
 
-// `device`: that of the call's first tensor, which decides the back end if the caller does not.
-[[nodiscard]] Status to_options(const pagoda_options* from, Device device, CallOptions& to);
+[[nodiscard]] Status to_options(const pagoda_options* from, CallOptions& to);
 
 }  // namespace pagoda::c_api

@@ -23,7 +23,7 @@ pagoda_status_code pagoda_run(const pagoda_attention* attention, const pagoda_op
     Attention a;
     if (Status s = to_attention(attention, a); !s) return s;
     CallOptions call;
-    if (Status s = to_options(options, a.q.device, call); !s) return s;
+    if (Status s = to_options(options, call); !s) return s;
     return run(a, call.options);
   });
 }
@@ -37,7 +37,7 @@ pagoda_status_code pagoda_plan_create(const pagoda_attention* attention,
     Attention a;
     if (Status s = to_attention(attention, a); !s) return s;
     CallOptions call;
-    if (Status s = to_options(options, a.q.device, call); !s) return s;
+    if (Status s = to_options(options, call); !s) return s;
     Result<Plan> planned = pagoda::plan(a, call.options);
     if (!planned) return planned.status();
     *plan = new pagoda_plan{std::move(call.executor), *std::move(planned)};
@@ -91,7 +91,7 @@ pagoda_status_code pagoda_append_kv(const pagoda_append_kv_args* append,
     AppendKV a;
     if (Status s = to_append_kv(append, a); !s) return s;
     CallOptions call;
-    if (Status s = to_options(options, a.k_new.device, call); !s) return s;
+    if (Status s = to_options(options, call); !s) return s;
     return append_kv(a, call.options);
   });
 }
@@ -102,7 +102,7 @@ pagoda_status_code pagoda_merge_states(const pagoda_merge_states_args* merge,
     MergeStates m;
     if (Status s = to_merge_states(merge, m); !s) return s;
     CallOptions call;
-    if (Status s = to_options(options, m.partial_out.device, call); !s) return s;
+    if (Status s = to_options(options, call); !s) return s;
     return merge_states(m, call.options);
   });
 }

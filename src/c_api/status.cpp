@@ -18,10 +18,13 @@ constexpr std::pair<std::string_view, std::string_view> kSpellings[] = {
     {"workspace.data()", "workspace"},
     {".size()", ".shape[0]"},
     {".rank", ".ndim"},
-    {"kv.table.max_pages_per_seq", "kv.block_table.shape[1]"},
-    {"kv.table.row_stride", "kv.block_table.strides[0]"},
+    {"kv.table.pages.rows", "kv.block_table.shape[0]"},
+    {"kv.table.pages.columns", "kv.block_table.shape[1]"},
+    {"pages.columns", "block_table.shape[1]"},
+    {"kv.table.pages.row_stride", "kv.block_table.strides[0]"},
     {"kv.table.pages", "kv.block_table"},
     {"kv.table.", "kv."},
+    {"kv.table", "kv.block_table"},
 };
 
 std::string respell(std::string text) {

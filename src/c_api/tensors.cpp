@@ -95,33 +95,23 @@ constexpr pagoda_dtype kElement = std::is_same_v<T, float>      ? PAGODA_FLOAT32
                                   : std::is_same_v<T, uint32_t> ? PAGODA_UINT32
                                                                 : PAGODA_INT32;
 
+// The elements of lengths, offsets and scales.
 template <typename T>
-Status to_span(std::string_view name, const pagoda_tensor* from, std::span<const T>& to,
-               int64_t least) {
-  to = {};
-  if (from == nullptr) return {};
-  Tensor view;
-  if (Status s = to_view(name, *from, view); !s) return s;
-  if (!is_type(from->dtype, kElement<T>)) {
-    return complain(std::string(name) + ".dtype", describe(from->dtype),
+Status check_elements(std::string_view name, const pagoda_tensor& from, const Tensor& view,
+                      int32_t rank) {
+  if (!is_type(from.dtype, kElement<T>)) {
+    return complain(std::string(name) + ".dtype", describe(from.dtype),
                     "must be " + describe(kElement<T>));
   }
-  if (view.rank != 1) return complain(std::string(name) + ".ndim", int64_t{view.rank}, "must be 1");
-  const int64_t size = view.shape[0];
-  if (size < least) {
-    return complain(std::string(name) + ".shape[0]", size,
-                    "must be at least " + std::to_string(least));
+  if (view.rank != rank) {
+    return complain(std::string(name) + ".ndim", int64_t{view.rank},
+                    "must be " + std::to_string(rank));
   }
-  if (size > 1 && view.strides[0] != 1) {
-    return complain(std::string(name) + ".strides[0]", view.strides[0], "must be 1 (contiguous)");
+  const auto last = static_cast<size_t>(rank - 1);
+  if (view.shape[last] > 1 && view.strides[last] != 1) {
+    return complain(engine::element_name(std::string(name) + ".strides", rank - 1),
+                    view.strides[last], "must be 1 (contiguous)");
   }
-  if (size > 0 && view.data == nullptr)
-    return complain(std::string(name) + ".data", "null", "must not be null");
-  if (reinterpret_cast<uintptr_t>(view.data) % alignof(T) != 0) {
-    return complain(std::string(name) + ".data", "misaligned",
-                    "must be a multiple of " + std::to_string(alignof(T)));
-  }
-  to = {static_cast<const T*>(view.data), static_cast<size_t>(size)};
   return {};
 }
 
@@ -141,21 +131,33 @@ Status to_tensor(std::string_view name, const pagoda_tensor* from, ConstTensor& 
   return {};
 }
 
-Status to_array(std::string_view name, const pagoda_tensor* from, std::span<const int32_t>& to,
-                int64_t least) {
-  return to_span(name, from, to, least);
+template <typename T>
+Status to_array(std::string_view name, const pagoda_tensor* from, ArrayView<T>& to, int64_t least) {
+  to = {};
+  if (from == nullptr) return {};
+  Tensor view;
+  if (Status s = to_view(name, *from, view); !s) return s;
+  if (Status s = check_elements<T>(name, *from, view, 1); !s) return s;
+  if (view.shape[0] < least) {
+    return complain(std::string(name) + ".shape[0]", view.shape[0],
+                    "must be at least " + std::to_string(least));
+  }
+  to = {static_cast<const T*>(view.data), view.shape[0], view.device};
+  return {};
 }
-Status to_array(std::string_view name, const pagoda_tensor* from, std::span<const int64_t>& to,
-                int64_t least) {
-  return to_span(name, from, to, least);
-}
-Status to_array(std::string_view name, const pagoda_tensor* from, std::span<const uint32_t>& to,
-                int64_t least) {
-  return to_span(name, from, to, least);
-}
-Status to_array(std::string_view name, const pagoda_tensor* from, std::span<const float>& to,
-                int64_t least) {
-  return to_span(name, from, to, least);
+
+template Status to_array(std::string_view, const pagoda_tensor*, ArrayView<int32_t>&, int64_t);
+template Status to_array(std::string_view, const pagoda_tensor*, ArrayView<int64_t>&, int64_t);
+template Status to_array(std::string_view, const pagoda_tensor*, ArrayView<uint32_t>&, int64_t);
+template Status to_array(std::string_view, const pagoda_tensor*, ArrayView<float>&, int64_t);
+
+Status to_matrix(std::string_view name, const pagoda_tensor& from, MatrixView<int32_t>& to) {
+  Tensor view;
+  if (Status s = to_view(name, from, view); !s) return s;
+  if (Status s = check_elements<int32_t>(name, from, view, 2); !s) return s;
+  to = {static_cast<const int32_t*>(view.data), view.shape[0], view.shape[1], view.strides[0],
+        view.device};
+  return {};
 }
 
 }  // namespace pagoda::c_api

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
+#include "pagoda/array_view.hpp"
 #include "pagoda/pagoda.h"
 #include "pagoda/status.hpp"
 #include "pagoda/tensor.hpp"
@@ -15,14 +15,14 @@ namespace pagoda::c_api {
 [[nodiscard]] Status to_tensor(std::string_view name, const pagoda_tensor* from, Tensor& to);
 [[nodiscard]] Status to_tensor(std::string_view name, const pagoda_tensor* from, ConstTensor& to);
 
-// One dimension without gaps, at least `least` elements if it is present.
-[[nodiscard]] Status to_array(std::string_view name, const pagoda_tensor* from,
-                              std::span<const int32_t>& to, int64_t least);
-[[nodiscard]] Status to_array(std::string_view name, const pagoda_tensor* from,
-                              std::span<const int64_t>& to, int64_t least);
-[[nodiscard]] Status to_array(std::string_view name, const pagoda_tensor* from,
-                              std::span<const uint32_t>& to, int64_t least);
-[[nodiscard]] Status to_array(std::string_view name, const pagoda_tensor* from,
-                              std::span<const float>& to, int64_t least);
+// One dimension without gaps, at least `least` elements if it is present. T: int32_t, int64_t,
+// uint32_t or float.
+template <typename T>
+[[nodiscard]] Status to_array(std::string_view name, const pagoda_tensor* from, ArrayView<T>& to,
+                              int64_t least);
+
+// int32, two dimensions, rows without gaps.
+[[nodiscard]] Status to_matrix(std::string_view name, const pagoda_tensor& from,
+                               MatrixView<int32_t>& to);
 
 }  // namespace pagoda::c_api

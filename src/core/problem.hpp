@@ -8,6 +8,7 @@
 #include <span>
 #include <variant>
 
+#include "core/array_elements.hpp"
 #include "pagoda/attention.hpp"
 
 namespace pagoda::core {
@@ -35,6 +36,11 @@ struct KVView {
 };
 
 enum class KVKind : uint8_t { kDense, kRagged, kPaged };
+
+// The pages of each sequence in compressed sparse rows (pagoda::CsrPages).
+struct CsrRows {
+  std::span<const int32_t> indptr, indices, last_page_len;
+};
 
 struct Problem {
   int32_t batch = 0;
@@ -68,8 +74,8 @@ struct Problem {
   std::span<const int32_t> seqlens_kv;     // dense (may be empty) and block table
   std::span<const int32_t> cu_seqlens_kv;  // ragged
   int64_t max_seqlen_kv = 0;               // dense: the padded length
-  BlockTable block_table;                  // paged, pages != nullptr
-  CsrPages csr;                            // paged otherwise
+  MatrixView<int32_t> block_table;         // paged, data != nullptr
+  CsrRows csr;                             // paged otherwise
   std::span<const MaskNode> mask;          // postfix, root last
   ScoreMod score_mod;
   std::span<const float> sinks;
@@ -86,7 +92,7 @@ struct Problem {
     assert(has_host_lengths);
     const auto i = static_cast<size_t>(b);
     if (kv_kind == KVKind::kRagged) return cu_seqlens_kv[i + 1] - cu_seqlens_kv[i];
-    if (kv_kind == KVKind::kPaged && block_table.pages == nullptr) {
+    if (kv_kind == KVKind::kPaged && block_table.data == nullptr) {
       const int32_t pages = csr.indptr[i + 1] - csr.indptr[i];
       return pages == 0 ? 0 : (pages - 1) * page_size + csr.last_page_len[i];
     }
@@ -108,8 +114,8 @@ struct Problem {
            head * view.head_stride;
   }
   [[nodiscard]] int64_t page(int32_t b, int64_t index) const {
-    if (block_table.pages != nullptr) {
-      return block_table.pages[b * block_table.row_stride + index];
+    if (block_table.data != nullptr) {
+      return block_table.data[b * block_table.row_stride + index];
     }
     return csr.indices[static_cast<size_t>(csr.indptr[static_cast<size_t>(b)] + index)];
   }
@@ -127,12 +133,14 @@ struct Problem {
     return offset;
   }
   [[nodiscard]] float k_scale(int32_t kv_head) const {
-    return kv_scales.k_per_head.empty() ? kv_scales.k
-                                        : kv_scales.k_per_head[static_cast<size_t>(kv_head)];
+    return kv_scales.k_per_head.empty()
+               ? kv_scales.k
+               : elements(kv_scales.k_per_head)[static_cast<size_t>(kv_head)];
   }
   [[nodiscard]] float v_scale(int32_t kv_head) const {
-    return kv_scales.v_per_head.empty() ? kv_scales.v
-                                        : kv_scales.v_per_head[static_cast<size_t>(kv_head)];
+    return kv_scales.v_per_head.empty()
+               ? kv_scales.v
+               : elements(kv_scales.v_per_head)[static_cast<size_t>(kv_head)];
   }
 };
 

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/array_elements.hpp"
+
 namespace pagoda::engine {
 namespace {
 
@@ -192,17 +194,30 @@ Status check_dtype(std::string_view name, const ConstTensor& tensor, DType dtype
                   "must be " + std::string(pagoda::name(dtype)) + std::string(why));
 }
 
-Status check_numbers(std::string_view name, std::span<const float> values, int64_t count,
+Status check_address(std::string_view name, const void* data, int64_t size, int64_t alignment) {
+  if (size < 0) return complain(std::string(name) + ".size()", size, "must be at least 0");
+  if (size > 0 && data == nullptr) {
+    return complain(std::string(name) + ".data", "null",
+                    "must not be null: it has " + std::to_string(size) + " elements");
+  }
+  if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(alignment) == 0) return {};
+  return complain(std::string(name) + ".data", "misaligned",
+                  "must be a multiple of " + std::to_string(alignment));
+}
+
+Status check_numbers(std::string_view name, ArrayView<float> values, int64_t count,
                      std::string_view count_name, bool is_positive, Contents contents) {
   if (values.empty()) return {};
-  const auto size = static_cast<int64_t>(values.size());
+  const int64_t size = values.size();
   if (size != count) {
     return complain(std::string(name) + ".size()", size,
                     "must be 0 or " + std::string(count_name) + " = " + std::to_string(count));
   }
+  if (Status s = check_address(name, values); !s) return s;
   if (contents == Contents::kUnread) return {};
+  const std::span<const float> numbers = core::host_elements(values);
   for (int64_t i = 0; i < size; ++i) {
-    const float value = values[static_cast<size_t>(i)];
+    const float value = numbers[static_cast<size_t>(i)];
     if (!std::isfinite(value) || (is_positive && value <= 0)) {
       return complain(element_name(name, i), double{value},
                       is_positive ? "must be finite and above 0" : "must be finite");
@@ -211,41 +226,45 @@ Status check_numbers(std::string_view name, std::span<const float> values, int64
   return {};
 }
 
-Status check_offsets(std::string_view name, std::span<const int32_t> offsets, int64_t batch,
-                     int64_t end, std::string_view end_name, Contents contents) {
-  const auto size = static_cast<int64_t>(offsets.size());
+Status check_offsets(std::string_view name, ArrayView<int32_t> offsets, int64_t batch, int64_t end,
+                     std::string_view end_name, Contents contents) {
+  const int64_t size = offsets.size();
   if (size != batch + 1) {
     return complain(std::string(name) + ".size()", size,
                     "must be batch + 1 = " + std::to_string(batch + 1));
   }
+  if (Status s = check_address(name, offsets); !s) return s;
   if (contents == Contents::kUnread) return {};
-  if (offsets[0] != 0) {
-    return complain(element_name(name, 0), int64_t{offsets[0]}, "offsets must start at 0");
+  const std::span<const int32_t> entries = core::host_elements(offsets);
+  if (entries[0] != 0) {
+    return complain(element_name(name, 0), int64_t{entries[0]}, "offsets must start at 0");
   }
   for (int64_t i = 1; i < size; ++i) {
-    const int32_t before = offsets[static_cast<size_t>(i - 1)];
-    const int32_t offset = offsets[static_cast<size_t>(i)];
+    const int32_t before = entries[static_cast<size_t>(i - 1)];
+    const int32_t offset = entries[static_cast<size_t>(i)];
     if (offset < before) {
       return complain(element_name(name, i), int64_t{offset},
                       "must not be below the entry before it, " + std::to_string(before));
     }
   }
-  if (offsets.back() > end) {
-    return complain(element_name(name, size - 1), int64_t{offsets.back()}, at_most(end_name, end));
+  if (entries.back() > end) {
+    return complain(element_name(name, size - 1), int64_t{entries.back()}, at_most(end_name, end));
   }
   return {};
 }
 
-Status check_lengths(std::string_view name, std::span<const int32_t> lengths, int64_t batch,
+Status check_lengths(std::string_view name, ArrayView<int32_t> lengths, int64_t batch,
                      int64_t least, int64_t most, std::string_view most_name, Contents contents) {
-  const auto size = static_cast<int64_t>(lengths.size());
+  const int64_t size = lengths.size();
   if (size != batch) {
     return complain(std::string(name) + ".size()", size,
                     "must equal batch = " + std::to_string(batch));
   }
+  if (Status s = check_address(name, lengths); !s) return s;
   if (contents == Contents::kUnread) return {};
+  const std::span<const int32_t> entries = core::host_elements(lengths);
   for (int64_t i = 0; i < size; ++i) {
-    const int32_t length = lengths[static_cast<size_t>(i)];
+    const int32_t length = entries[static_cast<size_t>(i)];
     if (length < least || length > most) {
       return complain(element_name(name, i), int64_t{length},
                       "must be in [" + std::to_string(least) + ", " + std::string(most_name) +

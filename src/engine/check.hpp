@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <span>
 #include <string>
 #include <string_view>
 
+#include "pagoda/array_view.hpp"
 #include "pagoda/status.hpp"
 #include "pagoda/tensor.hpp"
 
@@ -48,19 +48,26 @@ struct Extent {
 // Whether a check reads the contents of an array (host memory) or its size only (GPU memory).
 enum class Contents : bool { kUnread, kRead };
 
+// The pointer of an array: present where it has elements, and aligned to one.
+[[nodiscard]] Status check_address(std::string_view name, const void* data, int64_t size,
+                                   int64_t alignment);
+template <typename T>
+[[nodiscard]] Status check_address(std::string_view name, const ArrayView<T>& array) {
+  return check_address(name, array.data(), array.size(), alignof(T));
+}
+
 // Size 0 or `count`; every entry finite and, if `is_positive`, above 0.
-[[nodiscard]] Status check_numbers(std::string_view name, std::span<const float> values,
-                                   int64_t count, std::string_view count_name, bool is_positive,
+[[nodiscard]] Status check_numbers(std::string_view name, ArrayView<float> values, int64_t count,
+                                   std::string_view count_name, bool is_positive,
                                    Contents contents);
 
 // offsets: [batch + 1], starts at 0, non-decreasing, the last one at most `end`.
-[[nodiscard]] Status check_offsets(std::string_view name, std::span<const int32_t> offsets,
-                                   int64_t batch, int64_t end, std::string_view end_name,
-                                   Contents contents);
+[[nodiscard]] Status check_offsets(std::string_view name, ArrayView<int32_t> offsets, int64_t batch,
+                                   int64_t end, std::string_view end_name, Contents contents);
 
 // lengths: [batch], each in [least, most].
-[[nodiscard]] Status check_lengths(std::string_view name, std::span<const int32_t> lengths,
-                                   int64_t batch, int64_t least, int64_t most,
-                                   std::string_view most_name, Contents contents);
+[[nodiscard]] Status check_lengths(std::string_view name, ArrayView<int32_t> lengths, int64_t batch,
+                                   int64_t least, int64_t most, std::string_view most_name,
+                                   Contents contents);
 
 }  // namespace pagoda::engine

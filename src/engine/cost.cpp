@@ -44,7 +44,8 @@ int64_t keys_of(const core::Problem& p, bool has_padding, int32_t b) {
   if (!has_padding) return keys;
   for (const MaskNode& node : p.mask) {
     if (node.kind == MaskKind::kPadding) {
-      keys = std::min<int64_t>(keys, node.valid_lengths[static_cast<size_t>(b)]);
+      keys =
+          std::min<int64_t>(keys, core::host_elements(node.valid_lengths)[static_cast<size_t>(b)]);
     }
   }
   return keys;

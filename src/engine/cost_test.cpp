@@ -18,7 +18,8 @@ bool keeps(const std::vector<MaskNode>& nodes, size_t root, int32_t b, int64_t q
     case MaskKind::kWindow:
       return (n.left < 0 || k >= q - n.left) && (n.right < 0 || k <= q + n.right);
     case MaskKind::kChunked: return core::floor_div(k, n.chunk) == core::floor_div(q, n.chunk);
-    case MaskKind::kPadding: return k < n.valid_lengths[static_cast<size_t>(b)];
+    case MaskKind::kPadding:
+      return k < core::host_elements(n.valid_lengths)[static_cast<size_t>(b)];
     case MaskKind::kAnd:
       return keeps(nodes, static_cast<size_t>(n.lhs), b, q, k) &&
              keeps(nodes, static_cast<size_t>(n.rhs), b, q, k);

@@ -2,10 +2,12 @@
 // address, so that a host read ends the test with a fault.
 #include <array>
 #include <cmath>
+#include <functional>
 #include <gtest/gtest.h>
 #include <vector>
 
 #include "engine/plan.hpp"
+#include "engine/registry.hpp"
 #include "engine/validate.hpp"
 #include "pagoda/pagoda.hpp"
 
@@ -85,8 +87,8 @@ T* nowhere() {
   return reinterpret_cast<T*>(uintptr_t{0x1000});  // below what a process may map
 }
 template <typename T>
-std::span<const T> nowhere(size_t size) {
-  return {nowhere<const T>(), size};
+ArrayView<T> nowhere(int64_t size, Device device = kGpu) {
+  return {nowhere<const T>(), size, device};
 }
 ConstTensor input(std::initializer_list<int64_t> shape, DType dtype = DType::kBF16) {
   return ConstTensor::contiguous(nowhere<void>(), dtype, shape, kGpu);
@@ -105,9 +107,11 @@ struct DeviceCall {
     a.q = input({40, 4, 64});
     a.cu_seqlens_q = nowhere<int32_t>(4);
     const ConstTensor pages = input({100, 16, 2, 64});
-    a.kv = PagedKV{.k = pages,
-                   .v = pages,
-                   .table = BlockTable{nowhere<const int32_t>(), 8, 8, nowhere<int32_t>(3)}};
+    a.kv = PagedKV{
+        .k = pages,
+        .v = pages,
+        .table = BlockTable{MatrixView<int32_t>::contiguous(nowhere<const int32_t>(), 3, 8, kGpu),
+                            nowhere<int32_t>(3)}};
     a.out = output({40, 4, 64}, DType::kBF16, 1);
     a.lse = output({40, 4}, DType::kF32, 2);
     a.mask = Mask::causal();
@@ -123,6 +127,15 @@ struct DeviceCall {
   Options options{.backend = "test:device", .checks_indices = true};
 };
 
+AppendKV valid_append() {
+  AppendKV append;
+  append.k_new = append.v_new = input({5, 2, 64});
+  append.k_cache = output({100, 16, 2, 64}, DType::kBF16, 1);
+  append.v_cache = output({100, 16, 2, 64}, DType::kBF16, 2);
+  append.slot_mapping = nowhere<int64_t>(5);
+  return append;
+}
+
 TEST(DeviceCalls, are_planned_and_run_without_reading_an_array) {
   DeviceCall call;
   call.a.cache_lengths = nowhere<int32_t>(3);
@@ -131,7 +144,7 @@ TEST(DeviceCalls, are_planned_and_run_without_reading_an_array) {
   call.a.max_seqlen_q = 16;
   call.a.max_seqlen_kv = 100;
   call.a.mask = (Mask::padding(nowhere<int32_t>(3)) &
-                 Mask::bits(nowhere<const uint32_t>(), 1000, nowhere<int64_t>(4))) &
+                 Mask::bits(nowhere<uint32_t>(1000), nowhere<int64_t>(4))) &
                 (Mask::additive(input({1, 16, 100}, DType::kF32)) &
                  Mask::relative_bias(input({4, 9}, DType::kF32)));
   const Result<Plan> planned = plan(call.a, call.options);
@@ -242,6 +255,86 @@ TEST(DeviceCalls, must_have_every_tensor_on_the_device_of_q) {
   }
 }
 
+// A container of the host is the likeliest mistake: its view says cpu.
+TEST(DeviceCalls, must_have_every_array_on_the_device_of_q) {
+  static const std::vector<int32_t> ints(16);
+  static const std::vector<int64_t> longs(16);
+  static const std::vector<uint32_t> words(16);
+  static const std::vector<float> floats(16, 1.0F);
+  const auto table_of = [](Attention& a) -> BlockTable& {
+    return std::get<BlockTable>(std::get<PagedKV>(a.kv).table);
+  };
+  const std::pair<const char*, std::function<void(Attention&)>> arrays[] = {
+      {"cu_seqlens_q", [](Attention& a) { a.cu_seqlens_q = ints; }},
+      {"seqlens_q", [](Attention& a) { a.seqlens_q = ints; }},
+      {"cache_lengths", [](Attention& a) { a.cache_lengths = ints; }},
+      {"sinks", [](Attention& a) { a.sinks = floats; }},
+      {"score_mod.alibi_slopes", [](Attention& a) { a.score_mod.alibi_slopes = floats; }},
+      {"kv_scales.k_per_head", [](Attention& a) { a.kv_scales.k_per_head = floats; }},
+      {"kv_scales.v_per_head", [](Attention& a) { a.kv_scales.v_per_head = floats; }},
+      {"kv.table.pages",
+       [&](Attention& a) {
+         table_of(a).pages = {ints.data(), 3, 4, 4};
+       }},
+      {"kv.table.seqlens_kv", [&](Attention& a) { table_of(a).seqlens_kv = ints; }},
+      {"mask.nodes[0].valid_lengths", [](Attention& a) { a.mask = Mask::padding(ints); }},
+      {"mask.nodes[0].words",
+       [](Attention& a) { a.mask = Mask::bits(words, nowhere<int64_t>(4)); }},
+      {"mask.nodes[0].row_offsets",
+       [](Attention& a) { a.mask = Mask::bits(nowhere<uint32_t>(9), longs); }},
+      {"kv.cu_seqlens_kv",
+       [](Attention& a) {
+         const ConstTensor rows = input({70, 2, 64});
+         a.kv = RaggedKV{.k = rows, .v = rows, .cu_seqlens_kv = ints};
+       }},
+      {"kv.seqlens_kv",
+       [](Attention& a) {
+         const ConstTensor dense = input({3, 50, 2, 64});
+         a.kv = DenseKV{.k = dense, .v = dense, .seqlens_kv = ints};
+       }},
+      {"kv.table.indices",
+       [](Attention& a) {
+         std::get<PagedKV>(a.kv).table = CsrPages{nowhere<int32_t>(4), ints, nowhere<int32_t>(3)};
+       }},
+  };
+  for (const auto& [field, move] : arrays) {
+    DeviceCall call;
+    call.options.checks_indices = false;
+    move(call.a);
+    EXPECT_EQ(
+        run(call.a, call.options).message(),
+        std::string(field) + ".device is cpu; back end test:device reads device memory (cuda)");
+    EXPECT_EQ(notes.runs, 0);
+  }
+}
+
+TEST(HostCalls, must_have_every_array_on_the_host) {
+  const std::array<float, 80> memory{};
+  Attention a;
+  a.q = ConstTensor::contiguous(memory.data(), DType::kF32, {2, 1, 1, 8});
+  const ConstTensor keys = ConstTensor::contiguous(memory.data(), DType::kF32, {2, 5, 1, 8});
+  a.kv = DenseKV{.k = keys, .v = keys, .seqlens_kv = nowhere<int32_t>(2)};
+  EXPECT_EQ(plan(a).status().message(),
+            "kv.seqlens_kv.device is cuda:0; back end cpu reads host memory (cpu)");
+}
+
+// Without a name the memory of q decides.
+TEST(BackEnds, are_those_of_the_memory_of_the_first_tensor) {
+  const auto name_for = [](Device device) {
+    return std::string((*engine::backend_of({}, device))->name);
+  };
+  EXPECT_EQ(name_for({}), "cpu");
+  EXPECT_EQ(name_for(kOtherGpu), "cuda");
+  EXPECT_EQ(name_for({DeviceType::kHip, 0}), "hip");
+  EXPECT_STREQ((*engine::backend_of({.backend = "reference"}, kGpu))->name, "reference");
+
+  DeviceCall call;
+  call.options.backend.clear();
+  const Status on_gpu = run(call.a, call.options);  // no such GPU, or no such memory on it
+  EXPECT_NE(on_gpu.message().find("cuda"), std::string::npos) << on_gpu.message();
+  EXPECT_NE(append_kv(valid_append(), {}).message().find("cuda"), std::string::npos);
+}
+
 TEST(DeviceCalls, have_arrays_of_the_right_size) {
   DeviceCall call;
   call.a.cache_lengths = nowhere<int32_t>(2);
@@ -255,32 +348,31 @@ TEST(DeviceCalls, have_arrays_of_the_right_size) {
 }
 
 TEST(DeviceCalls, in_checked_mode_have_every_array_looked_at) {
-  const std::span<const int32_t> moon(&kData, 1);
   const struct {
     const char* field;
-    void (*move)(Attention& a, std::span<const int32_t> to);
+    void (*move)(Attention& a, const int32_t* to);
   } arrays[] = {
-      {"cu_seqlens_q",
+      {"cu_seqlens_q.data",
        [](Attention& a, auto to) {
-         a.cu_seqlens_q = {to.data(), 4};
+         a.cu_seqlens_q = {to, 4, kGpu};
        }},
-      {"cache_lengths",
+      {"cache_lengths.data",
        [](Attention& a, auto to) {
-         a.cache_lengths = {to.data(), 3};
+         a.cache_lengths = {to, 3, kGpu};
        }},
-      {"kv.table.pages",
+      {"kv.table.pages.data",
        [](Attention& a, auto to) {
-         std::get<BlockTable>(std::get<PagedKV>(a.kv).table).pages = to.data();
+         std::get<BlockTable>(std::get<PagedKV>(a.kv).table).pages.data = to;
        }},
-      {"mask.nodes[0].valid_lengths",
+      {"mask.nodes[0].valid_lengths.data",
        [](Attention& a, auto to) {
-         a.mask = Mask::padding({to.data(), 3});
+         a.mask = Mask::padding({to, 3, kGpu});
        }},
-      {"kv.k.data", [](Attention& a, auto to) { std::get<PagedKV>(a.kv).k.data = to.data(); }},
+      {"kv.k.data", [](Attention& a, auto to) { std::get<PagedKV>(a.kv).k.data = to; }},
   };
   for (const auto& [field, move] : arrays) {
     DeviceCall call;
-    move(call.a, moon);
+    move(call.a, &kData);
     EXPECT_EQ(plan(call.a, call.options).status().message(),
               std::string(field) + " is on the moon; must be on cuda:0");
     call.options.checks_indices = false;
@@ -294,7 +386,7 @@ TEST(DeviceCalls, of_one_plan_differ_in_everything_but_shapes_and_bounds) {
   const Result<Plan> planned = plan(call.a, call.options);
   ASSERT_TRUE(planned);
   const std::vector<int32_t> elsewhere(4);
-  call.a.cu_seqlens_q = elsewhere;
+  call.a.cu_seqlens_q = {elsewhere.data(), 4, kGpu};
   EXPECT_TRUE(run(*planned, call.a, kept_memory));
   const auto expect_rejection = [&](const DeviceCall& other, const char* field) {
     const Status status = run(*planned, other.a, kept_memory);
@@ -312,6 +404,10 @@ TEST(DeviceCalls, of_one_plan_differ_in_everything_but_shapes_and_bounds) {
     t->device = kOtherGpu;
   }
   on_another.a.out.device = on_another.a.lse.device = kOtherGpu;
+  on_another.a.cu_seqlens_q = nowhere<int32_t>(4, kOtherGpu);
+  auto& table = std::get<BlockTable>(on_another.paged().table);
+  table.seqlens_kv = nowhere<int32_t>(3, kOtherGpu);
+  table.pages.device = kOtherGpu;
   expect_rejection(on_another, "q.device");
 }
 
@@ -349,11 +445,7 @@ TEST(DeviceCalls, that_fail_to_launch_answer_with_a_status) {
 
 TEST(DeviceStates, go_to_the_back_end_unread) {
   const DeviceCall call;
-  AppendKV append;
-  append.k_new = append.v_new = input({5, 2, 64});
-  append.k_cache = output({100, 16, 2, 64}, DType::kBF16, 1);
-  append.v_cache = output({100, 16, 2, 64}, DType::kBF16, 2);
-  append.slot_mapping = nowhere<int64_t>(5);
+  AppendKV append = valid_append();
   int queue = 0;
   Options options = call.options;
   options.stream = Stream{&queue};
@@ -364,6 +456,10 @@ TEST(DeviceStates, go_to_the_back_end_unread) {
   append.v_cache.device = kOtherGpu;
   EXPECT_EQ(append_kv(append, options).message(),
             "v_cache.device is cuda:1; must be cuda:0, the device of k_new");
+  append = valid_append();
+  const std::vector<int64_t> slots(5);
+  append.slot_mapping = slots;
+  EXPECT_EQ(append_kv(append, options).field(), "slot_mapping.device");
   MergeStates merge;
   merge.partial_out = input({2, 5, 4, 64});
   merge.partial_lse = input({2, 5, 4}, DType::kF32);
@@ -372,6 +468,10 @@ TEST(DeviceStates, go_to_the_back_end_unread) {
   EXPECT_TRUE(status) << status.message();
   merge.partial_lse.device = Device{};
   EXPECT_EQ(merge_states(merge, options).field(), "partial_lse.device");
+  merge.partial_lse.device = kGpu;
+  merge.partial_lse.data = &kData;
+  EXPECT_EQ(merge_states(merge, options).message(),
+            "partial_lse.data is on the moon; must be on cuda:0");
   EXPECT_EQ(notes.appends + notes.merges, 2);
 }
 

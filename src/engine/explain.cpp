@@ -15,7 +15,8 @@ Result<std::vector<KernelInfo>> explain(const Attention& attention, const Option
     const Options resolved = engine::with_executor(options);
     const Result<const core::Kernel*> selected = engine::select(*problem, resolved);
     std::vector<KernelInfo> infos;
-    for (const core::Kernel& kernel : engine::find_backend(options.backend)->kernels()) {
+    const core::Backend& backend = **engine::backend_of(options, problem->device);
+    for (const core::Kernel& kernel : backend.kernels()) {
       KernelInfo info;
       info.name = kernel.name;
       info.backend = kernel.backend;

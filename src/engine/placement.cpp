@@ -15,10 +15,10 @@ std::string to_string(Device device) {
 
 // One array of a call. Its name is written out for an error message only.
 struct Array {
-  std::string_view name;                // "q"
-  const void* data = nullptr;           // null = absent
-  const ConstTensor* tensor = nullptr;  // null = an index array, of which only the pointer is known
-  int64_t mask_node = -1;               // >= 0: the field is mask.nodes[mask_node].name
+  std::string_view name;  // "q"
+  const void* data = nullptr;
+  Device device{};
+  int64_t mask_node = -1;  // >= 0: the field is mask.nodes[mask_node].name
 
   [[nodiscard]] std::string field() const {
     if (mask_node < 0) return std::string(name);
@@ -39,14 +39,16 @@ class Arrays {
   explicit Arrays(const Check& check) : check_(check) {}
 
   Arrays& add(std::string_view name, const ConstTensor& tensor, int64_t mask_node = -1) {
-    return tensor.present() ? check({name, tensor.data, &tensor, mask_node}) : *this;
-  }
-  Arrays& add(std::string_view name, const void* data, int64_t mask_node = -1) {
-    return check({name, data, nullptr, mask_node});
+    return tensor.present() ? check({name, tensor.data, tensor.device, mask_node}) : *this;
   }
   template <typename T>
-  Arrays& add(std::string_view name, std::span<const T> values, int64_t mask_node = -1) {
-    return values.empty() ? *this : check({name, values.data(), nullptr, mask_node});
+  Arrays& add(std::string_view name, const ArrayView<T>& array, int64_t mask_node = -1) {
+    return array.empty() ? *this : check({name, array.data(), array.device(), mask_node});
+  }
+  template <typename T>
+  Arrays& add(std::string_view name, const MatrixView<T>& matrix) {
+    return matrix.rows == 0 || matrix.columns == 0 ? *this
+                                                   : check({name, matrix.data, matrix.device});
   }
   Arrays& add(const KVScales& scales) {
     return add("kv_scales.k_per_head", scales.k_per_head)
@@ -56,8 +58,7 @@ class Arrays {
   Arrays& add(const RaggedKV& kv) { return add("kv.cu_seqlens_kv", kv.cu_seqlens_kv); }
   Arrays& add(const PagedKV& kv) {
     if (const auto* table = std::get_if<BlockTable>(&kv.table)) {
-      return add("kv.table.pages", static_cast<const void*>(table->pages))
-          .add("kv.table.seqlens_kv", table->seqlens_kv);
+      return add("kv.table.pages", table->pages).add("kv.table.seqlens_kv", table->seqlens_kv);
     }
     const auto& csr = std::get<CsrPages>(kv.table);
     return add("kv.table.indptr", csr.indptr)
@@ -66,7 +67,7 @@ class Arrays {
   }
   Arrays& add(const MaskNode& node, int64_t index) {
     add("valid_lengths", node.valid_lengths, index)
-        .add("words", static_cast<const void*>(node.words), index)
+        .add("words", node.words, index)
         .add("row_offsets", node.row_offsets, index);
     const bool has_tensor =
         node.kind == MaskKind::kAdditive || node.kind == MaskKind::kRelativeBias;
@@ -125,7 +126,7 @@ Status check_arrays(const MergeStates& m, const Check& check) {
       .status();
 }
 
-// All tensors are on the device of the tensor `first`.
+// All arrays are on the device of the tensor `first`.
 struct DeviceCheck final : Check {
   const core::Backend& backend;
   const char* first;
@@ -135,8 +136,7 @@ struct DeviceCheck final : Check {
       : backend(backend_), first(first_), device(device_) {}
 
   Status operator()(const Array& array) const override {
-    if (array.tensor == nullptr) return {};
-    const Device own = array.tensor->device;
+    const Device own = array.device;
     const bool is_host = backend.memory == DeviceType::kCpu;  // where an index has no meaning
     if (own.type == backend.memory && (is_host || own == device)) return {};
     const std::string limit = own.type == backend.memory
@@ -160,8 +160,7 @@ struct AddressCheck final : Check {
     if (array.data == nullptr) return {};
     const std::string place = backend.misplaced(array.data, device);
     if (place.empty()) return {};
-    return complain(array.field() + (array.tensor == nullptr ? "" : ".data"), place,
-                    "must be on " + to_string(device));
+    return complain(array.field() + ".data", place, "must be on " + to_string(device));
   }
 };
 
@@ -185,6 +184,10 @@ Status check_pointers(const core::Backend& backend, const Attention& a) {
 Status check_pointers(const core::Backend& backend, const AppendKV& a) {
   if (backend.misplaced == nullptr) return {};
   return check_arrays(a, AddressCheck(backend, a.k_new.device));
+}
+Status check_pointers(const core::Backend& backend, const MergeStates& m) {
+  if (backend.misplaced == nullptr) return {};
+  return check_arrays(m, AddressCheck(backend, m.partial_out.device));
 }
 
 }  // namespace pagoda::engine

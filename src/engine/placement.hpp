@@ -5,9 +5,8 @@
 
 namespace pagoda::engine {
 
-// Compares BasicTensor::device of every tensor with the back end's memory and the device of q,
-// k_new or partial_out. Spans and pointers name no device and are not checked. Absent tensors
-// pass.
+// Compares the device of every tensor and array with the back end's memory and with the device of
+// q, k_new or partial_out. Absent ones pass.
 [[nodiscard]] Status check_placement(const core::Backend& backend, const Attention& attention);
 [[nodiscard]] Status check_placement(const core::Backend& backend, const AppendKV& append);
 [[nodiscard]] Status check_placement(const core::Backend& backend, const MergeStates& merge);
@@ -15,5 +14,6 @@ namespace pagoda::engine {
 // Checked mode: asks the back end about every pointer. The call must be valid otherwise.
 [[nodiscard]] Status check_pointers(const core::Backend& backend, const Attention& attention);
 [[nodiscard]] Status check_pointers(const core::Backend& backend, const AppendKV& append);
+[[nodiscard]] Status check_pointers(const core::Backend& backend, const MergeStates& merge);
 
 }  // namespace pagoda::engine

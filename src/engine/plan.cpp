@@ -45,7 +45,7 @@ Result<Plan> make_plan(const core::Problem& problem, const Options& options) {
 
   auto state = std::make_shared<Plan::State>();
   state->kernel = *kernel;
-  state->backend = find_backend(options.backend);
+  state->backend = *backend_of(options, problem.device);
   state->kernel_name = (*kernel)->name;
   state->kernel_plan = std::move(*kernel_plan);
   state->signature = Signature(problem);

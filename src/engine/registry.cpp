@@ -63,14 +63,16 @@ const core::Backend* find_backend(std::string_view name) {
   return nullptr;
 }
 
-Result<const core::Backend*> backend_of(const Options& options) {
-  if (const core::Backend* backend = find_backend(options.backend)) return backend;
+Result<const core::Backend*> backend_of(const Options& options, Device device) {
+  const std::string_view wanted =
+      options.backend.empty() ? std::string_view(name(device.type)) : options.backend;
+  if (const core::Backend* backend = find_backend(wanted)) return backend;
   std::string names;
   for (const core::Backend* backend : registry()) {
     names += (names.empty() ? "" : ", ") + std::string(backend->name);
   }
   return Status(StatusCode::kNotFound, "backend",
-                "backend is \"" + options.backend + "\"; this library has " + names);
+                "backend is \"" + std::string(wanted) + "\"; this library has " + names);
 }
 
 Status register_backend(const core::Backend& backend) { return table().add(backend); }

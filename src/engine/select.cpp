@@ -17,24 +17,24 @@ std::string unavailable_reason(const core::Backend& backend) {
   return backend.unavailable_reason == nullptr ? std::string() : backend.unavailable_reason();
 }
 
-Status check_options(const Options& options) {
-  const Result<const core::Backend*> found = backend_of(options);
-  if (!found) return found.status();
+Result<const core::Backend*> check_options(const Options& options, Device device) {
+  const Result<const core::Backend*> found = backend_of(options, device);
+  if (!found) return found;
   const core::Backend& backend = **found;
   if (std::string reason = unavailable_reason(backend); !reason.empty()) {
-    return Status::unsupported("backend",
-                               "backend \"" + options.backend + "\" can't run here: " + reason);
+    return Status::unsupported(
+        "backend", "backend \"" + std::string(backend.name) + "\" can't run here: " + reason);
   }
   if (backend.check_environment != nullptr) {
     if (Status s = backend.check_environment(); !s) return s;
   }
-  if (options.kernel.empty()) return {};
+  if (options.kernel.empty()) return found;
   for (const core::Kernel& kernel : backend.kernels()) {
-    if (core::is_wanted(options.kernel, kernel.name)) return {};
+    if (core::is_wanted(options.kernel, kernel.name)) return found;
   }
-  return {StatusCode::kNotFound, "kernel",
-          "kernel is \"" + options.kernel + "\"; back end " + options.backend + " has " +
-              names_of(backend.kernels())};
+  return Status(StatusCode::kNotFound, "kernel",
+                "kernel is \"" + options.kernel + "\"; back end " + backend.name + " has " +
+                    names_of(backend.kernels()));
 }
 
 std::string ranked_lower_reason(const core::Kernel& kernel, const core::Problem& problem) {
@@ -43,9 +43,10 @@ std::string ranked_lower_reason(const core::Kernel& kernel, const core::Problem&
 }
 
 Result<const core::Kernel*> select(const core::Problem& problem, const Options& options) {
+  const core::Backend& backend = **backend_of(options, problem.device);
   const core::Kernel* ranked_lower = nullptr;  // the first one that is supported, but ranked lower
   std::string reasons;
-  for (const core::Kernel& kernel : find_backend(options.backend)->kernels()) {
+  for (const core::Kernel& kernel : backend.kernels()) {
     if (!core::is_wanted(options.kernel, kernel.name)) continue;
     const std::string reason = kernel.unsupported_reason(kernel, problem, options);
     if (!reason.empty()) {
@@ -58,7 +59,7 @@ Result<const core::Kernel*> select(const core::Problem& problem, const Options& 
     if (ranked_lower == nullptr) ranked_lower = &kernel;
   }
   if (ranked_lower != nullptr) return ranked_lower;
-  if (reasons.empty()) reasons = "back end " + options.backend + " has no kernels";
+  if (reasons.empty()) reasons = "back end " + std::string(backend.name) + " has no kernels";
   return Status::unsupported(options.kernel.empty() ? "backend" : "kernel",
                              "no kernel can serve this call: " + reasons);
 }

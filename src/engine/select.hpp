@@ -9,9 +9,10 @@ namespace pagoda::engine {
 // Why a back end can't run here; empty = it can.
 [[nodiscard]] std::string unavailable_reason(const core::Backend& backend);
 
-// kNotFound: no back end, or no kernel of it, has the given name. kUnsupported: the back end can't
-// run here. kInvalidArgument: PAGODA_ISA names no level.
-[[nodiscard]] Status check_options(const Options& options);
+// The back end of a call whose first tensor is on `device`. kNotFound: no back end, or no kernel of
+// it, has the given name. kUnsupported: the back end can't run here. kInvalidArgument: PAGODA_ISA
+// names no level.
+[[nodiscard]] Result<const core::Backend*> check_options(const Options& options, Device device);
 
 // Why a later kernel is preferred to this one; empty = none is.
 [[nodiscard]] std::string ranked_lower_reason(const core::Kernel& kernel,

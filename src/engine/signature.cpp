@@ -59,7 +59,7 @@ bool walk(const core::Problem& p, Visit&& visit) {
          walk_rows("row_max", p.row_max, visit) && walk_keys("kv.k", p.k, visit) &&
          walk_keys("kv.v", p.v, visit) && visit("kv", static_cast<int64_t>(p.kv_kind)) &&
          visit("kv", p.page_size) && visit("kv", p.max_seqlen_kv) &&
-         visit("kv.table", p.block_table.pages != nullptr) &&
+         visit("kv.table", p.block_table.data != nullptr) &&
          visit("kv.table", p.block_table.row_stride) && visit("sinks", !p.sinks.empty()) &&
          visit("score_mod.softcap", p.score_mod.softcap != 0.0F) &&
          visit("score_mod.alibi_slopes", !p.score_mod.alibi_slopes.empty()) &&
@@ -98,7 +98,8 @@ Signature::Signature(const core::Problem& problem) {
     lengths_.insert(lengths_.end(), {n.q, n.kv, n.position});
   }
   for (const MaskNode& node : problem.mask) {
-    valid_.insert(valid_.end(), node.valid_lengths.begin(), node.valid_lengths.end());
+    const std::span<const int32_t> lengths = core::host_elements(node.valid_lengths);
+    valid_.insert(valid_.end(), lengths.begin(), lengths.end());
   }
 }
 
@@ -123,7 +124,7 @@ Status Signature::match(const core::Problem& problem) const {
   }
   const int32_t* valid = valid_.data();
   for (const MaskNode& node : problem.mask) {
-    for (const int32_t length : node.valid_lengths) {
+    for (const int32_t length : core::host_elements(node.valid_lengths)) {
       if (length != *valid) return not_planned("mask.valid_lengths", length, *valid);
       ++valid;
     }

@@ -68,6 +68,7 @@ Status check_head_dim(std::string_view name, const ConstTensor& tensor) {
 
 Status check_queries(const Attention& a, core::Problem& p) {
   p.is_ragged = !a.cu_seqlens_q.empty();
+  if (Status s = check_address("cu_seqlens_q", a.cu_seqlens_q); !s) return s;
   const Extent heads{.name = "num_q_heads", .least = 1}, dim{.name = "head_dim_qk"};
   if (!a.q.present()) return complain("q.rank", int64_t{0}, "q is required");
   if (Status s = p.is_ragged ? check_tensor("q", a.q, {{"total_q"}, heads, dim})
@@ -82,20 +83,20 @@ Status check_queries(const Attention& a, core::Problem& p) {
   p.head_dim_qk = static_cast<int32_t>(a.q.shape[head_axis + 1]);
   p.q = row_view({const_cast<void*>(a.q.data), a.q.dtype, a.q.rank, a.q.shape, a.q.strides},
                  p.is_ragged, true);
-  p.cu_seqlens_q = a.cu_seqlens_q;
+  p.cu_seqlens_q = core::elements(a.cu_seqlens_q);
   if (!p.is_ragged) {
     p.batch = static_cast<int32_t>(a.q.shape[0]);
     p.max_seqlen_q = static_cast<int32_t>(a.q.shape[1]);
-    p.seqlens_q_valid = a.seqlens_q;
+    p.seqlens_q_valid = core::elements(a.seqlens_q);
     if (a.seqlens_q.empty()) return {};
     return check_lengths("seqlens_q", a.seqlens_q, p.batch, 0, p.max_seqlen_q, "seqlen_q",
                          contents_of(p));
   }
   if (!a.seqlens_q.empty()) {
-    return complain("seqlens_q.size()", static_cast<int64_t>(a.seqlens_q.size()),
+    return complain("seqlens_q.size()", a.seqlens_q.size(),
                     "must be 0: cu_seqlens_q gives the lengths");
   }
-  const auto batch = static_cast<int64_t>(a.cu_seqlens_q.size()) - 1;
+  const int64_t batch = a.cu_seqlens_q.size() - 1;
   if (batch > INT32_MAX) {
     return complain("cu_seqlens_q.size()", batch + 1, "batch must be at most 2147483647");
   }
@@ -110,9 +111,9 @@ Status check_queries(const Attention& a, core::Problem& p) {
     p.max_seqlen_q = static_cast<int32_t>(p.total_q);
     return {};
   }
-  if (a.cu_seqlens_q.back() != a.q.shape[0]) {
-    return complain(element_name("cu_seqlens_q", batch), int64_t{a.cu_seqlens_q.back()},
-                    "must equal total_q = q.shape[0] = " + std::to_string(a.q.shape[0]));
+  if (p.cu_seqlens_q.back() != p.total_q) {
+    return complain(element_name("cu_seqlens_q", batch), int64_t{p.cu_seqlens_q.back()},
+                    "must equal total_q = q.shape[0] = " + std::to_string(p.total_q));
   }
   for (int32_t b = 0; b < p.batch; ++b) p.max_seqlen_q = std::max(p.max_seqlen_q, p.seqlen_q(b));
   return {};
@@ -158,7 +159,7 @@ Status check_scores(const Attention& a, core::Problem& p) {
     return s;
   }
   p.score_mod = a.score_mod;
-  p.sinks = a.sinks;
+  p.sinks = core::elements(a.sinks);
   return check_numbers("sinks", a.sinks, p.num_q_heads, "num_q_heads", false, contents_of(p));
 }
 
@@ -184,8 +185,9 @@ Result<core::Problem> validate_for(const core::Backend& backend, const Attention
 }
 
 Result<core::Problem> validate(const Attention& attention, const Options& options) {
-  if (Status s = check_options(options); !s) return s;
-  return validate_for(*find_backend(options.backend), attention, options.checks_indices);
+  const Result<const core::Backend*> backend = check_options(options, attention.q.device);
+  if (!backend) return backend.status();
+  return validate_for(**backend, attention, options.checks_indices);
 }
 
 }  // namespace pagoda::engine

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/array_elements.hpp"
 #include "core/int_math.hpp"
 #include "engine/validate_steps.hpp"
 
@@ -82,78 +83,83 @@ Status check_tensors(const PagedKV& kv, core::Problem& p) {
 }
 
 Status check_lengths_of(const DenseKV& kv, core::Problem& p) {
-  p.seqlens_kv = kv.seqlens_kv;
+  p.seqlens_kv = core::elements(kv.seqlens_kv);
   if (kv.seqlens_kv.empty()) return {};
   return check_lengths("kv.seqlens_kv", kv.seqlens_kv, p.batch, 0, p.max_seqlen_kv, "max_seqlen_kv",
                        contents_of(p));
 }
 
 Status check_lengths_of(const RaggedKV& kv, core::Problem& p) {
-  p.cu_seqlens_kv = kv.cu_seqlens_kv;
+  p.cu_seqlens_kv = core::elements(kv.cu_seqlens_kv);
   return check_offsets("kv.cu_seqlens_kv", kv.cu_seqlens_kv, p.batch, kv.k.shape[0],
                        "total_kv = kv.k.shape[0]", contents_of(p));
 }
 
 Status check_table(const BlockTable& table, int64_t num_pages, core::Problem& p) {
-  p.block_table = table;
-  p.seqlens_kv = table.seqlens_kv;
-  const int64_t width = table.max_pages_per_seq;
-  if (width < 0 || width > INT32_MAX) {
-    return complain("kv.table.max_pages_per_seq", width, "must be in [0, 2147483647]");
+  const MatrixView<int32_t>& pages = table.pages;
+  p.block_table = pages;
+  p.seqlens_kv = core::elements(table.seqlens_kv);
+  const int64_t width = pages.columns;
+  if (pages.rows != p.batch) {
+    return complain("kv.table.pages.rows", pages.rows,
+                    "must equal batch = " + std::to_string(p.batch));
   }
-  if (p.batch > 1 && table.row_stride < width) {
-    return complain("kv.table.row_stride", table.row_stride,
-                    "must be at least max_pages_per_seq = " + std::to_string(width));
+  if (width < 0 || width > INT32_MAX) {
+    return complain("kv.table.pages.columns", width, "must be in [0, 2147483647]");
+  }
+  if (p.batch > 1 && pages.row_stride < width) {
+    return complain("kv.table.pages.row_stride", pages.row_stride,
+                    "must be at least columns = " + std::to_string(width));
   }
   int64_t entries = 0;
-  if (__builtin_mul_overflow(std::max<int64_t>(p.batch - 1, 0), table.row_stride, &entries) ||
+  if (__builtin_mul_overflow(std::max<int64_t>(p.batch - 1, 0), pages.row_stride, &entries) ||
       entries > INT64_MAX / 8 - width) {
-    return complain("kv.table.row_stride", table.row_stride,
+    return complain("kv.table.pages.row_stride", pages.row_stride,
                     "the table must lie inside the address space");
   }
-  if (table.pages == nullptr && width > 0 && p.batch > 0) {
-    return complain("kv.table.pages", "null", "must not be null: max_pages_per_seq is above 0");
+  if (Status s = check_address("kv.table.pages", pages.data, p.batch * width, alignof(int32_t));
+      !s) {
+    return s;
   }
-  if (reinterpret_cast<uintptr_t>(table.pages) % alignof(int32_t) != 0) {
-    return complain("kv.table.pages", "misaligned", "must be a multiple of 4");
-  }
-  if (table.pages == nullptr) p.block_table.pages = kNoPages;
+  if (pages.data == nullptr) p.block_table = {kNoPages, pages.rows};
   const int64_t capacity = num_pages == 0 ? 0 : std::min<int64_t>(width * p.page_size, INT32_MAX);
   return check_lengths(
       "kv.table.seqlens_kv", table.seqlens_kv, p.batch, 0, capacity,
-      num_pages == 0 ? "capacity of a cache without pages" : "max_pages_per_seq * page_size",
+      num_pages == 0 ? "capacity of a cache without pages" : "pages.columns * page_size",
       contents_of(p));
 }
 
 Status check_table(const CsrPages& table, int64_t num_pages, core::Problem& p) {
-  p.csr = table;
-  const auto size = static_cast<int64_t>(table.indices.size());
+  p.csr = {core::elements(table.indptr), core::elements(table.indices),
+           core::elements(table.last_page_len)};
+  const int64_t size = table.indices.size();
   if (Status s = check_offsets("kv.table.indptr", table.indptr, p.batch, size, "indices.size()",
                                contents_of(p));
       !s) {
     return s;
   }
-  if (static_cast<int64_t>(table.last_page_len.size()) != p.batch) {
-    return complain("kv.table.last_page_len.size()",
-                    static_cast<int64_t>(table.last_page_len.size()),
+  if (Status s = check_address("kv.table.indices", table.indices); !s) return s;
+  if (table.last_page_len.size() != p.batch) {
+    return complain("kv.table.last_page_len.size()", table.last_page_len.size(),
                     "must equal batch = " + std::to_string(p.batch));
   }
+  if (Status s = check_address("kv.table.last_page_len", table.last_page_len); !s) return s;
   if (!p.has_host_lengths) return {};
-  if (num_pages == 0 && table.indptr.back() > 0) {
-    return complain(element_name("kv.table.indptr", p.batch), int64_t{table.indptr.back()},
+  if (num_pages == 0 && p.csr.indptr.back() > 0) {
+    return complain(element_name("kv.table.indptr", p.batch), int64_t{p.csr.indptr.back()},
                     "must be 0: the cache has no pages");
   }
   for (int32_t b = 0; b < p.batch; ++b) {
     const auto i = static_cast<size_t>(b);
-    const int64_t pages = table.indptr[i + 1] - table.indptr[i];
+    const int64_t pages = p.csr.indptr[i + 1] - p.csr.indptr[i];
     if (pages == 0) continue;
-    const int32_t last = table.last_page_len[i];
+    const int32_t last = p.csr.last_page_len[i];
     if (last < 1 || last > p.page_size) {
       return complain(element_name("kv.table.last_page_len", b), int64_t{last},
                       "must be in [1, page_size = " + std::to_string(p.page_size) + "]");
     }
     if ((pages - 1) * p.page_size + last > INT32_MAX) {
-      return complain(element_name("kv.table.indptr", b + 1), int64_t{table.indptr[i + 1]},
+      return complain(element_name("kv.table.indptr", b + 1), int64_t{p.csr.indptr[i + 1]},
                       "a sequence must have at most 2147483647 keys");
     }
   }
@@ -192,11 +198,11 @@ Status check_kv_scales(const KVScales& scales, DType cache_dtype, int64_t num_kv
       return complain(name, double{scale}, "must be 1: only an fp8_e4m3 cache has scales");
     }
   }
-  const std::pair<const char*, std::span<const float>> per_head[] = {
+  const std::pair<const char*, ArrayView<float>> per_head[] = {
       {"kv_scales.k_per_head", scales.k_per_head}, {"kv_scales.v_per_head", scales.v_per_head}};
   for (const auto& [name, values] : per_head) {
     if (cache_dtype != DType::kF8E4M3 && !values.empty()) {
-      return complain(std::string(name) + ".size()", static_cast<int64_t>(values.size()),
+      return complain(std::string(name) + ".size()", values.size(),
                       "must be 0: only an fp8_e4m3 cache has scales");
     }
     if (Status s = check_numbers(name, values, num_kv_heads, "num_kv_heads", true, contents); !s)
@@ -229,7 +235,7 @@ Status check_cache(const Attention& a, core::Problem& p) {
 }
 
 Status check_cache_lengths(const Attention& a, core::Problem& p) {
-  p.cache_lengths = a.cache_lengths;
+  p.cache_lengths = core::elements(a.cache_lengths);
   if (a.cache_lengths.empty()) return {};
   // The position of the last query must fit in 32 bits, too.
   return check_lengths("cache_lengths", a.cache_lengths, p.batch, 0,
@@ -247,8 +253,8 @@ int64_t most_keys(const core::Problem& p) {
     case core::KVKind::kPaged: break;
   }
   if (p.num_pages == 0) return 0;
-  const int64_t pages = p.block_table.pages != nullptr ? p.block_table.max_pages_per_seq
-                                                       : static_cast<int64_t>(p.csr.indices.size());
+  const int64_t pages = p.block_table.data != nullptr ? p.block_table.columns
+                                                      : static_cast<int64_t>(p.csr.indices.size());
   return pages * p.page_size;
 }
 
@@ -296,7 +302,7 @@ Status check_maxima(const Attention& a, core::Problem& p) {
 }
 
 Status check_page_ids(const core::Problem& p, int64_t num_pages) {
-  const bool is_csr = p.block_table.pages == nullptr;
+  const bool is_csr = p.block_table.data == nullptr;
   for (int32_t b = 0; b < p.batch; ++b) {
     const auto count = core::ceil_div<int64_t>(p.seqlen_kv(b), p.page_size);
     for (int64_t i = 0; i < count; ++i) {

@@ -55,30 +55,24 @@ Status check_relative(const std::string& field, const ConstTensor& t, const core
 }
 
 Status check_bits(const std::string& field, const MaskNode& node, const core::Problem& p) {
-  if (node.num_words < 0) {
-    return complain(field + ".num_words", node.num_words, "must be at least 0");
-  }
-  if (node.num_words > 0 && node.words == nullptr) {
-    return complain(field + ".words", "null", "must not be null: num_words is above 0");
-  }
-  if (reinterpret_cast<uintptr_t>(node.words) % alignof(uint32_t) != 0) {
-    return complain(field + ".words", "misaligned", "must be a multiple of 4");
-  }
-  const auto size = static_cast<int64_t>(node.row_offsets.size());
+  if (Status s = check_address(field + ".words", node.words); !s) return s;
+  const int64_t size = node.row_offsets.size();
   if (size != int64_t{p.batch} + 1) {
     return complain(field + ".row_offsets.size()", size,
                     "must be batch + 1 = " + std::to_string(int64_t{p.batch} + 1));
   }
+  if (Status s = check_address(field + ".row_offsets", node.row_offsets); !s) return s;
   if (!p.has_host_lengths) return {};
+  const std::span<const int64_t> offsets = core::host_elements(node.row_offsets);
   for (int32_t b = 0; b <= p.batch; ++b) {
-    const int64_t offset = node.row_offsets[static_cast<size_t>(b)];
-    if (offset < 0 || offset > node.num_words) {
+    const int64_t offset = offsets[static_cast<size_t>(b)];
+    if (offset < 0 || offset > node.words.size()) {
       return complain(element_name(field + ".row_offsets", b), offset,
-                      "must be in [0, num_words = " + std::to_string(node.num_words) + "]");
+                      "must be in [0, words.size() = " + std::to_string(node.words.size()) + "]");
     }
     if (b == 0) continue;
     const int64_t words = p.seqlen_q(b - 1) * core::ceil_div<int64_t>(p.seqlen_kv(b - 1), 32);
-    const int64_t end = node.row_offsets[static_cast<size_t>(b - 1)] + words;
+    const int64_t end = offsets[static_cast<size_t>(b - 1)] + words;
     if (offset < end) {
       return complain(
           element_name(field + ".row_offsets", b), offset,

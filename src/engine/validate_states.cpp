@@ -73,13 +73,14 @@ Status check_caches(const AppendKV& a) {
 }
 
 Status check_slots(const AppendKV& a, bool checks_indices, Contents contents) {
-  const std::span<const int64_t> slots = a.slot_mapping;
-  const auto size = static_cast<int64_t>(slots.size());
+  const int64_t size = a.slot_mapping.size();
   if (size != a.k_new.shape[0]) {
     return complain("slot_mapping.size()", size,
                     "must equal num_tokens = " + std::to_string(a.k_new.shape[0]));
   }
+  if (Status s = check_address("slot_mapping", a.slot_mapping); !s) return s;
   if (contents == Contents::kUnread) return {};
+  const std::span<const int64_t> slots = core::host_elements(a.slot_mapping);
   const int64_t page_size = a.k_cache.shape[a.layout == PageLayout::kNHD ? 1 : 2];
   const int64_t num_slots = a.k_cache.shape[0] * page_size;
   for (int64_t i = 0; i < size; ++i) {
@@ -98,25 +99,7 @@ Status check_slots(const AppendKV& a, bool checks_indices, Contents contents) {
   return complain("slot_mapping", *twice, "two tokens must not be written to one slot");
 }
 
-}  // namespace
-
-Status validate(const core::Backend& backend, const AppendKV& append, const Options& options) {
-  const Contents contents =
-      backend.memory == DeviceType::kCpu ? Contents::kRead : Contents::kUnread;
-  if (Status s = check_placement(backend, append); !s) return s;
-  if (Status s = check_new_rows(append); !s) return s;
-  if (Status s = check_caches(append); !s) return s;
-  if (Status s =
-          check_kv_scales(append.kv_scales, append.k_cache.dtype, append.k_new.shape[1], contents);
-      !s) {
-    return s;
-  }
-  if (Status s = check_slots(append, options.checks_indices, contents); !s) return s;
-  return options.checks_indices ? check_pointers(backend, append) : Status{};
-}
-
-Status validate(const core::Backend& backend, const MergeStates& m, const Options& /*options*/) {
-  if (Status s = check_placement(backend, m); !s) return s;
+Status check_merge(const MergeStates& m) {
   const Extent parts{.name = "num_parts", .least = 1};
   if (Status s = check_tensor("partial_out", m.partial_out,
                               {parts,
@@ -146,6 +129,29 @@ Status validate(const core::Backend& backend, const MergeStates& m, const Option
   if (Status s = check_apart("lse", m.lse, "out", m.out); !s) return s;
   if (Status s = check_apart("lse", m.lse, "partial_out", m.partial_out); !s) return s;
   return check_apart("lse", m.lse, "partial_lse", m.partial_lse);
+}
+
+}  // namespace
+
+Status validate(const core::Backend& backend, const AppendKV& append, const Options& options) {
+  const Contents contents =
+      backend.memory == DeviceType::kCpu ? Contents::kRead : Contents::kUnread;
+  if (Status s = check_placement(backend, append); !s) return s;
+  if (Status s = check_new_rows(append); !s) return s;
+  if (Status s = check_caches(append); !s) return s;
+  if (Status s =
+          check_kv_scales(append.kv_scales, append.k_cache.dtype, append.k_new.shape[1], contents);
+      !s) {
+    return s;
+  }
+  if (Status s = check_slots(append, options.checks_indices, contents); !s) return s;
+  return options.checks_indices ? check_pointers(backend, append) : Status{};
+}
+
+Status validate(const core::Backend& backend, const MergeStates& m, const Options& options) {
+  if (Status s = check_placement(backend, m); !s) return s;
+  if (Status s = check_merge(m); !s) return s;
+  return options.checks_indices ? check_pointers(backend, m) : Status{};
 }
 
 }  // namespace pagoda::engine

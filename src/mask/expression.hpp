@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "core/array_elements.hpp"
 #include "mask/interval.hpp"
 #include "mask/interval_mask.hpp"
 #include "pagoda/mask.hpp"
@@ -40,7 +41,8 @@ namespace pagoda::mask {
                                             int32_t position, int32_t seqlen_kv) {
   int32_t num_keys = seqlen_kv;
   if (node.kind == MaskKind::kPadding) {
-    num_keys = std::min(num_keys, node.valid_lengths[static_cast<size_t>(sequence)]);
+    num_keys =
+        std::min(num_keys, core::elements(node.valid_lengths)[static_cast<size_t>(sequence)]);
   }
   return leaf_rule(node).visible(position, num_keys);
 }

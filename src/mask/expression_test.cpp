@@ -29,7 +29,8 @@ bool keeps(const std::vector<MaskNode>& nodes, size_t root, int32_t sequence, in
       };
       return chunk_of(q) == chunk_of(k);
     }
-    case MaskKind::kPadding: return k < n.valid_lengths[static_cast<size_t>(sequence)];
+    case MaskKind::kPadding:
+      return k < core::host_elements(n.valid_lengths)[static_cast<size_t>(sequence)];
     case MaskKind::kAnd:
       return keeps(nodes, static_cast<size_t>(n.lhs), sequence, q, k) &&
              keeps(nodes, static_cast<size_t>(n.rhs), sequence, q, k);
@@ -157,7 +158,7 @@ TEST(Expression, what_is_no_single_rule_is_refused) {
 TEST(Expression, the_rule_of_a_conjunction_encloses_masks_that_are_no_interval) {
   const std::vector<uint32_t> words(8, 0xffffffffU);
   const std::vector<int64_t> offsets = {0, 8};
-  const Mask mask = Mask::bits(words.data(), 8, offsets) & Mask::window(5, 0);
+  const Mask mask = Mask::bits(words, offsets) & Mask::window(5, 0);
   const std::optional<IntervalMask> rule = interval_mask(mask.nodes());
   ASSERT_TRUE(rule);
   EXPECT_EQ(rule->rule.left, 5);

@@ -97,7 +97,7 @@ class Builder {
     assert(!is_bias(n) && "the engine rejects a bias below an OR");
     ExpressionLeaf& leaf = mask_.leaves[num_leaves_++];
     if (n.kind == MaskKind::kBits) {
-      leaf.words = n.words;
+      leaf.words = n.words.data();
       leaf.row_offsets = n.row_offsets.data();
     } else {
       leaf.interval = *interval_mask({&n, 1});

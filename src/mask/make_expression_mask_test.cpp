@@ -18,7 +18,7 @@ const T* device_pointer(uintptr_t address) {
 const uint32_t* words() { return device_pointer<uint32_t>(0x1000); }
 const float* bias() { return device_pointer<float>(0x2000); }
 
-Mask bits() { return Mask::bits(words(), 100, {device_pointer<int64_t>(0x3000), 3}); }
+Mask bits() { return Mask::bits({words(), 100}, {device_pointer<int64_t>(0x3000), 3}); }
 Mask padding(uintptr_t address) { return Mask::padding({device_pointer<int32_t>(address), 2}); }
 Mask additive(std::vector<int64_t> shape) {
   ConstTensor tensor{.data = bias(), .dtype = DType::kF32};

@@ -31,7 +31,8 @@ void keep_interval(const Run& run, Interval keys, KeepWords& words) {
 
 void keep_bits(const Run& run, const MaskNode& node, KeepWords& words) {
   const int32_t words_per_row = run.seqlen_kv / 32 + (run.seqlen_kv % 32 != 0 ? 1 : 0);
-  const uint32_t* row = node.words + node.row_offsets[static_cast<size_t>(run.position.sequence)] +
+  const auto sequence = static_cast<size_t>(run.position.sequence);
+  const uint32_t* row = node.words.data() + core::elements(node.row_offsets)[sequence] +
                         int64_t{run.position.row} * words_per_row;
   const auto word = [&](int32_t i) { return i < words_per_row ? uint64_t{row[i]} : 0; };
   for (int32_t w = 0; w * 32 < run.n; ++w) {

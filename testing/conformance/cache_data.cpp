@@ -84,7 +84,7 @@ void ProblemData::make_contiguous_cache() {
   }
   const bool is_full = std::all_of(kv_lengths_.begin(), kv_lengths_.end(),
                                    [&](int32_t length) { return length == keys_; });
-  attention_.kv = DenseKV{k, v, is_full ? std::span<const int32_t>{} : kv_lengths_};
+  attention_.kv = DenseKV{k, v, is_full ? ArrayView<int32_t>{} : kv_lengths_};
 }
 
 void ProblemData::make_pages() {
@@ -192,8 +192,9 @@ void ProblemData::make_page_table(const std::vector<std::vector<int32_t>>& pages
     std::copy(pages_of[b].begin(), pages_of[b].end(),
               table_.begin() + static_cast<int64_t>(b * row_stride));
   }
-  paged.table = BlockTable{table_.data(), static_cast<int64_t>(longest),
-                           static_cast<int64_t>(row_stride), kv_lengths_};
+  paged.table = BlockTable{{table_.data(), static_cast<int64_t>(batch()),
+                            static_cast<int64_t>(longest), static_cast<int64_t>(row_stride)},
+                           kv_lengths_};
 }
 
 }  // namespace pagoda::conformance

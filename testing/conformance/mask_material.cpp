@@ -71,7 +71,7 @@ Mask MaskMaterial::bits_where(Keep keep) {
     }
   }
   offsets.push_back(static_cast<int64_t>(words.size()));
-  return Mask::bits(words.data(), static_cast<int64_t>(words.size()), offsets);
+  return Mask::bits(words, offsets);
 }
 
 Mask MaskMaterial::tree() {

@@ -201,7 +201,7 @@ void ProblemData::make_canonical() {
   p.max_seqlen_kv = keys_;
   p.mask = attention_.mask.nodes();
   p.score_mod = attention_.score_mod;
-  p.sinks = attention_.sinks;
+  p.sinks = core::elements(attention_.sinks);
   p.kv_scales = attention_.kv_scales;
 }
 

@@ -82,7 +82,7 @@ class MaskArrays {
     offsets.push_back(static_cast<int64_t>(words.size()));
     buffers.push_back(emulator::input("words", words.data(), words.size()));
     buffers.push_back(emulator::input("offsets", offsets.data(), offsets.size()));
-    return Mask::bits(words.data(), static_cast<int64_t>(words.size()), offsets);
+    return Mask::bits(words, offsets);
   }
   int32_t below(int32_t n) { return static_cast<int32_t>(rng_() % static_cast<uint32_t>(n)); }
 

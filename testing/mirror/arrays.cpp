@@ -12,7 +12,7 @@ Mask leaf(const MaskNode& node) {
     case MaskKind::kPadding: return Mask::padding(node.valid_lengths);
     case MaskKind::kAdditive: return Mask::additive(node.tensor);
     case MaskKind::kRelativeBias: return Mask::relative_bias(node.tensor);
-    case MaskKind::kBits: return Mask::bits(node.words, node.num_words, node.row_offsets);
+    case MaskKind::kBits: return Mask::bits(node.words, node.row_offsets);
     case MaskKind::kFunctor: return Mask::functor(node.functor, node.context);
     case MaskKind::kNone:
     case MaskKind::kAnd:

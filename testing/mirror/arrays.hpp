@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/array_elements.hpp"
 #include "pagoda/attention.hpp"
 
 namespace pagoda::mirror {
@@ -21,7 +22,7 @@ struct Array {
 };
 
 // Calls visit(const Array&) for each present array and stores the returned pointer in the call.
-// Sets the device of all tensors to `device`.
+// Sets the device of all of them to `device`.
 template <typename Visit>
 void replace_arrays(Attention& attention, Device device, const Visit& visit);
 
@@ -58,44 +59,46 @@ class Replacer {
     tensor.device = device_;
   }
   template <typename T>
-  void span(const char* name, std::span<const T>& values) const {
-    if (values.data() == nullptr) return;
-    const T* data = values.data();
-    pointer(name, data, static_cast<int64_t>(values.size()));
-    values = {data, values.size()};
+  void array(const char* name, ArrayView<T>& array) const {
+    if (array.data() == nullptr) return;
+    array = {replaced(name, array.data(), array.size()), array.size(), device_};
   }
   template <typename T>
-  void pointer(const char* name, const T*& data, int64_t count) const {
-    if (data == nullptr) return;
-    data = reinterpret_cast<const T*>(
+  void matrix(const char* name, MatrixView<T>& matrix) const {
+    matrix.device = device_;
+    if (matrix.data == nullptr) return;
+    matrix.data = replaced(name, matrix.data, core::extent(matrix));
+  }
+
+  void table(DenseKV& kv) const { array("kv.seqlens_kv", kv.seqlens_kv); }
+  void table(RaggedKV& kv) const { array("kv.cu_seqlens_kv", kv.cu_seqlens_kv); }
+  void table(PagedKV& kv) const {
+    if (auto* csr = std::get_if<CsrPages>(&kv.table)) {
+      array("kv.table.indptr", csr->indptr);
+      array("kv.table.indices", csr->indices);
+      array("kv.table.last_page_len", csr->last_page_len);
+      return;
+    }
+    auto& block = std::get<BlockTable>(kv.table);
+    matrix("kv.table.pages", block.pages);
+    array("kv.table.seqlens_kv", block.seqlens_kv);
+  }
+  void node(MaskNode& node) const {
+    array("mask.valid_lengths", node.valid_lengths);
+    tensor("mask.tensor", node.tensor);
+    array("mask.words", node.words);
+    array("mask.row_offsets", node.row_offsets);
+  }
+
+ private:
+  template <typename T>
+  const T* replaced(const char* name, const T* data, int64_t count) const {
+    return reinterpret_cast<const T*>(
         visit_(Array{.name = name,
                      .data = reinterpret_cast<std::byte*>(const_cast<T*>(data)),
                      .high = count * static_cast<int64_t>(sizeof(T))}));
   }
 
-  void table(DenseKV& kv) const { span("kv.seqlens_kv", kv.seqlens_kv); }
-  void table(RaggedKV& kv) const { span("kv.cu_seqlens_kv", kv.cu_seqlens_kv); }
-  void table(PagedKV& kv) const {
-    if (auto* csr = std::get_if<CsrPages>(&kv.table)) {
-      span("kv.table.indptr", csr->indptr);
-      span("kv.table.indices", csr->indices);
-      span("kv.table.last_page_len", csr->last_page_len);
-      return;
-    }
-    auto& block = std::get<BlockTable>(kv.table);
-    const auto rows = static_cast<int64_t>(block.seqlens_kv.size());
-    pointer("kv.table.pages", block.pages,
-            rows == 0 ? 0 : (rows - 1) * block.row_stride + block.max_pages_per_seq);
-    span("kv.table.seqlens_kv", block.seqlens_kv);
-  }
-  void node(MaskNode& node) const {
-    span("mask.valid_lengths", node.valid_lengths);
-    tensor("mask.tensor", node.tensor);
-    pointer("mask.words", node.words, node.num_words);
-    span("mask.row_offsets", node.row_offsets);
-  }
-
- private:
   Device device_;
   const Visit& visit_;
 };
@@ -106,8 +109,8 @@ template <typename Visit>
 void replace_arrays(Attention& a, Device device, const Visit& visit) {
   const detail::Replacer<Visit> replace(device, visit);
   replace.tensor("q", a.q);
-  replace.span("cu_seqlens_q", a.cu_seqlens_q);
-  replace.span("seqlens_q", a.seqlens_q);
+  replace.array("cu_seqlens_q", a.cu_seqlens_q);
+  replace.array("seqlens_q", a.seqlens_q);
   std::visit(
       [&](auto& kv) {
         replace.tensor("kv.k", kv.k);
@@ -115,14 +118,14 @@ void replace_arrays(Attention& a, Device device, const Visit& visit) {
         replace.table(kv);
       },
       a.kv);
-  replace.span("kv_scales.k_per_head", a.kv_scales.k_per_head);
-  replace.span("kv_scales.v_per_head", a.kv_scales.v_per_head);
-  replace.span("cache_lengths", a.cache_lengths);
+  replace.array("kv_scales.k_per_head", a.kv_scales.k_per_head);
+  replace.array("kv_scales.v_per_head", a.kv_scales.v_per_head);
+  replace.array("cache_lengths", a.cache_lengths);
   std::vector<MaskNode> nodes = a.mask.nodes();
   for (MaskNode& node : nodes) replace.node(node);
   a.mask = mask_of(nodes);
-  replace.span("score_mod.alibi_slopes", a.score_mod.alibi_slopes);
-  replace.span("sinks", a.sinks);
+  replace.array("score_mod.alibi_slopes", a.score_mod.alibi_slopes);
+  replace.array("sinks", a.sinks);
   replace.tensor("out", a.out, /*is_output=*/true);
   replace.tensor("lse", a.lse, /*is_output=*/true);
   replace.tensor("row_max", a.row_max, /*is_output=*/true);

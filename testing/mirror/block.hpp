@@ -6,6 +6,7 @@
 #include <span>
 
 #include "core/memory_space.hpp"
+#include "pagoda/array_view.hpp"
 
 namespace pagoda::mirror {
 
@@ -46,7 +47,7 @@ class Staged {
   // `values` where kernels access them: `values` itself for a host back end, otherwise a device
   // copy, valid until the next call.
   template <typename T>
-  std::span<const T> send(std::span<const T> values);
+  ArrayView<T> send(std::span<const T> values);
 
  private:
   core::MemorySpace* space_ = nullptr;
@@ -55,12 +56,12 @@ class Staged {
 };
 
 template <typename T>
-std::span<const T> Staged::send(std::span<const T> values) {
+ArrayView<T> Staged::send(std::span<const T> values) {
   if (space_->is_host() || values.empty()) return values;
   const auto bytes = static_cast<int64_t>(values.size_bytes());
   if (there_.bytes() < bytes) there_ = Block(*space_, 2 * bytes);
   space_->copy_in(there_.data(), values.data(), bytes);
-  return {reinterpret_cast<const T*>(there_.data()), values.size()};
+  return {reinterpret_cast<const T*>(there_.data()), std::ssize(values), space_->device()};
 }
 
 }  // namespace pagoda::mirror

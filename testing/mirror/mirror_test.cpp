@@ -25,7 +25,7 @@ struct Call {
     k.strides[0] = 64;
     ConstTensor v = k;
     v.data = pool.data() + 32;
-    a.kv = PagedKV{.k = k, .v = v, .table = BlockTable{table.data(), 2, 3, lengths}};
+    a.kv = PagedKV{.k = k, .v = v, .table = BlockTable{{table.data(), 2, 2, 3}, lengths}};
     a.mask = (Mask::causal() & Mask::padding(lengths)) &
              Mask::relative_bias(ConstTensor::contiguous(bias.data(), DType::kF32, {2, 5}));
     a.sinks = sinks;
@@ -121,7 +121,7 @@ TEST(Mirror, arrays_without_elements_and_masks_of_every_kind_survive) {
   const auto bits = std::vector<uint32_t>(8, ~0U);
   const std::vector<int64_t> offsets{0, 1, 3};
   call.a.mask = (Mask::window(3, 0) | Mask::chunked(4)) &
-                (Mask::bits(bits.data(), 8, offsets) & (Mask::none() | Mask::causal()));
+                (Mask::bits(bits, offsets) & (Mask::none() | Mask::causal()));
   Mirror mirror(space_of(kFakeDevice), call.a);
   const auto& nodes = mirror.attention().mask.nodes();
   ASSERT_EQ(nodes.size(), call.a.mask.nodes().size());

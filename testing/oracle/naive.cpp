@@ -33,7 +33,8 @@ float naive_score(const core::Problem& p, int32_t b, int32_t row, int32_t head, 
   const ScoreMod& mod = p.score_mod;
   if (mod.softcap != 0) s = mod.softcap * std::tanh(s / mod.softcap);
   if (!mod.alibi_slopes.empty()) {
-    s += mod.alibi_slopes[static_cast<size_t>(head)] * static_cast<float>(key - q_position);
+    s += core::elements(mod.alibi_slopes)[static_cast<size_t>(head)] *
+         static_cast<float>(key - q_position);
   }
   s += static_cast<float>(mask.bias);
   if (mod.functor != nullptr) s = mod.functor(mod.context, s, b, head, q_position, key);

@@ -72,7 +72,7 @@ std::vector<VisibleKey> visible_keys(const core::Problem& p, int32_t b, int64_t 
     }
     double bias = mask.bias;
     if (!mod.alibi_slopes.empty()) {
-      bias += static_cast<double>(mod.alibi_slopes[static_cast<size_t>(head)]) *
+      bias += static_cast<double>(core::elements(mod.alibi_slopes)[static_cast<size_t>(head)]) *
               static_cast<double>(j - position);
     }
     s += bias;

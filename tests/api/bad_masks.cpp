@@ -13,7 +13,7 @@ ConstTensor bias(ValidCall& c) {
 void set_bits(ValidCall& c, std::vector<int64_t> offsets) {
   c.words.resize(6);
   c.longs = std::move(offsets);
-  c.a.mask = Mask::bits(c.words.data(), 6, c.longs);
+  c.a.mask = Mask::bits({c.words.data(), 6}, c.longs);
 }
 
 }  // namespace
@@ -144,22 +144,22 @@ std::span<const BadCall> bad_masks() {
       {"bits_null", Base::kDense,
        [](ValidCall& c) {
          set_bits(c, {0, 3, 6});
-         c.a.mask = Mask::bits(nullptr, 6, c.longs);
+         c.a.mask = Mask::bits({nullptr, 6}, c.longs);
        },
-       "mask.nodes[0].words", "must not be null"},
+       "mask.nodes[0].words.data", "must not be null"},
       {"bits_negative_size", Base::kDense,
        [](ValidCall& c) {
          set_bits(c, {0, 3, 6});
-         c.a.mask = Mask::bits(c.words.data(), -1, c.longs);
+         c.a.mask = Mask::bits({c.words.data(), -1}, c.longs);
        },
-       "mask.nodes[0].num_words", "at least 0"},
+       "mask.nodes[0].words.size()", "at least 0"},
       {"bits_misaligned", Base::kDense,
        [](ValidCall& c) {
          set_bits(c, {0, 3, 6});
          const char* words = reinterpret_cast<const char*>(c.words.data()) + 2;
-         c.a.mask = Mask::bits(reinterpret_cast<const uint32_t*>(words), 5, c.longs);
+         c.a.mask = Mask::bits({reinterpret_cast<const uint32_t*>(words), 5}, c.longs);
        },
-       "mask.nodes[0].words", "multiple of 4"},
+       "mask.nodes[0].words.data", "multiple of 4"},
       {"bits_offsets_too_few", Base::kDense,
        [](ValidCall& c) {
          set_bits(c, {0, 3});
@@ -174,7 +174,7 @@ std::span<const BadCall> bad_masks() {
        [](ValidCall& c) {
          set_bits(c, {0, 3, 7});
        },
-       "mask.nodes[0].row_offsets[2]", "must be in [0, num_words = 6]"},
+       "mask.nodes[0].row_offsets[2]", "must be in [0, words.size() = 6]"},
       {"bits_offset_negative", Base::kDense,
        [](ValidCall& c) {
          set_bits(c, {-1, 3, 6});

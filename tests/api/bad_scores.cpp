@@ -51,8 +51,6 @@ std::span<const BadCall> bad_options() {
   static constexpr BadCall kRows[] = {
       {"backend_unknown", Base::kDense, [](ValidCall& c) { c.options.backend = "abacus"; },
        "backend", "\"abacus\"; this library has ", StatusCode::kNotFound},
-      {"backend_empty", Base::kDense, [](ValidCall& c) { c.options.backend = ""; }, "backend",
-       "this library has ", StatusCode::kNotFound},
       {"kernel_unknown", Base::kDense, [](ValidCall& c) { c.options.kernel = "reference.fast"; },
        "kernel", "back end reference has reference", StatusCode::kNotFound},
       {"kernel_of_another_backend", Base::kDense,

@@ -175,7 +175,7 @@ constexpr BadRow<Merge> kBadMerges[] = {
     {"lse_is_out", [](Merge& m) { m.call.lse.data = m.call.out.data; }, "lse.data", "inside out"},
     {"lse_is_partial_lse", [](Merge& m) { m.call.lse.data = m.partial_lse.data(); }, "lse.data",
      "inside partial_lse"},
-    {"backend_unknown", [](Merge& m) { m.options.backend = ""; }, "backend", "this library has",
+    {"backend_unknown", [](Merge& m) { m.options.backend = "gpu"; }, "backend", "this library has",
      StatusCode::kNotFound},
 };
 

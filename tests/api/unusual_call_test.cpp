@@ -40,7 +40,7 @@ TEST(UnusualCalls, a_block_table_without_pages_gives_zeros) {
   call.seqlens_kv = {0, 0};
   call.paged().k.shape[0] = call.paged().v.shape[0] = 0;
   call.paged().k.data = call.paged().v.data = nullptr;
-  call.block_table() = BlockTable{nullptr, 0, 0, call.seqlens_kv};
+  call.block_table() = BlockTable{{nullptr, 2}, call.seqlens_kv};
   expect_runs(call);
   const auto* out = static_cast<const float*>(call.a.out.data);
   const auto* lse = static_cast<const float*>(call.a.lse.data);

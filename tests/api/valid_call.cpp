@@ -73,9 +73,10 @@ ValidCall::ValidCall(Base base) {
       break;
     case Base::kBlockTable:
     case Base::kFp8:
-      a.kv = PagedKV{.k = input(cache, {kPages, kPageSize, kKvHeads, kDimQk}),
-                     .v = input(cache, {kPages, kPageSize, kKvHeads, kDimVo}),
-                     .table = BlockTable{pages.data(), kTableWidth, kTableWidth, seqlens_kv}};
+      a.kv = PagedKV{
+          .k = input(cache, {kPages, kPageSize, kKvHeads, kDimQk}),
+          .v = input(cache, {kPages, kPageSize, kKvHeads, kDimVo}),
+          .table = BlockTable{{pages.data(), kBatch, kTableWidth, kTableWidth}, seqlens_kv}};
       break;
     case Base::kCsr:
       a.kv = PagedKV{.k = input(cache, {kPages, kKvHeads, kPageSize, kDimQk}),

@@ -46,9 +46,8 @@ void set_cache(const PagedKV& from, CViews& views, pagoda_kv_cache& to) {
   const auto& table = std::get<BlockTable>(from.table);
   to.seqlens_kv = views.array(table.seqlens_kv, PAGODA_INT32);
   to.block_table =
-      views.add(table.pages, PAGODA_INT32,
-                {static_cast<int64_t>(table.seqlens_kv.size()), table.max_pages_per_seq},
-                {table.row_stride, 1});
+      views.add(table.pages.data, PAGODA_INT32, {table.pages.rows, table.pages.columns},
+                {table.pages.row_stride, 1}, table.pages.device);
 }
 
 pagoda_mask_node to_c(const MaskNode& from, CViews& views) {
@@ -59,7 +58,8 @@ pagoda_mask_node to_c(const MaskNode& from, CViews& views) {
   to.valid_lengths = views.array(from.valid_lengths, PAGODA_INT32);
   to.tensor = views.tensor(from.tensor);
   if (from.kind == MaskKind::kBits) {
-    to.words = views.add(from.words, PAGODA_UINT32, {from.num_words}, {1});
+    to.words =
+        views.add(from.words.data(), PAGODA_UINT32, {from.words.size()}, {1}, from.words.device());
   }
   to.row_offsets = views.array(from.row_offsets, PAGODA_INT64);
   to.functor = from.functor;
@@ -70,7 +70,7 @@ pagoda_mask_node to_c(const MaskNode& from, CViews& views) {
 }  // namespace
 
 const pagoda_tensor* CViews::add(const void* data, pagoda_dtype dtype, std::vector<int64_t> shape,
-                                 std::vector<int64_t> strides) {
+                                 std::vector<int64_t> strides, Device device) {
   View& view = views_.emplace_back();
   const auto rank = static_cast<int32_t>(shape.size());
   view.shape = std::move(shape);
@@ -78,6 +78,7 @@ const pagoda_tensor* CViews::add(const void* data, pagoda_dtype dtype, std::vect
   view.shape.resize(kMaxRank);  // a test may raise the rank
   view.strides.resize(kMaxRank);
   view.tensor = {.data = const_cast<void*>(data),
+                 .device = to_c(device),
                  .ndim = rank,
                  .dtype = dtype,
                  .shape = view.shape.data(),
@@ -88,9 +89,8 @@ const pagoda_tensor* CViews::add(const void* data, pagoda_dtype dtype, std::vect
 const pagoda_tensor* CViews::tensor(const ConstTensor& from) {
   if (!from.present()) return nullptr;
   const pagoda_tensor* to = add(from.data, to_c(from.dtype), {from.shape.begin(), from.shape.end()},
-                                {from.strides.begin(), from.strides.end()});
+                                {from.strides.begin(), from.strides.end()}, from.device);
   edit(to).ndim = from.rank;
-  edit(to).device = to_c(from.device);
   return to;
 }
 

@@ -22,14 +22,14 @@ class CViews {
   const pagoda_tensor* tensor(const ConstTensor& from);
 
   // Null if the array is empty.
-  template <typename Array>
-  const pagoda_tensor* array(const Array& from, pagoda_dtype dtype) {
+  template <typename T>
+  const pagoda_tensor* array(ArrayView<T> from, pagoda_dtype dtype) {
     if (from.empty()) return nullptr;
-    return add(from.data(), dtype, {static_cast<int64_t>(from.size())}, {1});
+    return add(from.data(), dtype, {from.size()}, {1}, from.device());
   }
 
   const pagoda_tensor* add(const void* data, pagoda_dtype dtype, std::vector<int64_t> shape,
-                           std::vector<int64_t> strides);
+                           std::vector<int64_t> strides, Device device = {});
 
  private:
   struct View {

@@ -162,7 +162,7 @@ TEST(CStates, append_and_merge_give_the_bits_of_the_cpp_api) {
   CViews views;
   const pagoda_tensor* new_rows = views.add(rows.data(), PAGODA_FLOAT32, {2, 3, 8}, {24, 8, 1});
   pagoda_append_kv_args append{.struct_size = sizeof append, .k_new = new_rows, .v_new = new_rows};
-  append.slot_mapping = views.array(slots, PAGODA_INT64);
+  append.slot_mapping = views.array(ArrayView<int64_t>(slots), PAGODA_INT64);
   // K and V are the halves of one allocation.
   append.k_cache = views.add(cache.data(), PAGODA_FLOAT32, {2, 4, 3, 8}, {96, 24, 8, 1});
   std::vector<float> v_cache = cache;

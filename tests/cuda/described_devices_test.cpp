@@ -156,16 +156,14 @@ Attention attention_of(const Call& call, Device device) {
   } else {
     const int64_t pages = (shape.keys + shape.page_size - 1) / shape.page_size;
     const int64_t all = pages * shape.batch;
-    a.kv = PagedKV{
-        .k = tensor(2, types.kv, {all, shape.page_size, shape.kv_heads, call.dims.qk}),
-        .v = tensor(3, types.kv, {all, shape.page_size, shape.kv_heads, call.dims.vo}),
-        .table = BlockTable{.pages = address<int32_t>(4),
-                            .max_pages_per_seq = pages,
-                            .row_stride = pages,
-                            .seqlens_kv = {address<int32_t>(5), static_cast<size_t>(shape.batch)}}};
+    a.kv = PagedKV{.k = tensor(2, types.kv, {all, shape.page_size, shape.kv_heads, call.dims.qk}),
+                   .v = tensor(3, types.kv, {all, shape.page_size, shape.kv_heads, call.dims.vo}),
+                   .table = BlockTable{MatrixView<int32_t>::contiguous(address<int32_t>(4),
+                                                                       shape.batch, pages, device),
+                                       {address<int32_t>(5), shape.batch, device}}};
   }
   if (call.has_bias) {
-    a.score_mod.alibi_slopes = {address<float>(6), static_cast<size_t>(shape.q_heads)};
+    a.score_mod.alibi_slopes = {address<float>(6), shape.q_heads, device};
   }
   return a;
 }
@@ -441,7 +439,7 @@ TEST(DescribedDevices, append_kv_runs_on_every_device_since_sm_80) {
     AppendKV append;
     append.k_new = ConstTensor::contiguous(address<std::byte>(0), DType::kBF16, {64, 8, 128}, at);
     append.v_new = ConstTensor::contiguous(address<std::byte>(1), DType::kBF16, {64, 8, 128}, at);
-    append.slot_mapping = {address<int64_t>(2), 64};
+    append.slot_mapping = {address<int64_t>(2), 64, at};
     append.k_cache =
         Tensor::contiguous(address<std::byte>(3), DType::kF8E4M3, {100, 16, 8, 128}, at);
     append.v_cache =

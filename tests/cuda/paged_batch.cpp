@@ -51,16 +51,15 @@ Attention attention_over(const BatchShape& shape, const BatchMemory& memory) {
                                    {shape.num_pages(), shape.kv_heads, shape.page_size, shape.dim},
                                    memory.device);
   };
-  const auto batch = static_cast<size_t>(shape.batch);
+  const int64_t batch = shape.batch;
   Attention a;
   a.q = rows_of(memory.q, shape.dim, memory.dtype);
   a.out = rows_of(memory.out, shape.dim, memory.dtype);
   a.lse = rows_of(memory.lse, 0, DType::kF32);
-  if (shape.is_ragged) a.cu_seqlens_q = {memory.cu_seqlens_q, batch + 1};
-  const BlockTable table{.pages = memory.table,
-                         .max_pages_per_seq = shape.pages_a_sequence(),
-                         .row_stride = shape.pages_a_sequence(),
-                         .seqlens_kv = {memory.seqlens_kv, batch}};
+  if (shape.is_ragged) a.cu_seqlens_q = {memory.cu_seqlens_q, batch + 1, memory.device};
+  const BlockTable table{
+      MatrixView<int32_t>::contiguous(memory.table, batch, shape.pages_a_sequence(), memory.device),
+      {memory.seqlens_kv, batch, memory.device}};
   a.kv =
       PagedKV{.k = pool(memory.k), .v = pool(memory.v), .layout = PageLayout::kHND, .table = table};
   a.max_seqlen_q = shape.max_q;

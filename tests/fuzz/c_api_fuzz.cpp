@@ -209,7 +209,7 @@ void append_once(FuzzedDataProvider& data, Memory& memory) {
       add(memory, views, Memory::view(data, DType::kF16, {pages, page_size, heads, dim}));
   append.v_cache =
       add(memory, views, Memory::view(data, DType::kF16, {pages, page_size, heads, dim}));
-  append.slot_mapping = views.array(memory.keep(slots), PAGODA_INT64);
+  append.slot_mapping = views.array(ArrayView<int64_t>(memory.keep(slots)), PAGODA_INT64);
   const pagoda_tensor** all[] = {&append.k_new, &append.v_new, &append.k_cache, &append.v_cache,
                                  &append.slot_mapping};
   switch (number(0, 4)) {

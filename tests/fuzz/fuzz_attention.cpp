@@ -125,7 +125,7 @@ void Builder::place_pages(int64_t page_size) {
       }
     }
     const auto kept = memory.keep(table);
-    kv.table = BlockTable{kept.data(), width, row_stride, memory.keep(seqlens_kv)};
+    kv.table = BlockTable{{kept.data(), batch, width, row_stride}, memory.keep(seqlens_kv)};
   }
   call.attention.kv = kv;
 }

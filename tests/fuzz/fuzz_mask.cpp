@@ -61,7 +61,7 @@ Mask make_bits(FuzzedDataProvider& data, Memory& memory, const MaskShape& shape,
   std::vector<uint32_t> words(static_cast<size_t>(std::max<int64_t>(offsets.back() + error, 0)));
   for (uint32_t& word : words) word = data.ConsumeIntegral<uint32_t>();
   const auto kept = memory.keep(words);
-  return Mask::bits(kept.data(), static_cast<int64_t>(kept.size()), memory.keep(offsets));
+  return Mask::bits(kept, memory.keep(offsets));
 }
 
 Mask make_leaf(FuzzedDataProvider& data, Memory& memory, const MaskShape& shape, bool has_bias,

@@ -1,6 +1,8 @@
 // Chooses any field; lengths move a little past their limits as often as far.
 #include "fuzz_spoil.hpp"
 
+#include "core/array_elements.hpp"
+
 namespace pagoda::fuzz {
 namespace {
 
@@ -8,8 +10,9 @@ int64_t number(FuzzedDataProvider& data, int64_t least, int64_t most) {
   return data.ConsumeIntegralInRange<int64_t>(least, most);
 }
 
-void spoil_lengths(FuzzedDataProvider& data, Memory& memory, std::span<const int32_t>& lengths) {
-  std::vector<int32_t> values(lengths.begin(), lengths.end());
+void spoil_lengths(FuzzedDataProvider& data, Memory& memory, ArrayView<int32_t>& lengths) {
+  const std::span<const int32_t> before = core::host_elements(lengths);
+  std::vector<int32_t> values(before.begin(), before.end());
   if (values.empty() || number(data, 0, 7) == 0) {
     values.resize(static_cast<size_t>(number(data, 0, 6)),
                   static_cast<int32_t>(number(data, -1, 3)));
@@ -73,7 +76,8 @@ void spoil(FuzzedDataProvider& data, Memory& memory, Attention& a) {
   // The table keeps its memory, so the width may only shrink.
   auto& block_table = std::get<BlockTable>(table);
   if (data.ConsumeBool()) return spoil_lengths(data, memory, block_table.seqlens_kv);
-  block_table.max_pages_per_seq = number(data, -1, block_table.max_pages_per_seq);
+  int64_t& width = block_table.pages.columns;
+  width = number(data, -1, width);
 }
 
 }  // namespace pagoda::fuzz

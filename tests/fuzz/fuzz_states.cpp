@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/array_elements.hpp"
 #include "core/element.hpp"
 #include "fuzz_spoil.hpp"
 
@@ -41,8 +42,9 @@ bool same(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b));
 
 // The last token of a slot is there, converted.
 void check_appended(const AppendKV& a, const ConstTensor& from, const Tensor& to, float scale) {
-  for (size_t i = 0; i < a.slot_mapping.size(); ++i) {
-    const int64_t slot = a.slot_mapping[i];
+  const std::span<const int64_t> slots = core::host_elements(a.slot_mapping);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const int64_t slot = slots[i];
     const bool is_nhd = a.layout == PageLayout::kNHD;
     const int64_t page_size = to.shape[is_nhd ? 1 : 2];
     if (slot < 0) continue;

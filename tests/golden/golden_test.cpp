@@ -69,12 +69,12 @@ struct Call {
     if (g.has("page_size")) {
       const int64_t page = g.ints("page_size")[0];
       const auto pages = static_cast<int64_t>(g.doubles("k").size()) / (page * kv_heads * dim_qk);
-      const auto entries = static_cast<int64_t>(g.ints("block_table").size());
-      const int64_t row = entries / static_cast<int64_t>(kv_lengths.size());
-      attention.kv =
-          PagedKV{.k = f32("k", {pages, page, kv_heads, dim_qk}),
-                  .v = f32("v", {pages, page, kv_heads, dim_vo}),
-                  .table = BlockTable{g.ints("block_table").data(), row, row, kv_lengths}};
+      const int64_t batch = std::ssize(kv_lengths);
+      const auto table = MatrixView<int32_t>::contiguous(g.ints("block_table").data(), batch,
+                                                         std::ssize(g.ints("block_table")) / batch);
+      attention.kv = PagedKV{.k = f32("k", {pages, page, kv_heads, dim_qk}),
+                             .v = f32("v", {pages, page, kv_heads, dim_vo}),
+                             .table = BlockTable{table, kv_lengths}};
     } else {
       attention.kv = RaggedKV{f32("k", {kv_offsets.back(), kv_heads, dim_qk}),
                               f32("v", {kv_offsets.back(), kv_heads, dim_vo}), kv_offsets};

@@ -68,7 +68,7 @@ struct AppendCall {
     };
     call = {.k_new = fresh,
             .v_new = fresh,
-            .slot_mapping = {slots.as<const int64_t>(), kTokens},
+            .slot_mapping = {slots.as<const int64_t>(), kTokens, device},
             .k_cache = pages(k_cache),
             .v_cache = pages(v_cache)};
   }
@@ -211,14 +211,15 @@ TEST_F(HipBackend, checked_mode_finds_pointers_to_other_memory) {
   options_.checks_indices = true;
   ASSERT_TRUE(append_kv(append.call, options_));
   const std::vector<int64_t> slots(kTokens);
-  append.call.slot_mapping = slots;
+  const ArrayView<int64_t> claimed(slots.data(), kTokens, kFirst);
+  append.call.slot_mapping = claimed;
   EXPECT_EQ(append_kv(append.call, options_).message(),
-            "slot_mapping is host memory; must be on hip:0");
-  append.call.slot_mapping = elsewhere.call.slot_mapping;
+            "slot_mapping.data is host memory; must be on hip:0");
+  append.call.slot_mapping = {elsewhere.call.slot_mapping.data(), kTokens, kFirst};
   EXPECT_EQ(append_kv(append.call, options_).message(),
-            "slot_mapping is on hip:2; must be on hip:0");
+            "slot_mapping.data is on hip:2; must be on hip:0");
   // As runtimes before ROCm 6.2 answer for memory that they do not know.
-  append.call.slot_mapping = slots;
+  append.call.slot_mapping = claimed;
   append.call.k_new.data = slots.data();
   fail("hipPointerGetAttributes", 1);
   EXPECT_EQ(append_kv(append.call, options_).message(),

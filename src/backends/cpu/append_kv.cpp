@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "backends/cpu/parallel_shares.hpp"
+#include "core/array_elements.hpp"
 #include "core/element.hpp"
 
 namespace pagoda::cpu {
@@ -88,15 +89,18 @@ void append_token(const Side& side, int64_t token, int64_t slot, bool is_nhd) {
 }  // namespace
 
 void append_kv(const AppendKV& append, Executor& executor) {
-  const Side k{append.k_new, append.k_cache, append.kv_scales.k, append.kv_scales.k_per_head};
-  const Side v{append.v_new, append.v_cache, append.kv_scales.v, append.kv_scales.v_per_head};
+  const Side k{append.k_new, append.k_cache, append.kv_scales.k,
+               core::elements(append.kv_scales.k_per_head)};
+  const Side v{append.v_new, append.v_cache, append.kv_scales.v,
+               core::elements(append.kv_scales.v_per_head)};
+  const std::span<const int64_t> slots = core::elements(append.slot_mapping);
   const bool is_nhd = append.layout == PageLayout::kNHD;
   const int64_t elements_per_token =
       append.k_new.shape[1] * (append.k_new.shape[2] + append.v_new.shape[2]);
   parallel_shares(executor, append.k_new.shape[0], kElementsPerShare / elements_per_token + 1,
                   [&](int64_t begin, int64_t end) {
                     for (int64_t token = begin; token < end; ++token) {
-                      const int64_t slot = append.slot_mapping[static_cast<size_t>(token)];
+                      const int64_t slot = slots[static_cast<size_t>(token)];
                       if (slot < 0) continue;
                       append_token(k, token, slot, is_nhd);
                       append_token(v, token, slot, is_nhd);

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "core/array_elements.hpp"
 #include "core/element.hpp"
 #include "pagoda/pagoda.hpp"
 
@@ -48,7 +49,7 @@ struct Case {
 void plain_append(const AppendKV& a, const ConstTensor& from, const Tensor& to, float scale,
                   std::span<const float> per_head, std::vector<std::byte>& expected) {
   for (int64_t t = 0; t < from.shape[0]; ++t) {
-    const int64_t slot = a.slot_mapping[static_cast<size_t>(t)];
+    const int64_t slot = core::host_elements(a.slot_mapping)[static_cast<size_t>(t)];
     if (slot < 0) continue;
     for (int64_t h = 0; h < from.shape[1]; ++h) {
       for (int64_t c = 0; c < from.shape[2]; ++c) {
@@ -95,9 +96,9 @@ TEST_P(AppendKv, equals_a_plain_loop_and_touches_nothing_else) {
   }
   std::vector<std::byte> k_expected = k_cache.bytes, v_expected = v_cache.bytes;
   plain_append(append, append.k_new, append.k_cache, append.kv_scales.k,
-               append.kv_scales.k_per_head, k_expected);
+               core::host_elements(append.kv_scales.k_per_head), k_expected);
   plain_append(append, append.v_new, append.v_cache, append.kv_scales.v,
-               append.kv_scales.v_per_head, v_expected);
+               core::host_elements(append.kv_scales.v_per_head), v_expected);
   ASSERT_NE(k_expected, k_cache.bytes);
 
   const Status status = append_kv(append, {.backend = "reference", .checks_indices = true});

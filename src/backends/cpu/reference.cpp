@@ -53,8 +53,8 @@ int64_t chunk_of(int64_t position, int64_t chunk) {
 bool bit_is_set(const MaskNode& node, const core::Problem& problem, const Pair& p) {
   const int64_t words_per_row = (int64_t{problem.seqlen_kv(p.b)} + 31) / 32;
   const int64_t word =
-      node.row_offsets[static_cast<size_t>(p.b)] + p.row * words_per_row + p.k / 32;
-  return (node.words[word] >> (p.k % 32) & 1U) != 0;
+      core::elements(node.row_offsets)[static_cast<size_t>(p.b)] + p.row * words_per_row + p.k / 32;
+  return (core::elements(node.words)[static_cast<size_t>(word)] >> (p.k % 32) & 1U) != 0;
 }
 
 MaskVerdict evaluate(const core::Problem& problem, int32_t node_index, const Pair& p) {
@@ -67,7 +67,8 @@ MaskVerdict evaluate(const core::Problem& problem, int32_t node_index, const Pai
           (node.left < 0 || p.k >= p.q - node.left) && (node.right < 0 || p.k <= p.q + node.right),
           0};
     case MaskKind::kChunked: return {chunk_of(p.k, node.chunk) == chunk_of(p.q, node.chunk), 0};
-    case MaskKind::kPadding: return {p.k < node.valid_lengths[static_cast<size_t>(p.b)], 0};
+    case MaskKind::kPadding:
+      return {p.k < core::elements(node.valid_lengths)[static_cast<size_t>(p.b)], 0};
     case MaskKind::kAdditive: {
       const double bias = additive_bias(node.tensor, p);
       return {bias != -kInfinity, bias};
@@ -115,7 +116,7 @@ double score(const core::Problem& problem, const Pair& p) {
     s = cap * std::tanh(s / cap);
   }
   if (!mod.alibi_slopes.empty()) {
-    s += static_cast<double>(mod.alibi_slopes[static_cast<size_t>(p.q_head)]) *
+    s += static_cast<double>(core::elements(mod.alibi_slopes)[static_cast<size_t>(p.q_head)]) *
          static_cast<double>(p.k - p.q);
   }
   s += mask.bias;

@@ -244,7 +244,7 @@ TEST(Reference, bits_are_read_by_row_and_word) {
   Small s(2, 2, 34);
   const uint32_t words[] = {9U, 9U, 9U, 0x80000001U, 2U, 6U, 1U, 0U, 3U, ~0U, 0U};
   const int64_t offsets[] = {3, 7, 11};
-  s.mask = Mask::bits(words, 11, offsets);
+  s.mask = Mask::bits(words, offsets);
   const Table first = s.table(0);
   EXPECT_EQ(first[0], "1" + std::string(30, '0') + "101");
   EXPECT_EQ(first[1], "011" + std::string(29, '0') + "10");
@@ -363,7 +363,7 @@ TEST(Reference, pages_are_followed_through_both_kinds_of_table) {
   const int32_t pages[] = {4, 1, -7, 2, 0, -7};
   const int32_t lengths[] = {3, 4};
   p.seqlens_kv = lengths;
-  p.block_table = {pages, 3, 3, lengths};
+  p.block_table = {pages, 2, 3, 3};
   s.run();
   EXPECT_FLOAT_EQ(s.out[0], (8 + 9 + 2) / 3.0F);
   EXPECT_FLOAT_EQ(s.out[8], (4 + 5 + 0 + 1) / 4.0F);

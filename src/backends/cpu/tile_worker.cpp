@@ -336,12 +336,13 @@ void TileWorker::modify_scores(const GroupTile& group, int32_t tile_key) {
     const int32_t head = q_head(row);
     float* scores =
         scores_[static_cast<size_t>(group.buffer)] + group.begin + int64_t{i} * g_.tile_keys;
-    const ScoreMods mods{.scale = scale_,
-                         .softcap = mod.softcap,
-                         .alibi_slope = mod.alibi_slopes.empty()
-                                            ? 0.0F
-                                            : mod.alibi_slopes[static_cast<size_t>(head)],
-                         .first_delta = static_cast<float>(int64_t{first_key} - q_position)};
+    const ScoreMods mods{
+        .scale = scale_,
+        .softcap = mod.softcap,
+        .alibi_slope = mod.alibi_slopes.empty()
+                           ? 0.0F
+                           : core::elements(mod.alibi_slopes)[static_cast<size_t>(head)],
+        .first_delta = static_cast<float>(int64_t{first_key} - q_position)};
     ops_.modify(scores, group.columns, &mods);
     if (!is_interval_mask_ || mod.functor != nullptr) {
       mask::apply(problem_, {item_->sequence, token(row), head, q_position}, first_key,

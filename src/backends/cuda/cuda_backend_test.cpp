@@ -96,13 +96,13 @@ TEST_F(OnGpu, append_kv_writes_the_bytes_that_the_cpu_writes) {
     AppendKV append;
     append.k_new = append.v_new =
         ConstTensor::contiguous(rows, DType::kF32, {kTokens, kHeads, kDim}, device);
-    append.slot_mapping = {to, slots.size()};
+    append.slot_mapping = {to, std::ssize(slots), device};
     append.layout = PageLayout::kHND;
     append.k_cache =
         Tensor::contiguous(k, DType::kF8E4M3, {kPages, kHeads, kPageSize, kDim}, device);
     append.v_cache =
         Tensor::contiguous(v, DType::kF8E4M3, {kPages, kHeads, kPageSize, kDim}, device);
-    append.kv_scales.k_per_head = {scale, scales.size()};
+    append.kv_scales.k_per_head = {scale, std::ssize(scales), device};
     return append;
   };
   ASSERT_TRUE(append_kv(

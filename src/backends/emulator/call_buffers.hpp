@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/array_elements.hpp"
 #include "emulator/machine/machine.hpp"
 #include "pagoda/tensor.hpp"
 
@@ -21,6 +22,10 @@ class CallBuffers {
   CallBuffers& reads(std::string name, std::span<const T> values) {
     return add(std::move(name), reinterpret_cast<const std::byte*>(values.data()),
                values.size_bytes(), emulator::Permission::kRead, true);
+  }
+  template <typename T>
+  CallBuffers& reads(std::string name, const ArrayView<T>& values) {
+    return reads(std::move(name), core::elements(values));
   }
   // A workspace: its prefix is zero, the rest is uninitialised.
   CallBuffers& workspace(std::span<std::byte> memory, int64_t zeroed);

@@ -47,7 +47,7 @@ void add_masks(const core::Problem& p, CallBuffers& buffers) {
   for (const MaskNode& node : p.mask) {
     buffers.reads("mask.valid_lengths", node.valid_lengths)
         .reads("mask.tensor", node.tensor)
-        .reads("mask.words", std::span(node.words, static_cast<size_t>(node.num_words)))
+        .reads("mask.words", node.words)
         .reads("mask.row_offsets", node.row_offsets);
   }
 }
@@ -61,10 +61,9 @@ void add_lengths(const core::Problem& p, CallBuffers& buffers) {
       .reads("indptr", p.csr.indptr)
       .reads("indices", p.csr.indices)
       .reads("last_page_len", p.csr.last_page_len);
-  if (p.block_table.pages != nullptr && p.batch > 0) {
-    const int64_t entries =
-        (p.batch - 1) * p.block_table.row_stride + p.block_table.max_pages_per_seq;
-    buffers.reads("block_table", std::span(p.block_table.pages, static_cast<size_t>(entries)));
+  if (p.block_table.data != nullptr) {
+    const auto entries = static_cast<size_t>(core::extent(p.block_table));
+    buffers.reads("block_table", std::span(p.block_table.data, entries));
   }
 }
 

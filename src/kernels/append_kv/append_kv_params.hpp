@@ -49,7 +49,7 @@ inline constexpr int kAppendKVThreadsPerSide = 128;
 namespace detail {
 
 inline AppendKVSide make_append_side(const ConstTensor& from, const Tensor& to, bool is_nhd,
-                                     float scale, std::span<const float> scale_per_head) {
+                                     float scale, ArrayView<float> scale_per_head) {
   const size_t row_axis = is_nhd ? 1 : 2, head_axis = is_nhd ? 2 : 1;
   const int64_t from_size = size_bytes(from.dtype), to_size = size_bytes(to.dtype);
   AppendKVSide side{.from = from.data,

@@ -78,8 +78,8 @@ operand::KeyRows key_rows(const Problem& p) {
     keys.kind = operand::KeyRowsKind::kPaged;
     keys.paged.page_size = p.page_size;
     keys.paged.row_stride = static_cast<uint32_t>(outer_rows(p, p.k));
-    if (p.block_table.pages != nullptr) {
-      keys.paged.pages = p.block_table.pages;
+    if (p.block_table.data != nullptr) {
+      keys.paged.pages = p.block_table.data;
       keys.paged.table_stride = p.block_table.row_stride;
       keys.paged.lengths = p.seqlens_kv.data();
     } else {
