@@ -86,9 +86,9 @@ enum {
   PAGODA_CUDA_MANAGED = 13,
 };
 
-// An element type; DLPack's DLDataType.
+// An element type; DLPack's DLDataType. PAGODA_FLOAT32 and its like below are the known ones.
 typedef struct pagoda_dtype {
-  uint8_t code;
+  uint8_t code;  // 0 int, 1 uint, 2 float, 4 bfloat, 10 float8_e4m3fn
   uint8_t bits;
   uint16_t lanes;  // 1
 } pagoda_dtype;
@@ -354,6 +354,7 @@ typedef struct pagoda_backend_info {
   int32_t is_available;     // 0 or 1
   int32_t memory;           // PAGODA_CPU, PAGODA_CUDA or PAGODA_ROCM: where every tensor must be
 } pagoda_backend_info;
+
 PAGODA_API pagoda_status_code pagoda_backends(pagoda_backend_list** list, pagoda_status* status);
 PAGODA_API int64_t pagoda_backend_list_size(const pagoda_backend_list* list);
 PAGODA_API pagoda_status_code pagoda_backend_list_get(const pagoda_backend_list* list,
@@ -371,6 +372,7 @@ typedef struct pagoda_kernel_info {
   int32_t is_selected;
   int32_t can_run;
 } pagoda_kernel_info;
+
 PAGODA_API pagoda_status_code pagoda_explain(const pagoda_attention* attention,
                                              const pagoda_options* options,
                                              pagoda_kernel_list** list, pagoda_status* status);

@@ -14,6 +14,11 @@ namespace {
 
 using engine::complain;
 
+template <typename AnyTensor>
+Status to_required(std::string_view name, const pagoda_tensor* from, AnyTensor& to) {
+  return from == nullptr ? complain_null(name) : to_tensor(name, from, to);
+}
+
 // An empty array counts as absent in C++. In C it is given, so it must have elements: one per
 // sequence, unless there is none.
 Status to_lengths(std::string_view name, const pagoda_tensor* from, int64_t batch,
@@ -80,8 +85,8 @@ Status to_cache(const pagoda_kv_cache* from, int64_t batch, KVCache& to) {
   if (Status s = check_reserved("kv", kv.reserved); !s) return s;
   if (Status s = check_kind(kv); !s) return s;
   ConstTensor k, v;
-  if (Status s = to_tensor("kv.k", kv.k, k); !s) return s;
-  if (Status s = to_tensor("kv.v", kv.v, v); !s) return s;
+  if (Status s = to_required("kv.k", kv.k, k); !s) return s;
+  if (Status s = to_required("kv.v", kv.v, v); !s) return s;
   PageLayout layout{};
   if (Status s = to_layout("kv.layout", kv.layout, layout); !s) return s;
   if (kv.block_table != nullptr) {
@@ -131,7 +136,7 @@ Status to_attention(const pagoda_attention* from, Attention& to) {
   pagoda_attention a;
   if (Status s = read_struct("attention", from, a); !s) return s;
   if (Status s = check_reserved("attention", a.reserved); !s) return s;
-  if (Status s = to_tensor("q", a.q, to.q); !s) return s;
+  if (Status s = to_required("q", a.q, to.q); !s) return s;
   if (Status s = to_array("cu_seqlens_q", a.cu_seqlens_q, to.cu_seqlens_q, 1); !s) return s;
   const int64_t batch =
       a.cu_seqlens_q != nullptr ? static_cast<int64_t>(to.cu_seqlens_q.size()) - 1 : to.q.shape[0];
@@ -147,7 +152,7 @@ Status to_attention(const pagoda_attention* from, Attention& to) {
   if (Status s = to_mask(a.mask, to.mask); !s) return s;
   if (Status s = to_score_mod(a.score_mod, to.score_mod); !s) return s;
   if (Status s = to_array("sinks", a.sinks, to.sinks, 1); !s) return s;
-  if (Status s = to_tensor("out", a.out, to.out); !s) return s;
+  if (Status s = to_required("out", a.out, to.out); !s) return s;
   if (Status s = to_tensor("lse", a.lse, to.lse); !s) return s;
   return to_tensor("row_max", a.row_max, to.row_max);
 }
@@ -156,11 +161,11 @@ Status to_append_kv(const pagoda_append_kv_args* from, AppendKV& to) {
   pagoda_append_kv_args a;
   if (Status s = read_struct("append", from, a); !s) return s;
   if (Status s = check_reserved("append", a.reserved); !s) return s;
-  if (Status s = to_tensor("k_new", a.k_new, to.k_new); !s) return s;
-  if (Status s = to_tensor("v_new", a.v_new, to.v_new); !s) return s;
+  if (Status s = to_required("k_new", a.k_new, to.k_new); !s) return s;
+  if (Status s = to_required("v_new", a.v_new, to.v_new); !s) return s;
   if (Status s = to_array("slot_mapping", a.slot_mapping, to.slot_mapping, 0); !s) return s;
-  if (Status s = to_tensor("k_cache", a.k_cache, to.k_cache); !s) return s;
-  if (Status s = to_tensor("v_cache", a.v_cache, to.v_cache); !s) return s;
+  if (Status s = to_required("k_cache", a.k_cache, to.k_cache); !s) return s;
+  if (Status s = to_required("v_cache", a.v_cache, to.v_cache); !s) return s;
   if (Status s = to_layout("layout", a.layout, to.layout); !s) return s;
   return to_scales(a.kv_scales, to.kv_scales);
 }
@@ -168,9 +173,9 @@ Status to_append_kv(const pagoda_append_kv_args* from, AppendKV& to) {
 Status to_merge_states(const pagoda_merge_states_args* from, MergeStates& to) {
   pagoda_merge_states_args m;
   if (Status s = read_struct("merge", from, m); !s) return s;
-  if (Status s = to_tensor("partial_out", m.partial_out, to.partial_out); !s) return s;
-  if (Status s = to_tensor("partial_lse", m.partial_lse, to.partial_lse); !s) return s;
-  if (Status s = to_tensor("out", m.out, to.out); !s) return s;
+  if (Status s = to_required("partial_out", m.partial_out, to.partial_out); !s) return s;
+  if (Status s = to_required("partial_lse", m.partial_lse, to.partial_lse); !s) return s;
+  if (Status s = to_required("out", m.out, to.out); !s) return s;
   return to_tensor("lse", m.lse, to.lse);
 }
 

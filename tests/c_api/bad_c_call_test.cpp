@@ -95,10 +95,10 @@ constexpr BadCCall kBadCalls[] = {
      [](Call& c) { c.executor.workers = 0, c.options.executor = &c.executor; },
      "options.executor.workers", "is 0; must be at least 1"},
     // Views.
-    {"q_null", Base::kDense, [](Call& c) { c.c.attention.q = nullptr; }, "q.ndim", "q is required"},
-    {"out_null", Base::kDense, [](Call& c) { c.c.attention.out = nullptr; }, "out.ndim",
-     "out is required"},
-    {"k_null", Base::kDense, [](Call& c) { c.c.kv.k = nullptr; }, "kv.k.ndim", "required"},
+    {"q_null", Base::kDense, [](Call& c) { c.c.attention.q = nullptr; }, "q", "must not be null"},
+    {"out_null", Base::kDense, [](Call& c) { c.c.attention.out = nullptr; }, "out",
+     "must not be null"},
+    {"k_null", Base::kDense, [](Call& c) { c.c.kv.k = nullptr; }, "kv.k", "must not be null"},
     {"q_data_null", Base::kDense, [](Call& c) { edit(c.c.attention.q).data = nullptr; }, "q.data",
      "must not be null"},
     {"q_shape_null", Base::kDense, [](Call& c) { edit(c.c.attention.q).shape = nullptr; },
@@ -338,6 +338,10 @@ TEST(NullPointers, are_refused_by_name) {
   expect(pagoda_run(nullptr, nullptr, &status), "attention");
   expect(pagoda_append_kv(nullptr, nullptr, &status), "append");
   expect(pagoda_merge_states(nullptr, nullptr, &status), "merge");
+  const pagoda_append_kv_args append{.struct_size = sizeof append};
+  expect(pagoda_append_kv(&append, nullptr, &status), "k_new");
+  const pagoda_merge_states_args merge{.struct_size = sizeof merge};
+  expect(pagoda_merge_states(&merge, nullptr, &status), "partial_out");
   expect(pagoda_plan_create(&call.c.attention, &call.options, nullptr, &status), "plan");
   expect(pagoda_plan_run(nullptr, &call.c.attention, nullptr, 0, nullptr, &status), "plan");
   expect(pagoda_plan_get_info(nullptr, nullptr, &status), "plan");
