@@ -21,24 +21,14 @@ std::string without_numbers(const std::string& text) {
   return key;
 }
 
-// "no kernel can serve this call: k1: why; k2: why; k3: else" becomes "why; else".
+// "no kernel can serve this call: k: why (the closest of 9 kernels; ...)" becomes "why".
 std::string brief(const std::string& reason) {
   const std::string opening = "no kernel can serve this call: ";
   if (!reason.starts_with(opening)) return reason;
-  std::vector<std::string> seen;
-  std::string text;
-  for (size_t begin = opening.size(); begin < reason.size();) {
-    const size_t end = std::min(reason.find("; ", begin), reason.size());
-    std::string part = reason.substr(begin, end - begin);
-    begin = end + 2;
-    const size_t name = part.find(": ");
-    if (name != std::string::npos && part.find(' ') > name) part = part.substr(name + 2);
-    const std::string key = without_numbers(part);
-    if (std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
-    seen.push_back(key);
-    text += (text.empty() ? "" : "; ") + part;
-  }
-  return text;
+  std::string text = reason.substr(opening.size());
+  const size_t name = text.find(": ");
+  if (name != std::string::npos && text.find(' ') > name) text = text.substr(name + 2);
+  return text.substr(0, text.find(" (the closest of "));
 }
 
 }  // namespace

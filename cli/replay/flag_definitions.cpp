@@ -44,8 +44,8 @@ void add_serving_flags(CLI::App& command, ReplayFlags& f) {
   add("--budget", f.limits.token_budget, "Tokens that a step computes at most (default 2048)");
   add("--max-running", f.limits.max_running, "Requests served at the same time (default 64)");
   add("--clock", f.clock,
-      "virtual: a modelled device, the same run every time (default); measured: the attention time "
-      "here; wall: real time, arrivals are waited for");
+      "virtual: a modelled device, the same run every time (default on the host); measured: the "
+      "attention time here (default on a GPU); wall: real time, arrivals are waited for");
   add("--clock-gflops", f.clock_gflops, "The modelled device's GFLOP/s (default 250)");
   add("--clock-gbs", f.clock_gbs, "The modelled device's GB/s (default 25)");
   add("--speedup", f.speedup, "Let requests arrive this many times as fast (default 1)");

@@ -8,6 +8,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "engine/registry.hpp"
+
 namespace pagoda::replay {
 
 namespace {
@@ -92,17 +94,26 @@ Result<int64_t> count_pages(const ReplayFlags& flags, const StackConfig& stack) 
   return static_cast<int64_t>(pages);
 }
 
+// The modelled device of the virtual clock is a host: a GPU's steps are measured.
+std::string default_clock(const std::string& backend) {
+  const core::Backend* found = engine::find_backend(backend);
+  const bool is_gpu = found != nullptr && found->memory != DeviceType::kCpu;
+  return is_gpu ? "measured" : "virtual";
+}
+
 Status set_clock(const ReplayFlags& flags, SessionConfig& config) {
+  const std::string clock =
+      flags.clock.empty() ? default_clock(config.stack.options.backend) : flags.clock;
   config.device.flops_per_s = flags.clock_gflops * 1e9;
   config.device.bytes_per_s = flags.clock_gbs * 1e9;
-  if (flags.clock == "virtual") {
+  if (clock == "virtual") {
     config.clock = ClockKind::kVirtual;
-  } else if (flags.clock == "measured") {
+  } else if (clock == "measured") {
     config.clock = ClockKind::kMeasured;
-  } else if (flags.clock == "wall") {
+  } else if (clock == "wall") {
     config.clock = ClockKind::kWall;
   } else {
-    return Status::invalid("--clock", "'" + flags.clock + "'", "known: virtual, measured, wall");
+    return Status::invalid("--clock", "'" + clock + "'", "known: virtual, measured, wall");
   }
   return {};
 }

@@ -31,7 +31,7 @@ struct ReplayFlags {
   int64_t cache_tokens = 0;
   SchedulerLimits limits;
 
-  std::string clock = "virtual";
+  std::string clock;  // empty: virtual on the host, measured on a GPU
   double clock_gflops = 250, clock_gbs = 25;
   double speedup = 1;
   double check_rate = 1;

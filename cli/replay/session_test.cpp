@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/replay/replay_flags.hpp"
 #include "testing/mirror/fake_device.hpp"
 
 namespace pagoda::replay {
@@ -148,6 +149,19 @@ TEST(Session, every_clock_serves_all) {
 
 TEST(Session, an_empty_trace_ends_at_once) {
   EXPECT_EQ(replay(make_config(), Trace{}).completed(), 0);
+}
+
+// The virtual clock models a host of 250 GFLOP/s, which says nothing about a GPU.
+TEST(Flags, a_gpu_s_clock_is_measured_unless_stated) {
+  ASSERT_TRUE(mirror::register_fake_device());
+  const auto clock_of = [](const std::string& backend, const std::string& stated) {
+    ReplayFlags flags;
+    flags.clock = stated;
+    return make_session_config(flags, {.backend = backend})->clock;
+  };
+  EXPECT_EQ(clock_of("cpu", ""), ClockKind::kVirtual);
+  EXPECT_EQ(clock_of(mirror::kFakeDevice, ""), ClockKind::kMeasured);
+  EXPECT_EQ(clock_of(mirror::kFakeDevice, "virtual"), ClockKind::kVirtual);
 }
 
 }  // namespace

@@ -70,6 +70,9 @@ Json mismatches_json(const Metrics& metrics) {
   return list;
 }
 
+// 0 stands for what was not measured.
+Json known(double value) { return value > 0 ? Json(value) : Json(nullptr); }
+
 void add_speed(Json& json, const SummaryContext& context, const Metrics& metrics) {
   const StepCost& cost = metrics.cost;
   const double serving = cost.attention_seconds + cost.append_seconds;
@@ -81,9 +84,9 @@ void add_speed(Json& json, const SummaryContext& context, const Metrics& metrics
   json["gb_per_s"] = per(cost.bytes * 1e-9, cost.attention_seconds);
   const double share =
       metrics.roofline_share(context.ceiling_flops_per_s, context.ceiling_bytes_per_s);
-  json["roofline_share"] = share > 0 ? Json(share) : Json(nullptr);
-  json["ceilings"] = {{"gflops_per_s", context.ceiling_flops_per_s * 1e-9},
-                      {"gb_per_s", context.ceiling_bytes_per_s * 1e-9}};
+  json["roofline_share"] = known(share);
+  json["ceilings"] = {{"gflops_per_s", known(context.ceiling_flops_per_s * 1e-9)},
+                      {"gb_per_s", known(context.ceiling_bytes_per_s * 1e-9)}};
   json["attention_seconds"] = cost.attention_seconds;
   json["append_seconds"] = cost.append_seconds;
   json["synthesis_seconds"] = cost.synthesis_seconds;

@@ -33,20 +33,28 @@
 
 namespace pagoda {
 
+// The base of the logarithms in an LSE.
+enum class LogBase : uint8_t { kE, k2 };
+
 // The arguments of one call. Q is ragged when `cu_seqlens_q` is given and padded otherwise.
 struct Attention {
   ConstTensor q{};                    // ragged [total_q, num_q_heads, head_dim_qk]
                                       // padded [batch, seqlen_q, num_q_heads, head_dim_qk]
   ArrayView<int32_t> cu_seqlens_q{};  // ragged: [batch + 1], starts at 0, non-decreasing
-  ArrayView<int32_t> seqlens_q{};     // padded, optional: [batch], valid rows of each sequence
+  // Optional: [batch], used rows of each sequence, at most those that it has in q. The others are
+  // padding rows: they may hold anything, and their rows of the outputs are written (see above).
+  ArrayView<int32_t> seqlens_q{};
   KVCache kv{};
   KVScales kv_scales{};
 
   // [batch]: tokens in the cache before this call = the position of query row 0 of each sequence.
-  // Empty: seqlen_kv - seqlen_q (bottom-right alignment).
+  // Negative where a sequence has more queries than keys, at least -seqlen_q. Empty: seqlen_kv -
+  // seqlen_q (bottom-right alignment). Under a causal mask, a sequence with cache_length =
+  // seqlen_kv sees all of its keys: causal per sequence.
   ArrayView<int32_t> cache_lengths{};
 
-  // Upper bounds of the query rows and of the keys of every sequence, in tokens; 0 = not given.
+  // Upper bounds of the query rows (ragged Q: padding rows included) and of the keys of every
+  // sequence, in tokens; 0 = not given.
   // They matter where lengths are in GPU memory: launches are sized by these bounds instead of by
   // the shapes (ragged Q: total_q; padded Q: seqlen_q; block table: max_pages_per_seq * page_size;
   // CSR pages: indices.size() * page_size; ragged KV: total_kv; dense KV: max_seqlen_kv). In host
@@ -54,6 +62,7 @@ struct Attention {
   int32_t max_seqlen_q = 0;
   int32_t max_seqlen_kv = 0;
 
+  float q_scale = 1.0F;                  // fp8 queries: value = q_scale * stored element
   std::optional<float> softmax_scale{};  // default 1 / sqrt(head_dim_qk)
   Mask mask{};
   ScoreMod score_mod{};
@@ -61,11 +70,15 @@ struct Attention {
   // (Xiao et al. 2023; gpt-oss).
   ArrayView<float> sinks{};
 
-  Tensor out{};      // ragged [total_q, num_q_heads, head_dim_vo]
-                     // padded [batch, seqlen_q, num_q_heads, head_dim_vo]; Q's dtype, bf16 for fp8
-  Tensor lse{};      // optional, fp32 [total_q, num_q_heads] / [batch, seqlen_q, num_q_heads]:
-                     // natural logarithm of the denominator, sink included
-  Tensor row_max{};  // optional, fp32, the shape of lse: the row's largest score, sink included
+  Tensor out{};  // ragged [total_q, num_q_heads, head_dim_vo]
+                 // padded [batch, seqlen_q, num_q_heads, head_dim_vo]; Q's dtype, bf16 for fp8
+  // Optional, fp32 [total_q, num_q_heads] / [batch, seqlen_q, num_q_heads]: logarithm of the
+  // denominator, sink included. The order of the shape is fixed, that in memory is not; any strides
+  // are allowed. Heads before rows:
+  //   a.lse = Tensor::contiguous(p, DType::kF32, {batch, num_q_heads, seqlen_q}).transposed(1, 2);
+  Tensor lse{};
+  LogBase lse_base = LogBase::kE;
+  Tensor row_max{};  // optional, as lse: the row's largest score, sink included; natural units
 };
 
 // Which back end and kernel a call uses, and how they run it.
@@ -134,9 +147,15 @@ class Plan {
 [[nodiscard]] Status run(const Plan& plan, const Attention& attention,
                          std::span<std::byte> workspace, Stream stream = {});
 
-// plan() and run() in one call. The library keeps one workspace per thread, on a GPU one per
-// stream.
+// plan() and run() in one call. The library keeps one workspace per thread, and on a GPU one for
+// each of the 16 streams that ran last: a further stream frees the oldest one, which waits for the
+// GPU. A capture can't allocate: kStreamCapturing if the stream has no workspace of this size yet.
+// A workspace that a capture has used is kept until release_workspaces().
 [[nodiscard]] Status run(const Attention& attention, const Options& options = {});
+
+// Frees the workspaces that run(attention, options) keeps, of the calling thread and of all GPUs,
+// after their work has ended. Graphs that captured such a run must not be launched any more.
+[[nodiscard]] Status release_workspaces();
 
 // Writes new keys and values into a paged cache, converting to the cache's dtype.
 struct AppendKV {
@@ -152,12 +171,16 @@ struct AppendKV {
 
 // Merges attention over disjoint sets of keys: O = sum_p exp(LSE_p - LSE) O_p with LSE = log(sum_p
 // exp(LSE_p)), in the order of the parts (FlashDecoding). A part with LSE_p = -infinity is
-// ignored, whatever its O holds.
+// ignored, whatever its O holds. LSEs may have any strides. In place: `out` may be one of the parts
+// (partial_out[p], of the same strides and dtype), and so may `lse`.
 struct MergeStates {
-  ConstTensor partial_out{};  // [num_parts, total_q, num_q_heads, head_dim_vo]
-  ConstTensor partial_lse{};  // fp32 [num_parts, total_q, num_q_heads], natural logarithm
-  Tensor out{};               // [total_q, num_q_heads, head_dim_vo]
-  Tensor lse{};               // optional, fp32 [total_q, num_q_heads]
+  ConstTensor partial_out{};       // [num_parts, total_q, num_q_heads, head_dim_vo]
+  ConstTensor partial_lse{};       // fp32 [num_parts, total_q, num_q_heads]
+  Tensor out{};                    // [total_q, num_q_heads, head_dim_vo]
+  Tensor lse{};                    // optional, fp32 [total_q, num_q_heads]
+  LogBase lse_base = LogBase::kE;  // of partial_lse and lse
+  // [total_q] or empty: rows with 0 are skipped; their out and lse keep what they hold.
+  ArrayView<uint8_t> row_mask{};
 };
 [[nodiscard]] Status merge_states(const MergeStates& merge, const Options& options = {});
 

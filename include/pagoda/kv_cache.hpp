@@ -21,6 +21,7 @@ struct RaggedKV {
   ConstTensor k{};                     // [total_kv, num_kv_heads, head_dim_qk]
   ConstTensor v{};                     // [total_kv, num_kv_heads, head_dim_vo]
   ArrayView<int32_t> cu_seqlens_kv{};  // [batch + 1], starts at 0, non-decreasing
+  ArrayView<int32_t> seqlens_kv{};     // [batch], used keys of each sequence; empty = all
 };
 
 enum class PageLayout : uint8_t {
@@ -52,12 +53,16 @@ struct PagedKV {
   ConstTensor v{};  // by `layout`, last dimension head_dim_vo
   PageLayout layout = PageLayout::kNHD;
   PageTable table{};
+  // Optional, 0 = as the shape says: must equal what `layout` reads from the shape. HND pages that
+  // are read as NHD have a valid shape, too; this finds them.
+  int32_t page_size = 0;
 };
 
 using KVCache = std::variant<DenseKV, RaggedKV, PagedKV>;
 
-// Dequantisation of an fp8 cache: value = scale * stored element. Per-head scales, if given,
-// replace the per-tensor scale. 16- and 32-bit caches require the defaults.
+// Dequantisation of a cache: value = scale * stored element. Per-head scales, if given, replace the
+// per-tensor scale. append_kv() requires the defaults for a 16- or 32-bit cache, and attention on a
+// GPU for k_per_head of one.
 struct KVScales {
   float k = 1.0F;
   float v = 1.0F;

@@ -56,6 +56,7 @@ enum {
   PAGODA_NOT_FOUND = 3,         // no back end or kernel has that name
   PAGODA_OUT_OF_MEMORY = 4,     // an allocation failed
   PAGODA_INTERNAL = 5,          // a defect of Pagoda itself
+  PAGODA_STREAM_CAPTURING = 6,  // the stream is captured and the library keeps no workspace for it
 };
 
 // The outcome of a call, in the caller's memory: every function that can fail returns its code and
@@ -88,7 +89,7 @@ enum {
 
 // An element type; DLPack's DLDataType. PAGODA_FLOAT32 and its like below are the known ones.
 typedef struct pagoda_dtype {
-  uint8_t code;  // 0 int, 1 uint, 2 float, 4 bfloat, 10 float8_e4m3fn
+  uint8_t code;  // 0 int, 1 uint, 2 float, 4 bfloat, 6 bool, 10 float8_e4m3fn
   uint8_t bits;
   uint16_t lanes;  // 1
 } pagoda_dtype;
@@ -135,6 +136,8 @@ typedef struct pagoda_tensor {
 #define PAGODA_INT32 PAGODA_DTYPE(0, 32)
 #define PAGODA_INT64 PAGODA_DTYPE(0, 64)
 #define PAGODA_UINT32 PAGODA_DTYPE(1, 32)
+#define PAGODA_UINT8 PAGODA_DTYPE(1, 8)
+#define PAGODA_BOOL PAGODA_DTYPE(6, 8)
 
 // --- attention ----------------------------------------------------------------------------------
 
@@ -145,7 +148,8 @@ enum {
 };
 
 // Keys and values (kv_cache.hpp). The arrays that are given decide the kind:
-//   cu_seqlens_kv                   ragged: k [total_kv, num_kv_heads, head_dim_qk]
+//   cu_seqlens_kv                   ragged: k [total_kv, num_kv_heads, head_dim_qk]; with
+//                                   seqlens_kv, the keys of a sequence that are used
 //   block_table and seqlens_kv      paged, k by `layout`
 //   indptr, indices, last_page_len  paged in compressed rows, k by `layout`
 //   none, or seqlens_kv alone       dense: k [batch, max_seqlen_kv, num_kv_heads, head_dim_qk]
@@ -154,8 +158,8 @@ typedef struct pagoda_kv_cache {
   const pagoda_tensor* k;
   const pagoda_tensor* v;  // the shape of k with head_dim_vo
   pagoda_page_layout layout;
-  int32_t reserved;
-  const pagoda_tensor* seqlens_kv;     // int32 [batch], keys of each sequence
+  int32_t page_size;                   // 0 = by the shape of k; otherwise it must equal that
+  const pagoda_tensor* seqlens_kv;     // int32 [batch], used keys of each sequence
   const pagoda_tensor* cu_seqlens_kv;  // int32 [batch + 1], starts at 0, non-decreasing
   const pagoda_tensor* block_table;    // int32 [batch, max_pages_per_seq], page index in k and v
   const pagoda_tensor* indptr;         // int32 [batch + 1], starts at 0, non-decreasing
@@ -163,7 +167,7 @@ typedef struct pagoda_kv_cache {
   const pagoda_tensor* last_page_len;  // int32 [batch], 1..page_size
 } pagoda_kv_cache;
 
-// Dequantisation of an fp8 cache: value = scale * stored element.
+// Dequantisation of a cache: value = scale * stored element.
 typedef struct pagoda_kv_scales {
   size_t struct_size;
   float k, v;                       // 0 = 1
@@ -228,6 +232,13 @@ typedef struct pagoda_score_mod {
   void* context;
 } pagoda_score_mod;
 
+// The base of the logarithms in an LSE.
+typedef int32_t pagoda_log_base;
+enum {
+  PAGODA_LOG_E = 0,
+  PAGODA_LOG_2 = 1,
+};
+
 // The arguments of one call (attention.hpp). Required: q, kv, out.
 typedef struct pagoda_attention {
   size_t struct_size;
@@ -235,19 +246,22 @@ typedef struct pagoda_attention {
       q;  // ragged [total_q, num_q_heads, head_dim_qk], where cu_seqlens_q is given
           // padded [batch, seqlen_q, num_q_heads, head_dim_qk]
   const pagoda_tensor* cu_seqlens_q;  // int32 [batch + 1], starts at 0, non-decreasing
-  const pagoda_tensor* seqlens_q;     // padded: int32 [batch], valid rows of each sequence
+  const pagoda_tensor* seqlens_q;     // int32 [batch], used rows of each sequence
   const pagoda_kv_cache* kv;
   const pagoda_kv_scales* kv_scales;
   const pagoda_tensor* cache_lengths;   // int32 [batch], position of each sequence's first query
   int32_t max_seqlen_q, max_seqlen_kv;  // 0 = not given
   float softmax_scale;                  // 0 = 1 / sqrt(head_dim_qk)
-  int32_t reserved;
-  const pagoda_mask* mask;  // null = every key is visible
+  float q_scale;                        // fp8 queries: value = q_scale * stored element; 0 = 1
+  const pagoda_mask* mask;              // null = every key is visible
   const pagoda_score_mod* score_mod;
   const pagoda_tensor* sinks;    // fp32 [num_q_heads]
   const pagoda_tensor* out;      // the shape of q with head_dim_vo
-  const pagoda_tensor* lse;      // optional, fp32, the shape of q without its last dimension
-  const pagoda_tensor* row_max;  // optional, fp32, the shape of lse
+  const pagoda_tensor* lse;      // optional, fp32, the shape of q without its last dimension; any
+                                 // strides
+  const pagoda_tensor* row_max;  // optional, fp32, as lse
+  pagoda_log_base lse_base;
+  int32_t reserved;
 } pagoda_attention;
 
 // --- options ------------------------------------------------------------------------------------
@@ -278,7 +292,8 @@ typedef struct pagoda_options {
 
 // --- calls --------------------------------------------------------------------------------------
 
-// Plans and runs in one call. The library keeps one workspace per thread, on a GPU one per stream.
+// Plans and runs in one call. The library keeps one workspace per thread, on a GPU one per stream; a
+// capture needs one that is there already.
 PAGODA_API pagoda_status_code pagoda_run(const pagoda_attention* attention,
                                          const pagoda_options* options, pagoda_status* status);
 
@@ -335,9 +350,12 @@ PAGODA_API pagoda_status_code pagoda_append_kv(const pagoda_append_kv_args* appe
 typedef struct pagoda_merge_states_args {
   size_t struct_size;
   const pagoda_tensor* partial_out;  // [num_parts, total_q, num_q_heads, head_dim_vo]
-  const pagoda_tensor* partial_lse;  // fp32 [num_parts, total_q, num_q_heads], natural logarithm
+  const pagoda_tensor* partial_lse;  // fp32 [num_parts, total_q, num_q_heads]
   const pagoda_tensor* out;          // [total_q, num_q_heads, head_dim_vo]
   const pagoda_tensor* lse;          // optional, fp32 [total_q, num_q_heads]
+  pagoda_log_base lse_base;          // of partial_lse and lse
+  int32_t reserved;
+  const pagoda_tensor* row_mask;  // optional, uint8 or bool [total_q]: 0 = the row is skipped
 } pagoda_merge_states_args;
 PAGODA_API pagoda_status_code pagoda_merge_states(const pagoda_merge_states_args* merge,
                                                   const pagoda_options* options,
@@ -399,6 +417,10 @@ typedef struct pagoda_host_allocator {
 // exits: `context` must live until then.
 PAGODA_API pagoda_status_code pagoda_set_host_allocator(const pagoda_host_allocator* allocator,
                                                         pagoda_status* status);
+
+// Frees the workspaces that pagoda_run() keeps, of the calling thread and of all GPUs, after their
+// work has ended. Graphs that captured such a run must not be launched any more.
+PAGODA_API pagoda_status_code pagoda_release_workspaces(pagoda_status* status);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -15,6 +15,9 @@ enum class StatusCode : int32_t {
   kNotFound = 3,         // no back end, kernel or file has that name
   kOutOfMemory = 4,      // an allocation failed
   kInternal = 5,         // a defect of Pagoda itself
+  // The stream is captured and the library keeps no workspace for it: run the call once before the
+  // capture, or pass a workspace to run(plan, attention, workspace, stream).
+  kStreamCapturing = 6,
 };
 
 // The outcome of a call. `field` names the invalid argument as the API spells it

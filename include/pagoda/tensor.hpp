@@ -1,5 +1,6 @@
 // Tensor: a non-owning view of memory (pointer, element type, shape, strides, device).
-// Strides count elements, not bytes; the last one must be 1, the others are free. `device` is where
+// Strides count elements, not bytes; the last one must be 1 (of an LSE it may be any), the others
+// are free. `device` is where
 // the memory is; the back end of the call must be able to read it (attention.hpp, Placement).
 #pragma once
 
@@ -48,6 +49,17 @@ struct BasicTensor {
   }
 
   [[nodiscard]] bool present() const { return rank != 0; }
+
+  // The same memory with two dimensions exchanged. Precondition: a and b are below the rank.
+  [[nodiscard]] BasicTensor transposed(int32_t a, int32_t b) const {
+    BasicTensor t = *this;
+    const auto i = static_cast<size_t>(a), j = static_cast<size_t>(b);
+    t.shape[i] = shape[j];
+    t.shape[j] = shape[i];
+    t.strides[i] = strides[j];
+    t.strides[j] = strides[i];
+    return t;
+  }
 
   // A writable tensor reads as a read-only one.
   operator BasicTensor<const void>() const  // NOLINT(google-explicit-constructor)

@@ -34,6 +34,14 @@ Status to_layout(std::string_view name, pagoda_page_layout from, PageLayout& to)
   return {};
 }
 
+Status to_log_base(pagoda_log_base from, LogBase& to) {
+  if (from != PAGODA_LOG_E && from != PAGODA_LOG_2) {
+    return complain("lse_base", int64_t{from}, "must be PAGODA_LOG_E or PAGODA_LOG_2");
+  }
+  to = from == PAGODA_LOG_E ? LogBase::kE : LogBase::k2;
+  return {};
+}
+
 Status to_scales(const pagoda_kv_scales* from, KVScales& to) {
   pagoda_kv_scales scales;
   if (Status s = read_optional("kv_scales", from, scales); !s) return s;
@@ -66,7 +74,6 @@ Status check_kind(const pagoda_kv_cache& kv) {
   if (kv.cu_seqlens_kv != nullptr) {
     if (kv.block_table != nullptr) return complain_ambiguous("kv.block_table", "kv.cu_seqlens_kv");
     if (kv.indptr != nullptr) return complain_ambiguous("kv.indptr", "kv.cu_seqlens_kv");
-    if (kv.seqlens_kv != nullptr) return complain_ambiguous("kv.seqlens_kv", "kv.cu_seqlens_kv");
   }
   if (kv.indptr != nullptr) {
     if (kv.block_table != nullptr) return complain_ambiguous("kv.block_table", "kv.indptr");
@@ -82,7 +89,6 @@ Status check_kind(const pagoda_kv_cache& kv) {
 Status to_cache(const pagoda_kv_cache* from, int64_t batch, KVCache& to) {
   pagoda_kv_cache kv;
   if (Status s = read_struct("kv", from, kv); !s) return s;
-  if (Status s = check_reserved("kv", kv.reserved); !s) return s;
   if (Status s = check_kind(kv); !s) return s;
   ConstTensor k, v;
   if (Status s = to_required("kv.k", kv.k, k); !s) return s;
@@ -92,21 +98,27 @@ Status to_cache(const pagoda_kv_cache* from, int64_t batch, KVCache& to) {
   if (kv.block_table != nullptr) {
     BlockTable table;
     if (Status s = to_block_table(kv, batch, table); !s) return s;
-    to = PagedKV{.k = k, .v = v, .layout = layout, .table = table};
+    to = PagedKV{.k = k, .v = v, .layout = layout, .table = table, .page_size = kv.page_size};
     return {};
   }
   if (kv.indptr != nullptr) {
     CsrPages table;
     if (Status s = to_csr(kv, table); !s) return s;
-    to = PagedKV{.k = k, .v = v, .layout = layout, .table = table};
+    to = PagedKV{.k = k, .v = v, .layout = layout, .table = table, .page_size = kv.page_size};
     return {};
   }
   if (layout != PageLayout::kNHD) {
     return complain("kv.layout", int64_t{kv.layout}, "must be PAGODA_NHD: the cache has no pages");
   }
+  if (kv.page_size != 0) {
+    return complain("kv.page_size", int64_t{kv.page_size}, "must be 0: the cache has no pages");
+  }
   if (kv.cu_seqlens_kv != nullptr) {
     RaggedKV ragged{.k = k, .v = v};
     if (Status s = to_array("kv.cu_seqlens_kv", kv.cu_seqlens_kv, ragged.cu_seqlens_kv, 1); !s) {
+      return s;
+    }
+    if (Status s = to_lengths("kv.seqlens_kv", kv.seqlens_kv, batch, ragged.seqlens_kv); !s) {
       return s;
     }
     to = ragged;
@@ -149,11 +161,13 @@ Status to_attention(const pagoda_attention* from, Attention& to) {
   to.max_seqlen_q = a.max_seqlen_q;
   to.max_seqlen_kv = a.max_seqlen_kv;
   if (a.softmax_scale != 0.0F) to.softmax_scale = a.softmax_scale;
+  if (a.q_scale != 0.0F) to.q_scale = a.q_scale;
   if (Status s = to_mask(a.mask, to.mask); !s) return s;
   if (Status s = to_score_mod(a.score_mod, to.score_mod); !s) return s;
   if (Status s = to_array("sinks", a.sinks, to.sinks, 1); !s) return s;
   if (Status s = to_required("out", a.out, to.out); !s) return s;
   if (Status s = to_tensor("lse", a.lse, to.lse); !s) return s;
+  if (Status s = to_log_base(a.lse_base, to.lse_base); !s) return s;
   return to_tensor("row_max", a.row_max, to.row_max);
 }
 
@@ -176,7 +190,10 @@ Status to_merge_states(const pagoda_merge_states_args* from, MergeStates& to) {
   if (Status s = to_required("partial_out", m.partial_out, to.partial_out); !s) return s;
   if (Status s = to_required("partial_lse", m.partial_lse, to.partial_lse); !s) return s;
   if (Status s = to_required("out", m.out, to.out); !s) return s;
-  return to_tensor("lse", m.lse, to.lse);
+  if (Status s = to_tensor("lse", m.lse, to.lse); !s) return s;
+  if (Status s = to_log_base(m.lse_base, to.lse_base); !s) return s;
+  if (Status s = check_reserved("merge", m.reserved); !s) return s;
+  return to_array("row_mask", m.row_mask, to.row_mask, 0);
 }
 
 }  // namespace pagoda::c_api

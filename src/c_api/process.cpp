@@ -1,6 +1,7 @@
 // What concerns the whole process: the version and the allocator of host buffers.
 #include "c_api/status.hpp"
 #include "c_api/structs.hpp"
+#include "pagoda/attention.hpp"
 #include "pagoda/host_allocator.hpp"
 
 uint32_t pagoda_version(void) { return PAGODA_VERSION; }
@@ -17,4 +18,8 @@ pagoda_status_code pagoda_set_host_allocator(const pagoda_host_allocator* alloca
     return pagoda::set_host_allocator(
         {.allocate = a.allocate, .deallocate = a.deallocate, .context = a.context});
   });
+}
+
+pagoda_status_code pagoda_release_workspaces(pagoda_status* status) {
+  return pagoda::c_api::guarded_call(status, [] { return pagoda::release_workspaces(); });
 }

@@ -22,7 +22,8 @@ bool is_type(pagoda_dtype type, pagoda_dtype other) {
 }
 
 std::string describe(pagoda_dtype type) {
-  static constexpr const char* kNames[] = {"int", "uint", "float", "handle", "bfloat"};
+  static constexpr const char* kNames[] = {"int",    "uint",    "float", "handle",
+                                           "bfloat", "complex", "bool"};
   const std::string bits = std::to_string(type.bits);
   std::string text = type.code < std::size(kNames)
                          ? kNames[type.code] + bits
@@ -93,13 +94,15 @@ template <typename T>
 constexpr pagoda_dtype kElement = std::is_same_v<T, float>      ? PAGODA_FLOAT32
                                   : std::is_same_v<T, int64_t>  ? PAGODA_INT64
                                   : std::is_same_v<T, uint32_t> ? PAGODA_UINT32
+                                  : std::is_same_v<T, uint8_t>  ? PAGODA_UINT8
                                                                 : PAGODA_INT32;
 
 // The elements of lengths, offsets and scales.
 template <typename T>
 Status check_elements(std::string_view name, const pagoda_tensor& from, const Tensor& view,
                       int32_t rank) {
-  if (!is_type(from.dtype, kElement<T>)) {
+  const bool is_bool = std::is_same_v<T, uint8_t> && is_type(from.dtype, PAGODA_BOOL);
+  if (!is_type(from.dtype, kElement<T>) && !is_bool) {
     return complain(std::string(name) + ".dtype", describe(from.dtype),
                     "must be " + describe(kElement<T>));
   }
@@ -149,6 +152,7 @@ Status to_array(std::string_view name, const pagoda_tensor* from, ArrayView<T>& 
 template Status to_array(std::string_view, const pagoda_tensor*, ArrayView<int32_t>&, int64_t);
 template Status to_array(std::string_view, const pagoda_tensor*, ArrayView<int64_t>&, int64_t);
 template Status to_array(std::string_view, const pagoda_tensor*, ArrayView<uint32_t>&, int64_t);
+template Status to_array(std::string_view, const pagoda_tensor*, ArrayView<uint8_t>&, int64_t);
 template Status to_array(std::string_view, const pagoda_tensor*, ArrayView<float>&, int64_t);
 
 Status to_matrix(std::string_view name, const pagoda_tensor& from, MatrixView<int32_t>& to) {

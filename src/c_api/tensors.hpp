@@ -16,7 +16,7 @@ namespace pagoda::c_api {
 [[nodiscard]] Status to_tensor(std::string_view name, const pagoda_tensor* from, ConstTensor& to);
 
 // One dimension without gaps, at least `least` elements if it is present. T: int32_t, int64_t,
-// uint32_t or float.
+// uint32_t, uint8_t or float.
 template <typename T>
 [[nodiscard]] Status to_array(std::string_view name, const pagoda_tensor* from, ArrayView<T>& to,
                               int64_t least);

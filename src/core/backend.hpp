@@ -34,10 +34,12 @@ struct Backend {
   // Called in checked mode only.
   std::string (*misplaced)(const void* data, Device device) = nullptr;
 
-  // The workspace of run(attention, options), which the back end keeps per stream. Null = host
-  // memory that the engine keeps per thread.
-  std::span<std::byte> (*keep_workspace)(WorkspaceSize size, Device device,
-                                         Stream stream) = nullptr;
+  // The workspace of run(attention, options), which the back end keeps per stream, and the release
+  // of all of them. kStreamCapturing: it would have to be allocated. Null = host memory that the
+  // engine keeps per thread.
+  Result<std::span<std::byte>> (*keep_workspace)(WorkspaceSize size, Device device,
+                                                 Stream stream) = nullptr;
+  void (*release_workspaces)() = nullptr;
 
   // Allocates and copies memory of a device, for programs around the library. Null = host memory.
   MemorySpace& (*memory_space)(Device device) = nullptr;

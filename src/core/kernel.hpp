@@ -44,14 +44,32 @@ struct RunContext {
   Stream stream{};               // of problem.device; host kernels ignore it
 };
 
+// How close a kernel comes to serving a problem, from far to near.
+enum class Fit : uint8_t {
+  kElsewhere,  // it needs another device or processor, or code that this build lacks
+  kTypes,      // it is for other element types
+  kShapes,     // it is for other head dims
+  kFeatures,   // it lacks something else that the call asks for
+  kServes,
+};
+
+// What Kernel::fit returns for an unserved problem: writes the text of make() to `reason` only
+// where the caller asks for it.
+template <class MakeText>
+Fit unfit(Fit fit, std::string* reason, const MakeText& make) {
+  if (reason != nullptr) *reason = make();
+  return fit;
+}
+
 // Rows may share functions: every function gets its own row, and thereby its `data`, as `self`.
 struct Kernel {
   const char* name;     // "cpu.f32.avx512"
   const char* backend;  // "cpu"
-  // Why this kernel can't serve the problem on this machine; empty = it can. options.executor is
-  // never null, here and in plan().
-  std::string (*unsupported_reason)(const Kernel& self, const Problem& problem,
-                                    const Options& options);
+  // Whether this kernel serves the problem on this machine, and if not how close it comes. `reason`
+  // is null, or receives why not: texts are built for messages only. options.executor is never
+  // null, here and in plan().
+  Fit (*fit)(const Kernel& self, const Problem& problem, const Options& options,
+             std::string* reason);
   Result<std::unique_ptr<KernelPlan>> (*plan)(const Kernel& self, const Problem& problem,
                                               const Options& options);
   // Throws if the launch fails; guarded() turns the exception into a Status.
@@ -62,5 +80,13 @@ struct Kernel {
   std::string (*ranked_lower_reason)(const Kernel& self, const Problem& problem) = nullptr;
   const void* data = nullptr;  // this row's parameters, read by its functions
 };
+
+// Why the kernel can't serve the problem on this machine; empty = it can.
+[[nodiscard]] inline std::string unsupported_reason(const Kernel& kernel, const Problem& problem,
+                                                    const Options& options) {
+  std::string reason;
+  kernel.fit(kernel, problem, options, &reason);
+  return reason;
+}
 
 }  // namespace pagoda::core

@@ -68,10 +68,11 @@ struct Problem {
   int64_t num_pages = 0;  // paged: pages of the pool
   int64_t total_kv = 0;   // ragged: rows of K and V
 
-  float softmax_scale = 1;
+  float softmax_scale = 1;  // times q_scale, and the per-tensor K scale of a 16- or 32-bit cache
+  float lse_factor = 1;     // LSE = natural logarithm * lse_factor
   // Borrowed from the caller: masks, score mods, sinks, scales, index arrays.
   std::span<const int32_t> cu_seqlens_q, seqlens_q_valid, cache_lengths;
-  std::span<const int32_t> seqlens_kv;     // dense (may be empty) and block table
+  std::span<const int32_t> seqlens_kv;     // dense and ragged (may be empty), block table
   std::span<const int32_t> cu_seqlens_kv;  // ragged
   int64_t max_seqlen_kv = 0;               // dense: the padded length
   MatrixView<int32_t> block_table;         // paged, data != nullptr
@@ -85,18 +86,24 @@ struct Problem {
   [[nodiscard]] int32_t seqlen_q(int32_t b) const {
     assert(has_host_lengths);
     const auto i = static_cast<size_t>(b);
-    if (is_ragged) return cu_seqlens_q[i + 1] - cu_seqlens_q[i];
-    return seqlens_q_valid.empty() ? max_seqlen_q : seqlens_q_valid[i];
+    return seqlens_q_valid.empty() ? num_rows(b) : seqlens_q_valid[i];
+  }
+  // Rows of Q and of the outputs, padding rows included.
+  [[nodiscard]] int32_t num_rows(int32_t b) const {
+    assert(has_host_lengths);
+    const auto i = static_cast<size_t>(b);
+    return is_ragged ? cu_seqlens_q[i + 1] - cu_seqlens_q[i] : max_seqlen_q;
   }
   [[nodiscard]] int32_t seqlen_kv(int32_t b) const {
     assert(has_host_lengths);
     const auto i = static_cast<size_t>(b);
+    if (!seqlens_kv.empty()) return seqlens_kv[i];
     if (kv_kind == KVKind::kRagged) return cu_seqlens_kv[i + 1] - cu_seqlens_kv[i];
     if (kv_kind == KVKind::kPaged && block_table.data == nullptr) {
       const int32_t pages = csr.indptr[i + 1] - csr.indptr[i];
       return pages == 0 ? 0 : (pages - 1) * page_size + csr.last_page_len[i];
     }
-    return seqlens_kv.empty() ? static_cast<int32_t>(max_seqlen_kv) : seqlens_kv[i];
+    return static_cast<int32_t>(max_seqlen_kv);
   }
   // Position of query row 0; may be negative (fewer keys than queries).
   [[nodiscard]] int32_t q_position(int32_t b) const {

@@ -69,10 +69,10 @@ Status check_extents(std::string_view name, const ConstTensor& t,
   return {};
 }
 
-Status check_memory(std::string_view name, const ConstTensor& t) {
+Status check_memory(std::string_view name, const ConstTensor& t, LastDim last_dim) {
   const std::string field(name);
   const auto last = static_cast<size_t>(t.rank - 1);
-  if (t.shape[last] > 1 && t.strides[last] != 1) {
+  if (last_dim == LastDim::kContiguous && t.shape[last] > 1 && t.strides[last] != 1) {
     return complain(element_name(field + ".strides", t.rank - 1), t.strides[last],
                     "must be 1: the last dimension is contiguous");
   }
@@ -120,7 +120,7 @@ Status complain(std::string_view field, std::string_view value, std::string_view
 }
 
 Status check_tensor(std::string_view name, const ConstTensor& tensor,
-                    std::initializer_list<Extent> extents) {
+                    std::initializer_list<Extent> extents, LastDim last_dim) {
   const auto rank = static_cast<int32_t>(extents.size());
   if (tensor.rank != rank) {
     std::string limit = "must be " + std::to_string(rank) + " [";
@@ -135,7 +135,7 @@ Status check_tensor(std::string_view name, const ConstTensor& tensor,
                     "must be one of DType's values");
   }
   if (Status s = check_extents(name, tensor, extents); !s) return s;
-  return check_memory(name, tensor);
+  return check_memory(name, tensor, last_dim);
 }
 
 Status check_written(std::string_view name, const ConstTensor& tensor) {
@@ -185,6 +185,25 @@ Status check_apart(std::string_view name, const ConstTensor& written, std::strin
                     "a written tensor must not overlap another tensor");
   }
   return {};
+}
+
+Status check_apart_or_inside(std::string_view name, const ConstTensor& written,
+                             std::string_view other_name, const ConstTensor& other) {
+  bool is_inside = written.present() && written.dtype == other.dtype;
+  for (size_t d = 0; is_inside && d < static_cast<size_t>(written.rank); ++d) {
+    is_inside = written.strides[d] == other.strides[d + 1] || written.shape[d] == 1;
+  }
+  if (is_inside) {
+    const auto distance = static_cast<int64_t>(reinterpret_cast<uintptr_t>(written.data) -
+                                               reinterpret_cast<uintptr_t>(other.data));
+    const int64_t step = other.strides[0] * size_bytes(other.dtype);
+    if (distance == 0) return {};
+    if (step != 0 && distance % step == 0 && distance / step > 0 &&
+        distance / step < other.shape[0]) {
+      return {};
+    }
+  }
+  return check_apart(name, written, other_name, other);
 }
 
 Status check_dtype(std::string_view name, const ConstTensor& tensor, DType dtype,
@@ -270,6 +289,25 @@ Status check_lengths(std::string_view name, ArrayView<int32_t> lengths, int64_t 
                       "must be in [" + std::to_string(least) + ", " + std::string(most_name) +
                           " = " + std::to_string(most) + "]");
     }
+  }
+  return {};
+}
+
+Status check_used(std::string_view name, ArrayView<int32_t> used, ArrayView<int32_t> offsets,
+                  Contents contents) {
+  if (used.empty()) return {};
+  if (Status s = check_lengths(name, used, offsets.size() - 1, 0, INT32_MAX, "the largest length",
+                               contents);
+      !s || contents == Contents::kUnread) {
+    return s;
+  }
+  const std::span<const int32_t> lengths = core::host_elements(used);
+  const std::span<const int32_t> ends = core::host_elements(offsets);
+  for (size_t b = 0; b < lengths.size(); ++b) {
+    const int32_t rows = ends[b + 1] - ends[b];
+    if (lengths[b] <= rows) continue;
+    return complain(element_name(name, static_cast<int64_t>(b)), int64_t{lengths[b]},
+                    "must be at most the rows of the sequence, " + std::to_string(rows));
   }
   return {};
 }

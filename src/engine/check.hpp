@@ -29,9 +29,11 @@ struct Extent {
 [[nodiscard]] Status complain(std::string_view field, std::string_view value,
                               std::string_view limit);
 
-// Presence, rank, extents, contiguous last dimension, address range, pointer, alignment.
+// Presence, rank, extents, contiguous last dimension if wanted, address range, pointer, alignment.
+enum class LastDim : bool { kAnyStride, kContiguous };
 [[nodiscard]] Status check_tensor(std::string_view name, const ConstTensor& tensor,
-                                  std::initializer_list<Extent> extents);
+                                  std::initializer_list<Extent> extents,
+                                  LastDim last_dim = LastDim::kContiguous);
 
 // An additional check of written tensors: no two elements may share an address. Strides must nest:
 // each stride is at least the span of the dimensions with smaller strides.
@@ -41,6 +43,10 @@ struct Extent {
 // two gapless tensors whose ranges intersect. Accepts interleaved views of one buffer.
 [[nodiscard]] Status check_apart(std::string_view name, const ConstTensor& written,
                                  std::string_view other_name, const ConstTensor& other);
+
+// The same where `written` may be one of other's outermost elements, such as a part of a merge.
+[[nodiscard]] Status check_apart_or_inside(std::string_view name, const ConstTensor& written,
+                                           std::string_view other_name, const ConstTensor& other);
 
 [[nodiscard]] Status check_dtype(std::string_view name, const ConstTensor& tensor, DType dtype,
                                  std::string_view why);
@@ -69,5 +75,9 @@ template <typename T>
 [[nodiscard]] Status check_lengths(std::string_view name, ArrayView<int32_t> lengths, int64_t batch,
                                    int64_t least, int64_t most, std::string_view most_name,
                                    Contents contents);
+
+// used: empty, or [batch], each in [0, offsets[b + 1] - offsets[b]]. `offsets` are valid.
+[[nodiscard]] Status check_used(std::string_view name, ArrayView<int32_t> used,
+                                ArrayView<int32_t> offsets, Contents contents);
 
 }  // namespace pagoda::engine

@@ -18,7 +18,7 @@ constexpr Device kGpu{DeviceType::kCuda, 0}, kOtherGpu{DeviceType::kCuda, 1};
 
 // The arguments of the back end's functions.
 struct Notes {
-  int runs = 0, appends = 0, merges = 0;
+  int runs = 0, appends = 0, merges = 0, releases = 0;
   const core::Kernel* self = nullptr;
   Stream stream;
   core::WorkspaceSize kept;
@@ -28,14 +28,17 @@ struct Notes {
 
 constexpr int kData = 7;
 alignas(64) std::array<std::byte, 256> kept_memory;
+const Stream kCapturedStream{kept_memory.data()};
 
 constexpr core::Kernel kKernel{
     .name = "notes",
     .backend = "test:device",
-    .unsupported_reason = [](const core::Kernel&, const core::Problem& problem,
-                             const Options&) -> std::string {
-      return problem.has_host_lengths ? "the lengths must be on the device" : "";
-    },
+    .fit =
+        [](const core::Kernel&, const core::Problem& problem, const Options&, std::string* reason) {
+          if (!problem.has_host_lengths) return core::Fit::kServes;
+          return core::unfit(core::Fit::kFeatures, reason,
+                             [] { return "the lengths must be on the device"; });
+        },
     .plan = [](const core::Kernel&, const core::Problem&,
                const Options&) -> Result<std::unique_ptr<core::KernelPlan>> {
       auto plan = std::make_unique<core::KernelPlan>();
@@ -73,13 +76,17 @@ constexpr core::Backend kBackend{
         },
     .misplaced = [](const void* data,
                     Device) { return std::string(data == &kData ? "on the moon" : ""); },
-    .keep_workspace =
-        [](core::WorkspaceSize size, Device device, Stream stream) {
-          notes.kept = size;
-          notes.device = device;
-          notes.stream = stream;
-          return std::span(kept_memory).first(static_cast<size_t>(size.bytes));
-        }};
+    .keep_workspace = [](core::WorkspaceSize size, Device device,
+                         Stream stream) -> Result<std::span<std::byte>> {
+      if (stream == kCapturedStream) {
+        return Status(StatusCode::kStreamCapturing, "stream", "stream is captured");
+      }
+      notes.kept = size;
+      notes.device = device;
+      notes.stream = stream;
+      return std::span(kept_memory).first(static_cast<size_t>(size.bytes));
+    },
+    .release_workspaces = [] { ++notes.releases; }};
 
 template <typename T>
 T* nowhere() {
@@ -433,6 +440,23 @@ TEST(DeviceCalls, in_one_step_use_the_kept_workspace_of_their_stream) {
   EXPECT_EQ(notes.device, kGpu);
   EXPECT_EQ(notes.stream.handle, &queue);
   EXPECT_EQ(notes.workspace.data(), kept_memory.data());
+}
+
+TEST(DeviceCalls, on_a_captured_stream_need_a_workspace_and_say_so) {
+  DeviceCall call;
+  call.options.stream = kCapturedStream;
+  const Status status = run(call.a, call.options);
+  EXPECT_EQ(status.code(), StatusCode::kStreamCapturing);
+  EXPECT_EQ(status.field(), "stream");
+  EXPECT_EQ(notes.runs, 0);
+  const Result<Plan> planned = plan(call.a, call.options);
+  EXPECT_TRUE(run(*planned, call.a, kept_memory, kCapturedStream));
+}
+
+TEST(KeptWorkspaces, are_released_on_every_back_end) {
+  const DeviceCall call;
+  EXPECT_TRUE(release_workspaces());
+  EXPECT_EQ(notes.releases, 1);
 }
 
 TEST(DeviceCalls, that_fail_to_launch_answer_with_a_status) {

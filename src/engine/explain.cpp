@@ -20,7 +20,7 @@ Result<std::vector<KernelInfo>> explain(const Attention& attention, const Option
       KernelInfo info;
       info.name = kernel.name;
       info.backend = kernel.backend;
-      info.reason = kernel.unsupported_reason(kernel, *problem, resolved);
+      info.reason = core::unsupported_reason(kernel, *problem, resolved);
       info.can_run = info.reason.empty();
       info.is_selected = selected && &kernel == *selected;
       if (info.can_run && !info.is_selected) {

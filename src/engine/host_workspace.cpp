@@ -40,4 +40,8 @@ void HostWorkspaceLease::give_back() {
   if (workspace_.size() > kept_workspace.size()) kept_workspace = std::move(workspace_);
 }
 
+void release_host_workspace() { kept_workspace = HostWorkspace{}; }
+
+size_t kept_host_bytes() { return kept_workspace.size(); }
+
 }  // namespace pagoda::engine

@@ -40,4 +40,9 @@ class HostWorkspaceLease {
   std::span<std::byte> span_;
 };
 
+// Frees the workspace that the calling thread keeps.
+void release_host_workspace();
+// Its bytes.
+[[nodiscard]] size_t kept_host_bytes();
+
 }  // namespace pagoda::engine

@@ -55,7 +55,9 @@ class Arrays {
         .add("kv_scales.v_per_head", scales.v_per_head);
   }
   Arrays& add(const DenseKV& kv) { return add("kv.seqlens_kv", kv.seqlens_kv); }
-  Arrays& add(const RaggedKV& kv) { return add("kv.cu_seqlens_kv", kv.cu_seqlens_kv); }
+  Arrays& add(const RaggedKV& kv) {
+    return add("kv.cu_seqlens_kv", kv.cu_seqlens_kv).add("kv.seqlens_kv", kv.seqlens_kv);
+  }
   Arrays& add(const PagedKV& kv) {
     if (const auto* table = std::get_if<BlockTable>(&kv.table)) {
       return add("kv.table.pages", table->pages).add("kv.table.seqlens_kv", table->seqlens_kv);
@@ -123,6 +125,7 @@ Status check_arrays(const MergeStates& m, const Check& check) {
       .add("partial_lse", m.partial_lse)
       .add("out", m.out)
       .add("lse", m.lse)
+      .add("row_mask", m.row_mask)
       .status();
 }
 

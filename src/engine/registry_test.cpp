@@ -91,6 +91,17 @@ TEST(Registry, a_back_end_without_kernels_or_states_says_so) {
             "back end test:bare does not support merge_states");
 }
 
+// A plan with splits needs a workspace, which the thread keeps.
+TEST(HostWorkspace, of_the_calling_thread_is_released) {
+  {
+    engine::HostWorkspaceLease lease({.bytes = 4096, .zeroed = 64});
+    lease.give_back();
+  }
+  EXPECT_GE(engine::kept_host_bytes(), 4096U);
+  ASSERT_TRUE(release_workspaces());
+  EXPECT_EQ(engine::kept_host_bytes(), 0U);
+}
+
 // The scratch of one plan must not overlap the zeroed bytes of another.
 TEST(HostWorkspace, zeros_survive_the_scratch_of_other_plans) {
   engine::HostWorkspace workspace;

@@ -30,19 +30,21 @@ void launch(const Plan::State& state, const core::Problem& problem, std::span<st
                     {.executor = state.executor, .stream = stream});
 }
 
-void launch_in_kept_workspace(const Plan::State& state, const core::Problem& problem,
-                              Stream stream) {
+Status launch_in_kept_workspace(const Plan::State& state, const core::Problem& problem,
+                                Stream stream) {
   const core::KernelPlan& plan = *state.kernel_plan;
   const core::WorkspaceSize size{plan.workspace_bytes, plan.zeroed_workspace_bytes};
   if (state.backend->keep_workspace != nullptr) {
-    const std::span<std::byte> workspace =
+    const Result<std::span<std::byte>> workspace =
         state.backend->keep_workspace(size, problem.device, stream);
-    launch(state, problem, workspace, stream);
-    return;
+    if (!workspace) return workspace.status();
+    launch(state, problem, *workspace, stream);
+    return {};
   }
   engine::HostWorkspaceLease workspace(size);
   launch(state, problem, workspace.span(), stream);
   workspace.give_back();
+  return {};
 }
 
 }  // namespace
@@ -67,7 +69,16 @@ Status run(const Attention& attention, const Options& options) {
     if (!problem) return problem.status();
     const Result<Plan> plan = engine::make_plan(*problem, engine::with_executor(options));
     if (!plan) return plan.status();
-    launch_in_kept_workspace(plan->state(), *problem, options.stream);
+    return launch_in_kept_workspace(plan->state(), *problem, options.stream);
+  });
+}
+
+Status release_workspaces() {
+  return engine::guarded([]() -> Status {
+    engine::release_host_workspace();
+    for (const core::Backend* backend : engine::registry()) {
+      if (backend->release_workspaces != nullptr) backend->release_workspaces();
+    }
     return {};
   });
 }

@@ -11,6 +11,29 @@ std::string names_of(std::span<const core::Kernel> kernels) {
   return text;
 }
 
+// The kernels that do not serve a call, of which the message names the one that comes closest; of
+// several, the last: rows are ranked, and the last is the most general.
+struct Unserved {
+  const core::Kernel* closest = nullptr;
+  core::Fit fit = core::Fit::kElsewhere;
+  int32_t count = 0;
+
+  void add(const core::Kernel& kernel, core::Fit its_fit) {
+    ++count;
+    if (closest != nullptr && its_fit < fit) return;
+    closest = &kernel;
+    fit = its_fit;
+  }
+  [[nodiscard]] std::string reason(const core::Problem& problem, const Options& options) const {
+    std::string text =
+        std::string(closest->name) + ": " + core::unsupported_reason(*closest, problem, options);
+    if (count > 1) {
+      text += " (the closest of " + std::to_string(count) + " kernels; explain() lists all)";
+    }
+    return text;
+  }
+};
+
 }  // namespace
 
 std::string unavailable_reason(const core::Backend& backend) {
@@ -45,12 +68,12 @@ std::string ranked_lower_reason(const core::Kernel& kernel, const core::Problem&
 Result<const core::Kernel*> select(const core::Problem& problem, const Options& options) {
   const core::Backend& backend = **backend_of(options, problem.device);
   const core::Kernel* ranked_lower = nullptr;  // the first one that is supported, but ranked lower
-  std::string reasons;
+  Unserved unserved;
   for (const core::Kernel& kernel : backend.kernels()) {
     if (!core::is_wanted(options.kernel, kernel.name)) continue;
-    const std::string reason = kernel.unsupported_reason(kernel, problem, options);
-    if (!reason.empty()) {
-      reasons += std::string(reasons.empty() ? "" : "; ") + kernel.name + ": " + reason;
+    const core::Fit fit = kernel.fit(kernel, problem, options, nullptr);
+    if (fit != core::Fit::kServes) {
+      unserved.add(kernel, fit);
       continue;
     }
     if (options.kernel == kernel.name || ranked_lower_reason(kernel, problem).empty()) {
@@ -59,9 +82,11 @@ Result<const core::Kernel*> select(const core::Problem& problem, const Options& 
     if (ranked_lower == nullptr) ranked_lower = &kernel;
   }
   if (ranked_lower != nullptr) return ranked_lower;
-  if (reasons.empty()) reasons = "back end " + std::string(backend.name) + " has no kernels";
-  return Status::unsupported(options.kernel.empty() ? "backend" : "kernel",
-                             "no kernel can serve this call: " + reasons);
+  return Status::unsupported(
+      options.kernel.empty() ? "backend" : "kernel",
+      "no kernel can serve this call: " +
+          (unserved.count == 0 ? "back end " + std::string(backend.name) + " has no kernels"
+                               : unserved.reason(problem, options)));
 }
 
 }  // namespace pagoda::engine

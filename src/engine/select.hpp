@@ -19,7 +19,7 @@ namespace pagoda::engine {
                                               const core::Problem& problem);
 
 // `options` must have passed check_options(), which validate() calls. kUnsupported: no kernel, or
-// not the requested one, supports the problem; the message lists the reasons.
+// not the requested one, supports the problem; the message has the reason of the closest one.
 [[nodiscard]] Result<const core::Kernel*> select(const core::Problem& problem,
                                                  const Options& options);
 

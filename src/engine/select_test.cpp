@@ -114,6 +114,59 @@ TEST(Select, a_kernel_that_may_be_ranked_lower_has_a_successor) {
   }
 }
 
+// A back end whose kernels serve nothing, and that counts the texts that are made.
+struct Picky {
+  static inline int texts = 0;
+  static inline bool serves = false;
+  template <core::Fit fit>
+  static constexpr core::Kernel row(const char* name) {
+    return {.name = name,
+            .backend = "test:picky",
+            .fit =
+                [](const core::Kernel& self, const core::Problem&, const Options&,
+                   std::string* reason) {
+                  if (fit == core::Fit::kTypes && serves) return core::Fit::kServes;
+                  return core::unfit(fit, reason, [&] {
+                    ++texts;
+                    return std::string("why not ") + self.name;
+                  });
+                },
+            .plan = [](const core::Kernel&, const core::Problem&,
+                       const Options&) -> Result<std::unique_ptr<core::KernelPlan>> {
+              return std::make_unique<core::KernelPlan>();
+            },
+            .run = nullptr};
+  }
+  static inline const core::Kernel kRows[] = {
+      row<core::Fit::kElsewhere>("elsewhere"), row<core::Fit::kShapes>("small"),
+      row<core::Fit::kShapes>("large"), row<core::Fit::kTypes>("types")};
+  static inline const core::Backend kBackend{
+      .name = "test:picky", .kernels = [] { return std::span<const core::Kernel>(kRows); }};
+};
+
+TEST(Select, a_refusal_names_the_closest_kernel_alone) {
+  ASSERT_TRUE(engine::register_backend(Picky::kBackend));
+  const Call call;
+  Picky::texts = 0;
+  EXPECT_EQ(plan(call.attention, {.backend = "test:picky"}).status().message(),
+            "no kernel can serve this call: large: why not large (the closest of 4 kernels; "
+            "explain() lists all)");
+  EXPECT_EQ(Picky::texts, 1);
+  EXPECT_EQ(plan(call.attention, {.backend = "test:picky", .kernel = "types"}).status().message(),
+            "no kernel can serve this call: types: why not types");
+}
+
+TEST(Select, no_reason_is_made_where_a_kernel_serves) {
+  ASSERT_TRUE(engine::register_backend(Picky::kBackend));
+  const Call call;
+  Picky::texts = 0;
+  Picky::serves = true;
+  EXPECT_EQ(plan(call.attention, {.backend = "test:picky"})->kernel(), "types");
+  EXPECT_EQ(Picky::texts, 0);
+  EXPECT_EQ((*explain(call.attention, {.backend = "test:picky"}))[2].reason, "why not large");
+  Picky::serves = false;
+}
+
 TEST(Select, names_are_unique) {
   std::vector<std::string> names;
   for (const core::Backend* backend : engine::registry()) {

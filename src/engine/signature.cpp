@@ -72,11 +72,11 @@ bool walk(const core::Problem& p, Visit&& visit) {
 }
 
 struct Lengths {
-  int32_t q, kv, position;
+  int32_t q, rows, kv, position;
 };
 
 Lengths lengths_of(const core::Problem& p, int32_t b) {
-  return {p.seqlen_q(b), p.seqlen_kv(b), p.q_position(b)};
+  return {p.seqlen_q(b), p.num_rows(b), p.seqlen_kv(b), p.q_position(b)};
 }
 
 Status not_planned(const std::string& field, int64_t value, int64_t planned) {
@@ -92,10 +92,10 @@ Signature::Signature(const core::Problem& problem) {
     return true;
   });
   if (!problem.has_host_lengths) return;
-  lengths_.reserve(static_cast<size_t>(problem.batch) * 3);
+  lengths_.reserve(static_cast<size_t>(problem.batch) * 4);
   for (int32_t b = 0; b < problem.batch; ++b) {
     const Lengths n = lengths_of(problem, b);
-    lengths_.insert(lengths_.end(), {n.q, n.kv, n.position});
+    lengths_.insert(lengths_.end(), {n.q, n.rows, n.kv, n.position});
   }
   for (const MaskNode& node : problem.mask) {
     const std::span<const int32_t> lengths = core::host_elements(node.valid_lengths);
@@ -114,13 +114,16 @@ Status Signature::match(const core::Problem& problem) const {
   });
   if (!status || !problem.has_host_lengths) return status;
   const int32_t* planned = lengths_.data();
-  for (int32_t b = 0; b < problem.batch; ++b, planned += 3) {
+  for (int32_t b = 0; b < problem.batch; ++b, planned += 4) {
     const Lengths n = lengths_of(problem, b);
-    if (n.q == planned[0] && n.kv == planned[1] && n.position == planned[2]) [[likely]]
+    if (n.q == planned[0] && n.rows == planned[1] && n.kv == planned[2] && n.position == planned[3])
+        [[likely]] {
       continue;
+    }
     if (n.q != planned[0]) return not_planned(element_name("seqlen_q", b), n.q, planned[0]);
-    if (n.kv != planned[1]) return not_planned(element_name("seqlen_kv", b), n.kv, planned[1]);
-    return not_planned(element_name("cache_length", b), n.position, planned[2]);
+    if (n.rows != planned[1]) return not_planned(element_name("num_rows", b), n.rows, planned[1]);
+    if (n.kv != planned[2]) return not_planned(element_name("seqlen_kv", b), n.kv, planned[2]);
+    return not_planned(element_name("cache_length", b), n.position, planned[3]);
   }
   const int32_t* valid = valid_.data();
   for (const MaskNode& node : problem.mask) {

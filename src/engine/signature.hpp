@@ -20,7 +20,7 @@ class Signature {
 
  private:
   std::vector<int64_t> numbers_;  // all properties but the lengths, in the order of walk()
-  std::vector<int32_t> lengths_;  // [batch, 3]: seqlen_q, seqlen_kv, q_position; host only
+  std::vector<int32_t> lengths_;  // [batch, 4]: seqlen_q, rows, seqlen_kv, q_position; host
   std::vector<int32_t> valid_;    // lengths of all padding masks, concatenated; host only
 };
 

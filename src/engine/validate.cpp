@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 #include <utility>
 
 #include "engine/placement.hpp"
@@ -32,8 +33,8 @@ Status check_row_statistic(std::string_view name, const Tensor& t, const Attenti
   const Extent heads{"num_q_heads", p.num_q_heads};
   const Extent total{"total_q", a.q.shape[0]}, batch{"batch", p.batch};
   const Extent rows{"seqlen_q", p.max_seqlen_q};
-  if (Status s = p.is_ragged ? check_tensor(name, t, {total, heads})
-                             : check_tensor(name, t, {batch, rows, heads});
+  if (Status s = p.is_ragged ? check_tensor(name, t, {total, heads}, LastDim::kAnyStride)
+                             : check_tensor(name, t, {batch, rows, heads}, LastDim::kAnyStride);
       !s) {
     return s;
   }
@@ -84,17 +85,13 @@ Status check_queries(const Attention& a, core::Problem& p) {
   p.q = row_view({const_cast<void*>(a.q.data), a.q.dtype, a.q.rank, a.q.shape, a.q.strides},
                  p.is_ragged, true);
   p.cu_seqlens_q = core::elements(a.cu_seqlens_q);
+  p.seqlens_q_valid = core::elements(a.seqlens_q);
   if (!p.is_ragged) {
     p.batch = static_cast<int32_t>(a.q.shape[0]);
     p.max_seqlen_q = static_cast<int32_t>(a.q.shape[1]);
-    p.seqlens_q_valid = core::elements(a.seqlens_q);
     if (a.seqlens_q.empty()) return {};
     return check_lengths("seqlens_q", a.seqlens_q, p.batch, 0, p.max_seqlen_q, "seqlen_q",
                          contents_of(p));
-  }
-  if (!a.seqlens_q.empty()) {
-    return complain("seqlens_q.size()", a.seqlens_q.size(),
-                    "must be 0: cu_seqlens_q gives the lengths");
   }
   const int64_t batch = a.cu_seqlens_q.size() - 1;
   if (batch > INT32_MAX) {
@@ -109,14 +106,19 @@ Status check_queries(const Attention& a, core::Problem& p) {
   }
   if (!p.has_host_lengths) {
     p.max_seqlen_q = static_cast<int32_t>(p.total_q);
-    return {};
+    return check_used("seqlens_q", a.seqlens_q, a.cu_seqlens_q, contents_of(p));
   }
   if (p.cu_seqlens_q.back() != p.total_q) {
     return complain(element_name("cu_seqlens_q", batch), int64_t{p.cu_seqlens_q.back()},
                     "must equal total_q = q.shape[0] = " + std::to_string(p.total_q));
   }
-  for (int32_t b = 0; b < p.batch; ++b) p.max_seqlen_q = std::max(p.max_seqlen_q, p.seqlen_q(b));
-  return {};
+  for (int32_t b = 0; b < p.batch; ++b) p.max_seqlen_q = std::max(p.max_seqlen_q, p.num_rows(b));
+  return check_used("seqlens_q", a.seqlens_q, a.cu_seqlens_q, contents_of(p));
+}
+
+Status check_log_base(std::string_view name, LogBase base) {
+  if (base == LogBase::kE || base == LogBase::k2) return {};
+  return complain(name, static_cast<int64_t>(base), "must be one of LogBase's values");
 }
 
 Status check_results(const Attention& a, core::Problem& p) {
@@ -141,6 +143,8 @@ Status check_results(const Attention& a, core::Problem& p) {
   p.out = row_view(a.out, p.is_ragged, true);
   p.lse = row_view(a.lse, p.is_ragged, false);
   p.row_max = row_view(a.row_max, p.is_ragged, false);
+  if (Status s = check_log_base("lse_base", a.lse_base); !s) return s;
+  p.lse_factor = a.lse_base == LogBase::k2 ? std::numbers::log2e_v<float> : 1.0F;
   return check_outputs_apart(a, p);
 }
 
@@ -148,6 +152,21 @@ Status check_scores(const Attention& a, core::Problem& p) {
   p.softmax_scale = a.softmax_scale.value_or(1.0F / std::sqrt(static_cast<float>(p.head_dim_qk)));
   if (!std::isfinite(p.softmax_scale) || p.softmax_scale <= 0) {
     return complain("softmax_scale", double{p.softmax_scale}, "must be finite and above 0");
+  }
+  if (!std::isfinite(a.q_scale) || a.q_scale <= 0) {
+    return complain("q_scale", double{a.q_scale}, "must be finite and above 0");
+  }
+  if (a.q_scale != 1.0F && p.q.dtype != DType::kF8E4M3) {
+    return complain("q_scale", double{a.q_scale}, "must be 1: only fp8_e4m3 queries have a scale");
+  }
+  p.softmax_scale *= a.q_scale;
+  // Kernels apply K scales to fp8 caches; of other caches the scale is one more factor of scores.
+  if (p.k.dtype != DType::kF8E4M3 && p.kv_scales.k_per_head.empty()) {
+    p.softmax_scale *= std::exchange(p.kv_scales.k, 1.0F);
+  }
+  if (!std::isfinite(p.softmax_scale) || p.softmax_scale <= 0) {
+    return complain("softmax_scale", double{p.softmax_scale},
+                    "must be finite and above 0, times q_scale and kv_scales.k");
   }
   const float softcap = a.score_mod.softcap;
   if (!std::isfinite(softcap) || softcap < 0) {

@@ -1,6 +1,7 @@
 // Checks keys, values, page tables and lengths.
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "core/array_elements.hpp"
@@ -76,6 +77,15 @@ Status check_tensors(const PagedKV& kv, core::Problem& p) {
   p.num_kv_heads = static_cast<int32_t>(kv.k.shape[static_cast<size_t>(head_axis)]);
   p.page_size = static_cast<int32_t>(kv.k.shape[static_cast<size_t>(row_axis)]);
   p.num_pages = kv.k.shape[0];
+  if (kv.page_size != 0 && kv.page_size != p.page_size) {
+    const bool fits_other = kv.page_size == p.num_kv_heads;
+    return complain("kv.page_size", int64_t{kv.page_size},
+                    std::string("layout ") + (is_nhd ? "NHD" : "HND") + " reads " +
+                        std::to_string(p.page_size) + " from kv.k.shape" +
+                        (fits_other ? std::string("; with layout ") + (is_nhd ? "HND" : "NHD") +
+                                          " they would agree"
+                                    : std::string()));
+  }
   const Extent same_rows{"page_size", p.page_size}, same_heads{"num_kv_heads", p.num_kv_heads};
   const Extent same_pages{"num_pages", kv.k.shape[0]}, dim_vo{"head_dim_vo"};
   return is_nhd ? check_tensor("kv.v", kv.v, {same_pages, same_rows, same_heads, dim_vo})
@@ -91,8 +101,13 @@ Status check_lengths_of(const DenseKV& kv, core::Problem& p) {
 
 Status check_lengths_of(const RaggedKV& kv, core::Problem& p) {
   p.cu_seqlens_kv = core::elements(kv.cu_seqlens_kv);
-  return check_offsets("kv.cu_seqlens_kv", kv.cu_seqlens_kv, p.batch, kv.k.shape[0],
-                       "total_kv = kv.k.shape[0]", contents_of(p));
+  p.seqlens_kv = core::elements(kv.seqlens_kv);
+  if (Status s = check_offsets("kv.cu_seqlens_kv", kv.cu_seqlens_kv, p.batch, kv.k.shape[0],
+                               "total_kv = kv.k.shape[0]", contents_of(p));
+      !s) {
+    return s;
+  }
+  return check_used("kv.seqlens_kv", kv.seqlens_kv, kv.cu_seqlens_kv, contents_of(p));
 }
 
 Status check_table(const BlockTable& table, int64_t num_pages, core::Problem& p) {
@@ -171,6 +186,19 @@ Status check_lengths_of(const PagedKV& kv, core::Problem& p) {
                     kv.table);
 }
 
+// The likeliest reason for heads that do not fit.
+template <class Cache>
+std::string hint_at_layout(const Cache& kv, const core::Problem& p) {
+  if constexpr (std::is_same_v<Cache, PagedKV>) {
+    const bool is_nhd = kv.layout == PageLayout::kNHD;
+    if (p.num_q_heads % p.page_size == 0) {
+      return std::string("; kv.layout is ") + (is_nhd ? "NHD" : "HND") + ", with " +
+             (is_nhd ? "HND" : "NHD") + " it is " + std::to_string(p.page_size);
+    }
+  }
+  return {};
+}
+
 // K and V share a dtype: that of q, or fp8 if q has 16 bits.
 Status check_dtypes(const ConstTensor& k, const ConstTensor& v, DType q) {
   const bool may_be_fp8 = q == DType::kF16 || q == DType::kBF16;
@@ -186,25 +214,17 @@ Status check_dtypes(const ConstTensor& k, const ConstTensor& v, DType q) {
 
 }  // namespace
 
-Status check_kv_scales(const KVScales& scales, DType cache_dtype, int64_t num_kv_heads,
-                       Contents contents) {
+Status check_kv_scales(const KVScales& scales, int64_t num_kv_heads, Contents contents) {
   const std::pair<const char*, float> per_tensor[] = {{"kv_scales.k", scales.k},
                                                       {"kv_scales.v", scales.v}};
   for (const auto& [name, scale] : per_tensor) {
     if (!std::isfinite(scale) || scale <= 0) {
       return complain(name, double{scale}, "must be finite and above 0");
     }
-    if (cache_dtype != DType::kF8E4M3 && scale != 1.0F) {
-      return complain(name, double{scale}, "must be 1: only an fp8_e4m3 cache has scales");
-    }
   }
   const std::pair<const char*, ArrayView<float>> per_head[] = {
       {"kv_scales.k_per_head", scales.k_per_head}, {"kv_scales.v_per_head", scales.v_per_head}};
   for (const auto& [name, values] : per_head) {
-    if (cache_dtype != DType::kF8E4M3 && !values.empty()) {
-      return complain(std::string(name) + ".size()", values.size(),
-                      "must be 0: only an fp8_e4m3 cache has scales");
-    }
     if (Status s = check_numbers(name, values, num_kv_heads, "num_kv_heads", true, contents); !s)
       return s;
   }
@@ -220,15 +240,14 @@ Status check_cache(const Attention& a, core::Problem& p) {
         if (Status s = check_head_dim("kv.v", kv.v); !s) return s;
         p.head_dim_vo = static_cast<int32_t>(kv.v.shape[static_cast<size_t>(kv.v.rank - 1)]);
         if (p.num_q_heads % p.num_kv_heads != 0) {
-          return complain(
-              element_name("q.shape", a.q.rank - 2), int64_t{p.num_q_heads},
-              "num_q_heads must be a multiple of num_kv_heads = " + std::to_string(p.num_kv_heads));
+          return complain(element_name("q.shape", a.q.rank - 2), int64_t{p.num_q_heads},
+                          "num_q_heads must be a multiple of num_kv_heads = " +
+                              std::to_string(p.num_kv_heads) + hint_at_layout(kv, p));
         }
         p.group = p.num_q_heads / p.num_kv_heads;
         if (Status s = check_dtypes(kv.k, kv.v, a.q.dtype); !s) return s;
         p.kv_scales = a.kv_scales;
-        if (Status s = check_kv_scales(a.kv_scales, kv.k.dtype, p.num_kv_heads, contents_of(p)); !s)
-          return s;
+        if (Status s = check_kv_scales(a.kv_scales, p.num_kv_heads, contents_of(p)); !s) return s;
         return check_lengths_of(kv, p);
       },
       a.kv);
@@ -238,7 +257,7 @@ Status check_cache_lengths(const Attention& a, core::Problem& p) {
   p.cache_lengths = core::elements(a.cache_lengths);
   if (a.cache_lengths.empty()) return {};
   // The position of the last query must fit in 32 bits, too.
-  return check_lengths("cache_lengths", a.cache_lengths, p.batch, 0,
+  return check_lengths("cache_lengths", a.cache_lengths, p.batch, -int64_t{p.max_seqlen_q},
                        int64_t{INT32_MAX} - p.max_seqlen_q, "2147483647 - the longest seqlen_q",
                        contents_of(p));
 }
@@ -286,7 +305,7 @@ Status check_maxima(const Attention& a, core::Problem& p) {
   if (is_host && p.batch > 0) {
     rows = keys = 0;
     for (int32_t b = 0; b < p.batch; ++b) {
-      rows = std::max(rows, p.seqlen_q(b));
+      rows = std::max(rows, p.is_ragged ? p.num_rows(b) : p.seqlen_q(b));
       keys = std::max(keys, p.seqlen_kv(b));
     }
   }

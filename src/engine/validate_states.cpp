@@ -72,6 +72,23 @@ Status check_caches(const AppendKV& a) {
   return check_apart("v_cache", a.v_cache, "k_cache", a.k_cache);
 }
 
+Status check_scales_are_used(const AppendKV& a) {
+  if (a.k_cache.dtype == DType::kF8E4M3) return {};
+  constexpr const char* kLimit = "only an fp8_e4m3 cache has scales";
+  const KVScales& scales = a.kv_scales;
+  for (const auto& [name, scale] :
+       {std::pair("kv_scales.k", scales.k), {"kv_scales.v", scales.v}}) {
+    if (scale != 1.0F) return complain(name, double{scale}, std::string("must be 1: ") + kLimit);
+  }
+  for (const auto& [name, values] : {std::pair("kv_scales.k_per_head", scales.k_per_head),
+                                     {"kv_scales.v_per_head", scales.v_per_head}}) {
+    if (values.empty()) continue;
+    return complain(std::string(name) + ".size()", values.size(),
+                    std::string("must be 0: ") + kLimit);
+  }
+  return {};
+}
+
 Status check_slots(const AppendKV& a, bool checks_indices, Contents contents) {
   const int64_t size = a.slot_mapping.size();
   if (size != a.k_new.shape[0]) {
@@ -112,7 +129,8 @@ Status check_merge(const MergeStates& m) {
   if (Status s = check_not_fp8("partial_out", m.partial_out); !s) return s;
   const auto& shape = m.partial_out.shape;
   const Extent rows{"total_q", shape[1]}, heads{"num_q_heads", shape[2]};
-  if (Status s = check_tensor("partial_lse", m.partial_lse, {{"num_parts", shape[0]}, rows, heads});
+  if (Status s = check_tensor("partial_lse", m.partial_lse, {{"num_parts", shape[0]}, rows, heads},
+                              LastDim::kAnyStride);
       !s) {
     return s;
   }
@@ -120,15 +138,21 @@ Status check_merge(const MergeStates& m) {
   if (Status s = check_tensor("out", m.out, {rows, heads, {"head_dim_vo", shape[3]}}); !s) return s;
   if (Status s = check_not_fp8("out", m.out); !s) return s;
   if (Status s = check_written("out", m.out); !s) return s;
-  if (Status s = check_apart("out", m.out, "partial_out", m.partial_out); !s) return s;
+  if (Status s = check_apart_or_inside("out", m.out, "partial_out", m.partial_out); !s) return s;
   if (Status s = check_apart("out", m.out, "partial_lse", m.partial_lse); !s) return s;
+  if (Status s = check_log_base("lse_base", m.lse_base); !s) return s;
+  if (!m.row_mask.empty() && m.row_mask.size() != shape[1]) {
+    return complain("row_mask.size()", m.row_mask.size(),
+                    "must be 0 or total_q = " + std::to_string(shape[1]));
+  }
+  if (Status s = check_address("row_mask", m.row_mask); !s) return s;
   if (!m.lse.present()) return {};
-  if (Status s = check_tensor("lse", m.lse, {rows, heads}); !s) return s;
+  if (Status s = check_tensor("lse", m.lse, {rows, heads}, LastDim::kAnyStride); !s) return s;
   if (Status s = check_dtype("lse", m.lse, DType::kF32, ""); !s) return s;
   if (Status s = check_written("lse", m.lse); !s) return s;
   if (Status s = check_apart("lse", m.lse, "out", m.out); !s) return s;
   if (Status s = check_apart("lse", m.lse, "partial_out", m.partial_out); !s) return s;
-  return check_apart("lse", m.lse, "partial_lse", m.partial_lse);
+  return check_apart_or_inside("lse", m.lse, "partial_lse", m.partial_lse);
 }
 
 }  // namespace
@@ -139,11 +163,8 @@ Status validate(const core::Backend& backend, const AppendKV& append, const Opti
   if (Status s = check_placement(backend, append); !s) return s;
   if (Status s = check_new_rows(append); !s) return s;
   if (Status s = check_caches(append); !s) return s;
-  if (Status s =
-          check_kv_scales(append.kv_scales, append.k_cache.dtype, append.k_new.shape[1], contents);
-      !s) {
-    return s;
-  }
+  if (Status s = check_kv_scales(append.kv_scales, append.k_new.shape[1], contents); !s) return s;
+  if (Status s = check_scales_are_used(append); !s) return s;
   if (Status s = check_slots(append, options.checks_indices, contents); !s) return s;
   return options.checks_indices ? check_pointers(backend, append) : Status{};
 }

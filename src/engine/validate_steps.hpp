@@ -14,9 +14,10 @@ inline constexpr int64_t kHeadDimStep = 8;
 
 // The tensor field is named `name`; the head dimension is its last extent.
 [[nodiscard]] Status check_head_dim(std::string_view name, const ConstTensor& tensor);
-// fp8 caches: scales must be finite and above 0. Other caches: scales must be the defaults.
-[[nodiscard]] Status check_kv_scales(const KVScales& scales, DType cache_dtype,
-                                     int64_t num_kv_heads, Contents contents);
+// Scales must be finite and above 0.
+[[nodiscard]] Status check_kv_scales(const KVScales& scales, int64_t num_kv_heads,
+                                     Contents contents);
+[[nodiscard]] Status check_log_base(std::string_view name, LogBase base);
 
 [[nodiscard]] inline Contents contents_of(const core::Problem& p) {
   return p.has_host_lengths ? Contents::kRead : Contents::kUnread;

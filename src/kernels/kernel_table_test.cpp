@@ -142,8 +142,11 @@ struct TestMachine {
   static constexpr const char* kBackend = "test:recorder";
   static constexpr bool serves(const Archs& archs) { return archs.run_on(arch); }
   static constexpr bool has_code(const Archs& /*archs*/) { return holds_code; }
+  static bool can_run(const Archs& /*archs*/, const core::Problem& /*problem*/) {
+    return holds_code;
+  }
   static std::string unsupported_reason(const Archs& /*archs*/, const core::Problem& /*problem*/) {
-    return holds_code ? "" : "no code";
+    return "no code";
   }
   static int32_t num_sms(const core::Problem& /*problem*/, int32_t fewest) { return fewest; }
   static std::string make_context(const core::Kernel& /*row*/, const core::KernelPlan& /*plan*/,
@@ -184,7 +187,7 @@ TEST(KernelTable, has_the_rows_of_the_families_for_its_machine_in_their_order) {
 TEST(KernelTable, a_machine_without_code_says_so) {
   const KernelTable<TestMachine<90, false>> table{Families()};
   for (const core::Kernel& row : table.kernels()) {
-    EXPECT_EQ(row.unsupported_reason(row, {}, {}), "no code");
+    EXPECT_EQ(core::unsupported_reason(row, {}, {}), "no code");
   }
 }
 

@@ -28,11 +28,14 @@ struct DenseRows {
   }
 };
 
-// Concatenated sequences: sequence b has rows [offsets[b], offsets[b + 1]).
+// Concatenated sequences: sequence b has rows [offsets[b], offsets[b + 1]), of which it uses the
+// first lengths[b].
 struct RaggedRows {
   arch::GlobalPtr<const int32_t> offsets = nullptr;  // [batch + 1]
+  arch::GlobalPtr<const int32_t> lengths = nullptr;  // optional: [batch]
 
   PAGODA_DEVICE uint32_t num_keys(int32_t batch) const {
+    if (lengths != nullptr) return static_cast<uint32_t>(arch::load_read_only(lengths + batch));
     return static_cast<uint32_t>(arch::load_read_only(offsets + batch + 1) -
                                  arch::load_read_only(offsets + batch));
   }

@@ -77,7 +77,7 @@ std::vector<WorkItem> query_tiles(const core::Problem& problem, const WorkShape&
       add_tile(token, tokens, false);
       token += tokens;
     }
-    const int32_t rows = problem.is_ragged ? seqlen_q : problem.max_seqlen_q;
+    const int32_t rows = problem.num_rows(b);
     for (int32_t token = seqlen_q; token < rows;) {
       const int32_t tokens = std::min(tokens_per_tile, rows - token);
       add_tile(token, tokens, true);

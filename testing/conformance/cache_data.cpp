@@ -29,7 +29,7 @@ void ProblemData::make_cache() {
   kv_offsets_.push_back(0);
   for (const Sequence& s : case_.lengths.sequences) {
     kv_lengths_.push_back(s.kv);
-    kv_offsets_.push_back(total += s.kv);
+    kv_offsets_.push_back(total += s.kv + case_.padding_keys);
   }
   if (case_.is_paged()) {
     make_pages();
@@ -79,7 +79,8 @@ void ProblemData::make_contiguous_cache() {
       fill(v_memory_, case_.dim_vo,
            [&](size_t b, int64_t j, int64_t h, int64_t d) { return v_value(b, j, h, d); });
   if (!is_dense) {
-    attention_.kv = RaggedKV{k, v, kv_offsets_};
+    attention_.kv = RaggedKV{k, v, kv_offsets_, {}};
+    if (case_.padding_keys > 0) std::get<RaggedKV>(attention_.kv).seqlens_kv = kv_lengths_;
     return;
   }
   const bool is_full = std::all_of(kv_lengths_.begin(), kv_lengths_.end(),

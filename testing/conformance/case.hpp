@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pagoda/attention.hpp"
 #include "pagoda/dtype.hpp"
 #include "pagoda/kv_cache.hpp"
 #include "pagoda/mask.hpp"
@@ -21,10 +22,11 @@ class MaskMaterial;
 // One sequence of the batch. Its data depend on the case's seed and on `id` only, so that the same
 // sequence can be put into another batch.
 struct Sequence {
+  static constexpr int32_t kOmitted = INT32_MIN;
   int32_t q = 0;
   int32_t kv = 0;
-  int32_t cache_length = -1;  // -1 = kv - q, and the call omits it
-  uint64_t id = 0;            // add() numbers them
+  int32_t cache_length = kOmitted;  // kOmitted = kv - q, and the call omits it
+  uint64_t id = 0;                  // add() numbers them
 };
 
 enum class KVLayout : uint8_t { kDense, kRagged, kBlockTable, kCsr };
@@ -68,9 +70,10 @@ struct Case {
   NamedMask mask;
 
   bool is_q_ragged = true;
-  int32_t padding_rows = 0;  // padded Q: rows past the longest sequence
+  // Unused rows of Q: past the longest sequence where padded, after each sequence where ragged.
+  int32_t padding_rows = 0;
   KVLayout kv_layout = KVLayout::kBlockTable;
-  int32_t padding_keys = 0;  // dense: keys past the longest sequence
+  int32_t padding_keys = 0;  // dense: keys past the longest sequence; ragged: after each
   int32_t page_size = 16;
   PageLayout page_layout = PageLayout::kNHD;
   KVStorage storage = KVStorage::kSeparate;
@@ -87,7 +90,10 @@ struct Case {
   bool has_score_functor = false;
   std::optional<float> sinks;  // centre of the sinks
   Scales scales = Scales::kNone;
+  float q_scale = 1;
   bool wants_statistics = true;  // LSE and row_max
+  bool has_heads_first = false;  // LSE and row_max in memory: heads before rows
+  LogBase lse_base = LogBase::kE;
   Demand demand = Demand::kAgreement;
   // Multiprocessors of the emulated GPU, which determine grids and KV splits; 0 = as registered.
   // Ignored by other back ends.

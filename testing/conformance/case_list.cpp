@@ -75,6 +75,9 @@ std::vector<Case> build_table() {
   add_masks(list);
   add_scores(list);
   add_fp8(list);
+  add_used_lengths(list);
+  add_statistics(list);
+  add_scales(list);
   add_tile_edges(list);
   add_large_heads(list);
   add_empty(list);

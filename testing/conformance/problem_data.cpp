@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <utility>
 
 #include "core/element.hpp"
@@ -38,7 +39,7 @@ void ProblemData::measure() {
     rows_ = std::max(rows_, s.q);
     keys_ = std::max(keys_, s.kv);
   }
-  if (!case_.is_q_ragged) rows_ += case_.padding_rows;
+  rows_ += case_.padding_rows;
   if (case_.kv_layout == KVLayout::kDense) keys_ += case_.padding_keys;
 }
 
@@ -80,7 +81,7 @@ void ProblemData::make_query() {
   q_offsets_.push_back(0);
   for (const Sequence& s : case_.lengths.sequences) {
     q_lengths_.push_back(s.q);
-    q_offsets_.push_back(total += s.q);
+    q_offsets_.push_back(total += s.q + (case_.is_q_ragged ? case_.padding_rows : 0));
   }
   const int64_t head_stride = case_.dim_qk + case_.inner_gap;
   const int64_t row_stride = case_.q_heads * head_stride + case_.middle_gap;
@@ -113,6 +114,7 @@ void ProblemData::make_query() {
                                 {total, case_.q_heads, case_.dim_qk});
     q.strides = {row_stride, head_stride, 1};
     attention_.cu_seqlens_q = q_offsets_;
+    if (case_.padding_rows > 0) attention_.seqlens_q = q_lengths_;
   } else {
     q = ConstTensor::contiguous(q_memory_.data(), case_.q_dtype,
                                 {last + 1, rows_, case_.q_heads, case_.dim_qk});
@@ -126,11 +128,13 @@ void ProblemData::make_query() {
 void ProblemData::make_scalars() {
   bool says_cache_lengths = false;
   for (const Sequence& s : case_.lengths.sequences) {
-    says_cache_lengths |= s.cache_length >= 0;
-    cache_lengths_.push_back(s.cache_length >= 0 ? s.cache_length : s.kv - s.q);
+    const bool is_omitted = s.cache_length == Sequence::kOmitted;
+    says_cache_lengths |= !is_omitted;
+    cache_lengths_.push_back(is_omitted ? s.kv - s.q : s.cache_length);
   }
   if (says_cache_lengths) attention_.cache_lengths = cache_lengths_;
   attention_.softmax_scale = case_.softmax_scale;
+  attention_.q_scale = case_.q_scale;
   for (int32_t h = 0; h < case_.q_heads; ++h) {
     slopes_.push_back(
         std::exp2(-8.0F * static_cast<float>(h + 1) / static_cast<float>(case_.q_heads)));
@@ -162,20 +166,36 @@ void ProblemData::make_outputs() {
   const int64_t gap = case_.outputs_have_gaps ? 3 : 0;
   const auto n = static_cast<int64_t>(batch());
   const int64_t heads = case_.q_heads;
-  if (case_.is_q_ragged) {
-    const int64_t total = q_offsets_.back();
-    out_ = OutputTensor(case_.out_dtype(), {total, heads, case_.dim_vo}, gap, gap);
-    lse_ = OutputTensor(DType::kF32, {total, heads}, gap, gap);
-    row_max_ = OutputTensor(DType::kF32, {total, heads}, 0, gap);
-  } else {
-    out_ = OutputTensor(case_.out_dtype(), {n, rows_, heads, case_.dim_vo}, gap, gap);
-    lse_ = OutputTensor(DType::kF32, {n, rows_, heads}, gap, gap);
-    row_max_ = OutputTensor(DType::kF32, {n, rows_, heads}, 0, gap);
-  }
+  const int64_t total = q_offsets_.back();
+  out_ = case_.is_q_ragged
+             ? OutputTensor(case_.out_dtype(), {total, heads, case_.dim_vo}, gap, gap)
+             : OutputTensor(case_.out_dtype(), {n, rows_, heads, case_.dim_vo}, gap, gap);
   attention_.out = out_.tensor();
+  const auto statistic = [&](int64_t inner_gap) {
+    const int64_t rows = case_.is_q_ragged ? total : rows_;
+    const int64_t outer = case_.has_heads_first ? heads : rows;
+    const int64_t inner = case_.has_heads_first ? rows : heads;
+    return case_.is_q_ragged ? OutputTensor(DType::kF32, {outer, inner}, inner_gap, gap)
+                             : OutputTensor(DType::kF32, {n, outer, inner}, inner_gap, gap);
+  };
+  lse_ = statistic(gap);
+  row_max_ = statistic(0);
   if (!case_.wants_statistics) return;
-  attention_.lse = lse_.tensor();
-  attention_.row_max = row_max_.tensor();
+  attention_.lse_base = case_.lse_base;
+  for (const auto& [tensor, memory] :
+       {std::pair(&attention_.lse, &lse_), std::pair(&attention_.row_max, &row_max_)}) {
+    *tensor = memory->tensor();
+    if (case_.has_heads_first) *tensor = tensor->transposed(tensor->rank - 2, tensor->rank - 1);
+  }
+}
+
+float ProblemData::statistic(const OutputTensor& memory, int32_t b, int32_t row,
+                             int32_t head) const {
+  const int64_t first = case_.is_q_ragged ? q_offsets_[static_cast<size_t>(b)] + row : row;
+  const int64_t second = head;
+  const auto [outer, inner] =
+      case_.has_heads_first ? std::pair(second, first) : std::pair(first, second);
+  return case_.is_q_ragged ? memory.at({outer, inner}) : memory.at({b, outer, inner});
 }
 
 void ProblemData::make_canonical() {
@@ -195,6 +215,7 @@ void ProblemData::make_canonical() {
   p.k = dense(k_, keys_, case_.kv_heads, case_.dim_qk);
   p.v = dense(v_, keys_, case_.kv_heads, case_.dim_vo);
   p.softmax_scale = case_.softmax_scale.value_or(1 / std::sqrt(static_cast<float>(case_.dim_qk)));
+  p.softmax_scale *= case_.q_scale;
   p.seqlens_q_valid = q_lengths_;
   p.cache_lengths = cache_lengths_;
   p.seqlens_kv = kv_lengths_;
@@ -206,7 +227,8 @@ void ProblemData::make_canonical() {
 }
 
 int32_t ProblemData::output_rows(int32_t b) const {
-  return case_.is_q_ragged ? sequence(static_cast<size_t>(b)).q : rows_;
+  if (!case_.is_q_ragged) return rows_;
+  return sequence(static_cast<size_t>(b)).q + case_.padding_rows;
 }
 
 float ProblemData::out(int32_t b, int32_t row, int32_t head, int32_t d) const {
@@ -215,13 +237,12 @@ float ProblemData::out(int32_t b, int32_t row, int32_t head, int32_t d) const {
 }
 
 float ProblemData::lse(int32_t b, int32_t row, int32_t head) const {
-  if (!case_.is_q_ragged) return lse_.at({b, row, head});
-  return lse_.at({q_offsets_[static_cast<size_t>(b)] + row, head});
+  const float value = statistic(lse_, b, row, head);
+  return case_.lse_base == LogBase::k2 ? value * std::numbers::ln2_v<float> : value;
 }
 
 float ProblemData::row_max(int32_t b, int32_t row, int32_t head) const {
-  if (!case_.is_q_ragged) return row_max_.at({b, row, head});
-  return row_max_.at({q_offsets_[static_cast<size_t>(b)] + row, head});
+  return statistic(row_max_, b, row, head);
 }
 
 std::vector<uint32_t> ProblemData::result_bits(int32_t b) const {
@@ -256,7 +277,8 @@ mirror::Surroundings ProblemData::surroundings() {
 }
 
 int32_t ProblemData::max_seqlen_q() const {
-  return *std::max_element(q_lengths_.begin(), q_lengths_.end());
+  const int32_t longest = *std::max_element(q_lengths_.begin(), q_lengths_.end());
+  return longest + (case_.is_q_ragged ? case_.padding_rows : 0);
 }
 int32_t ProblemData::max_seqlen_kv() const {
   return *std::max_element(kv_lengths_.begin(), kv_lengths_.end());

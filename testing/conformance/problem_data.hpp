@@ -30,7 +30,7 @@ class ProblemData {
   // Rows that the call writes for sequence b, padding rows included.
   [[nodiscard]] int32_t output_rows(int32_t b) const;
   [[nodiscard]] float out(int32_t b, int32_t row, int32_t head, int32_t d) const;
-  [[nodiscard]] float lse(int32_t b, int32_t row, int32_t head) const;
+  [[nodiscard]] float lse(int32_t b, int32_t row, int32_t head) const;  // natural logarithm
   [[nodiscard]] float row_max(int32_t b, int32_t row, int32_t head) const;
   // The bits of everything written for sequence b's valid rows.
   [[nodiscard]] std::vector<uint32_t> result_bits(int32_t b) const;
@@ -44,7 +44,7 @@ class ProblemData {
   [[nodiscard]] int64_t input_bytes() const {
     return q_memory_.bytes() + k_memory_.bytes() + v_memory_.bytes();
   }
-  // The maxima of query rows and keys over all sequences.
+  // The maxima of query rows (ragged: unused ones included) and keys over all sequences.
   [[nodiscard]] int32_t max_seqlen_q() const;
   [[nodiscard]] int32_t max_seqlen_kv() const;
 
@@ -69,6 +69,8 @@ class ProblemData {
   [[nodiscard]] const Sequence& sequence(size_t b) const { return case_.lengths.sequences[b]; }
   [[nodiscard]] float k_value(size_t b, int64_t key, int64_t head, int64_t d) const;
   [[nodiscard]] float v_value(size_t b, int64_t key, int64_t head, int64_t d) const;
+  [[nodiscard]] float statistic(const OutputTensor& memory, int32_t b, int32_t row,
+                                int32_t head) const;
   [[nodiscard]] uint64_t input_checksum() const;
 
   const Case case_;

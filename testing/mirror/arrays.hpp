@@ -71,7 +71,10 @@ class Replacer {
   }
 
   void table(DenseKV& kv) const { array("kv.seqlens_kv", kv.seqlens_kv); }
-  void table(RaggedKV& kv) const { array("kv.cu_seqlens_kv", kv.cu_seqlens_kv); }
+  void table(RaggedKV& kv) const {
+    array("kv.cu_seqlens_kv", kv.cu_seqlens_kv);
+    array("kv.seqlens_kv", kv.seqlens_kv);
+  }
   void table(PagedKV& kv) const {
     if (auto* csr = std::get_if<CsrPages>(&kv.table)) {
       array("kv.table.indptr", csr->indptr);

@@ -105,11 +105,12 @@ core::MemorySpace& fake_space(Device /*device*/) {
 const core::Kernel kKernel{
     .name = "fake.reference",
     .backend = kFakeDevice,
-    .unsupported_reason = [](const core::Kernel&, const core::Problem& p,
-                             const Options&) -> std::string {
-      const bool calls_host = p.score_mod.functor != nullptr;
-      return calls_host ? "a device can't call the host's functions" : "";
-    },
+    .fit =
+        [](const core::Kernel&, const core::Problem& p, const Options&, std::string* reason) {
+          if (p.score_mod.functor == nullptr) return core::Fit::kServes;
+          return core::unfit(core::Fit::kFeatures, reason,
+                             [] { return "a device can't call the host's functions"; });
+        },
     .plan = [](const core::Kernel&, const core::Problem&,
                const Options&) -> Result<std::unique_ptr<core::KernelPlan>> {
       auto plan = std::make_unique<core::KernelPlan>();
@@ -145,13 +146,14 @@ std::string misplaced(const void* data, Device /*device*/) {
   return "host memory";
 }
 
-std::span<std::byte> keep_workspace(core::WorkspaceSize size, Device device, Stream /*stream*/) {
+Result<std::span<std::byte>> keep_workspace(core::WorkspaceSize size, Device device,
+                                            Stream /*stream*/) {
   static std::byte* kept = [&] {
     std::byte* memory = fake_space(device).allocate(kWorkspace);
     fake_space(device).fill(memory, std::byte{0}, kZeroed);
     return memory;
   }();
-  return {kept, static_cast<size_t>(size.bytes)};
+  return std::span(kept, static_cast<size_t>(size.bytes));
 }
 
 }  // namespace

@@ -91,14 +91,20 @@ std::span<const BadCall> bad_caches() {
        "finite and above 0"},
       {"v_scale_nan", Base::kFp8, [](ValidCall& c) { c.a.kv_scales.v = NAN; }, "kv_scales.v",
        "finite and above 0"},
-      {"k_scale_on_fp32", Base::kDense, [](ValidCall& c) { c.a.kv_scales.k = 2; }, "kv_scales.k",
-       "only an fp8_e4m3 cache has scales"},
-      {"per_head_scales_on_fp16", Base::kCsr,
+      {"k_scale_that_overflows", Base::kDense, [](ValidCall& c) { c.a.kv_scales.k = 1e-45F; },
+       "softmax_scale", "times q_scale and kv_scales.k"},
+      {"pages_hnd_read_as_nhd", Base::kBlockTable, [](ValidCall& c) { c.paged().page_size = 2; },
+       "kv.page_size", "layout NHD reads 4 from kv.k.shape; with layout HND they would agree"},
+      {"heads_of_the_other_layout", Base::kBlockTable,
        [](ValidCall& c) {
-         c.floats = {1, 1};
-         c.a.kv_scales.v_per_head = c.floats;
+         for (ConstTensor* t : {&c.paged().k, &c.paged().v}) {
+           t->shape[1] = 2;
+           t->shape[2] = 8;
+         }
        },
-       "kv_scales.v_per_head.size()", "only an fp8_e4m3 cache has scales"},
+       "q.shape[1]", "kv.layout is NHD, with HND it is 2"},
+      {"page_size_of_no_layout", Base::kCsr, [](ValidCall& c) { c.paged().page_size = 64; },
+       "kv.page_size", "layout HND reads 4 from kv.k.shape"},
       {"per_head_scales_too_many", Base::kFp8,
        [](ValidCall& c) {
          c.floats = {1, 1, 1, 1};

@@ -71,8 +71,11 @@ std::span<const BadCall> bad_outputs() {
        "row_max.shape[1]", "must equal num_q_heads = 4"},
       {"row_max_of_another_dtype", Base::kDense,
        [](ValidCall& c) { c.a.row_max.dtype = DType::kBF16; }, "row_max.dtype", "must be fp32"},
-      {"row_max_not_contiguous", Base::kDense, [](ValidCall& c) { c.a.row_max.strides[2] = 3; },
-       "row_max.strides[2]", "contiguous"},
+      {"row_max_of_overlapping_heads", Base::kDense,
+       [](ValidCall& c) { c.a.row_max.strides[2] = 0; }, "row_max.strides[2]", "must not overlap"},
+      {"lse_base_unknown", Base::kDense,
+       [](ValidCall& c) { c.a.lse_base = static_cast<LogBase>(7); }, "lse_base",
+       "must be one of LogBase's values"},
   };
   return kRows;
 }

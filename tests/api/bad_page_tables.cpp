@@ -25,6 +25,12 @@ std::span<const BadCall> bad_page_tables() {
       {"ragged_kv_offsets_past_the_end", Base::kRagged,
        [](ValidCall& c) { c.cu_seqlens_kv[2] = 18; }, "kv.cu_seqlens_kv[2]", "must be at most 17"},
 
+      {"ragged_kv_used_keys_past_the_offsets", Base::kRagged,
+       [](ValidCall& c) {
+         c.ints = {10, 8};
+         c.ragged().seqlens_kv = c.ints;
+       },
+       "kv.seqlens_kv[1]", "must be at most the rows of the sequence, 7"},
       {"table_null", Base::kBlockTable, [](ValidCall& c) { c.block_table().pages.data = nullptr; },
        "kv.table.pages.data", "must not be null"},
       {"table_misaligned", Base::kBlockTable,

@@ -72,12 +72,22 @@ std::span<const BadCall> bad_queries() {
        "cu_seqlens_q[2]", "total_q must be at most 5"},
       {"offsets_end_before_total_q", Base::kRagged, [](ValidCall& c) { c.cu_seqlens_q[2] = 4; },
        "cu_seqlens_q[2]", "must equal total_q"},
-      {"lengths_beside_offsets", Base::kRagged,
+      {"used_rows_past_the_offsets", Base::kRagged,
        [](ValidCall& c) {
-         c.ints = {3, 2};
+         c.ints = {3, 3};
          c.a.seqlens_q = c.ints;
        },
-       "seqlens_q.size()", "cu_seqlens_q gives the lengths"},
+       "seqlens_q[1]", "must be at most the rows of the sequence, 2"},
+      {"used_rows_of_one_sequence", Base::kRagged,
+       [](ValidCall& c) {
+         c.ints = {3};
+         c.a.seqlens_q = c.ints;
+       },
+       "seqlens_q.size()", "must equal batch = 2"},
+      {"q_scale_of_fp32", Base::kDense, [](ValidCall& c) { c.a.q_scale = 2; }, "q_scale",
+       "only fp8_e4m3 queries have a scale"},
+      {"q_scale_0", Base::kDense, [](ValidCall& c) { c.a.q_scale = 0; }, "q_scale",
+       "finite and above 0"},
       {"lengths_too_few", Base::kDense,
        [](ValidCall& c) {
          c.ints = {3};

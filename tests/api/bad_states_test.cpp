@@ -165,16 +165,34 @@ constexpr BadRow<Merge> kBadMerges[] = {
      "must be fp32, fp16 or bf16"},
     {"out_rows_overlap", [](Merge& m) { m.call.out.strides[0] = 8; }, "out.strides[0]",
      "must not overlap"},
-    {"out_is_a_part", [](Merge& m) { m.call.out.data = m.partial_out.data() + 48; }, "out.data",
-     "inside partial_out"},
+    {"out_is_a_part_of_other_strides",
+     [](Merge& m) {
+       m.call.out.data = m.partial_out.data();
+       m.call.out.strides = {8, 24, 1};
+     },
+     "out.data", "inside partial_out"},
+    {"out_is_between_parts", [](Merge& m) { m.call.out.data = m.partial_out.data() + 8; },
+     "out.data", "inside partial_out"},
+    {"row_mask_too_short",
+     [](Merge& m) {
+       m.call.row_mask = {nullptr, 2};
+     },
+     "row_mask.size()", "must be 0 or total_q = 3"},
+    {"row_mask_null",
+     [](Merge& m) {
+       m.call.row_mask = {nullptr, 3};
+     },
+     "row_mask.data", "must not be null"},
+    {"lse_base_unknown", [](Merge& m) { m.call.lse_base = static_cast<LogBase>(2); }, "lse_base",
+     "must be one of LogBase's values"},
     {"out_is_the_lses", [](Merge& m) { m.call.out.data = m.partial_lse.data(); }, "out.data",
      "inside partial_lse"},
     {"lse_of_rank_3", [](Merge& m) { m.call.lse.rank = 3; }, "lse.rank",
      "must be 2 [total_q, num_q_heads]"},
     {"lse_bf16", [](Merge& m) { m.call.lse.dtype = DType::kBF16; }, "lse.dtype", "must be fp32"},
     {"lse_is_out", [](Merge& m) { m.call.lse.data = m.call.out.data; }, "lse.data", "inside out"},
-    {"lse_is_partial_lse", [](Merge& m) { m.call.lse.data = m.partial_lse.data(); }, "lse.data",
-     "inside partial_lse"},
+    {"lse_is_between_parts", [](Merge& m) { m.call.lse.data = m.partial_lse.data() + 1; },
+     "lse.data", "inside partial_lse"},
     {"backend_unknown", [](Merge& m) { m.options.backend = "gpu"; }, "backend", "this library has",
      StatusCode::kNotFound},
 };

@@ -116,6 +116,17 @@ TEST(PlannedCalls, padding_lengths_are_part_of_the_plan) {
 }
 
 // What may change under one plan: memory, page ids, and numbers that the plan does not depend on.
+TEST(PlannedCalls, unused_rows_are_part_of_the_plan) {
+  ValidCall call(Base::kRagged);
+  call.ints = {1, 1};
+  call.a.seqlens_q = call.ints;
+  const Result<Plan> planned = plan(call.a, call.options);
+  ASSERT_TRUE(planned) << planned.status().message();
+  EXPECT_TRUE(run(*planned, call.a, {}));
+  call.cu_seqlens_q[1] = 2;  // the same rows are used
+  EXPECT_EQ(run(*planned, call.a, {}).field(), "num_rows[0]");
+}
+
 TEST(PlannedCalls, serve_other_memory_pages_and_scales) {
   for (const Base base : {Base::kDense, Base::kRagged, Base::kBlockTable, Base::kCsr, Base::kFp8}) {
     ValidCall first(base);
@@ -145,7 +156,7 @@ struct Probe {
     static const core::Kernel kernel{
         .name = "probe",
         .backend = "probe",
-        .unsupported_reason = nullptr,
+        .fit = nullptr,
         .plan = nullptr,
         .run = [](const core::Kernel&, const core::KernelPlan&, const core::Problem&,
                   std::span<std::byte> workspace, const core::RunContext& context) {

@@ -32,11 +32,13 @@ void set_cache(const DenseKV& from, CViews& views, pagoda_kv_cache& to) {
 }
 
 void set_cache(const RaggedKV& from, CViews& views, pagoda_kv_cache& to) {
+  to.seqlens_kv = views.array(from.seqlens_kv, PAGODA_INT32);
   to.cu_seqlens_kv = views.array(from.cu_seqlens_kv, PAGODA_INT32);
 }
 
 void set_cache(const PagedKV& from, CViews& views, pagoda_kv_cache& to) {
   to.layout = static_cast<pagoda_page_layout>(from.layout);
+  to.page_size = from.page_size;
   if (const auto* csr = std::get_if<CsrPages>(&from.table)) {
     to.indptr = views.array(csr->indptr, PAGODA_INT32);
     to.indices = views.array(csr->indices, PAGODA_INT32);
@@ -123,11 +125,13 @@ CCall::CCall(const Attention& a) {
   attention.max_seqlen_q = a.max_seqlen_q;
   attention.max_seqlen_kv = a.max_seqlen_kv;
   attention.softmax_scale = a.softmax_scale.value_or(0.0F);
+  attention.q_scale = a.q_scale;
   attention.mask = &mask;
   attention.score_mod = &score_mod;
   attention.sinks = views.array(a.sinks, PAGODA_FLOAT32);
   attention.out = views.tensor(a.out);
   attention.lse = views.tensor(a.lse);
+  attention.lse_base = static_cast<pagoda_log_base>(a.lse_base);
   attention.row_max = views.tensor(a.row_max);
 }
 

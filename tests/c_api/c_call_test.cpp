@@ -29,9 +29,9 @@ static_assert(offsetof(pagoda_tensor, data) == 0 && offsetof(pagoda_tensor, devi
 static_assert(sizeof(pagoda_status) == 1024 && sizeof(pagoda_kv_cache) == 80 &&
               sizeof(pagoda_kv_scales) == 32 && sizeof(pagoda_mask_node) == 88 &&
               sizeof(pagoda_mask) == 24 && sizeof(pagoda_score_mod) == 40 &&
-              sizeof(pagoda_attention) == 120 && sizeof(pagoda_executor) == 32 &&
+              sizeof(pagoda_attention) == 128 && sizeof(pagoda_executor) == 32 &&
               sizeof(pagoda_options) == 48 && sizeof(pagoda_plan_info) == 72 &&
-              sizeof(pagoda_append_kv_args) == 64 && sizeof(pagoda_merge_states_args) == 40 &&
+              sizeof(pagoda_append_kv_args) == 64 && sizeof(pagoda_merge_states_args) == 56 &&
               sizeof(pagoda_backend_info) == 32 && sizeof(pagoda_kernel_info) == 40 &&
               sizeof(pagoda_host_allocator) == 32);
 
@@ -101,6 +101,31 @@ TEST(CCalls, pass_masks_and_scores_on) {
                       .context = c->floats.data()};
     c->a.sinks = c->floats;
     c->a.softmax_scale = 0.3F;
+  }
+  expect_same_result(call, same);
+}
+
+TEST(CCalls, pass_used_lengths_and_forms_of_the_lse_on) {
+  ValidCall call(Base::kRagged), same(Base::kRagged);
+  for (ValidCall* c : {&call, &same}) {
+    c->ints = {2, 1, 7, 6};
+    c->a.seqlens_q = {c->ints.data(), 2};
+    c->ragged().seqlens_kv = {c->ints.data() + 2, 2};
+    c->a.lse =
+        Tensor::contiguous(c->a.lse.data, DType::kF32, {ValidCall::kQHeads, ValidCall::kTotalQ})
+            .transposed(0, 1);
+    c->a.lse_base = LogBase::k2;
+  }
+  expect_same_result(call, same);
+}
+
+TEST(CCalls, pass_scales_on) {
+  ValidCall call(Base::kFp8), same(Base::kFp8);
+  for (ValidCall* c : {&call, &same}) {
+    c->floats = {0.5F, 2.0F};
+    c->a.kv_scales = {.k = 0.25F, .v = 3.0F};
+    c->a.kv_scales.v_per_head = c->floats;
+    c->paged().page_size = ValidCall::kPageSize;
   }
   expect_same_result(call, same);
 }
@@ -192,6 +217,18 @@ TEST(CStates, append_and_merge_give_the_bits_of_the_cpp_api) {
                     .lse = Tensor::contiguous(same_lse.data(), DType::kF32, {1, 3})}));
   EXPECT_EQ(out, same_out);
   EXPECT_EQ(lse_out, same_lse);
+
+  // A row that the mask skips keeps what it holds.
+  const std::vector<uint8_t> row_mask{0};
+  for (const pagoda_dtype dtype : {PAGODA_UINT8, PAGODA_BOOL}) {
+    merge.row_mask = views.array(ArrayView<uint8_t>(row_mask), dtype);
+    out.assign(24, 9.0F);
+    ASSERT_EQ(pagoda_merge_states(&merge, nullptr, &status), PAGODA_OK) << status.message;
+    EXPECT_EQ(out, std::vector<float>(24, 9.0F));
+  }
+  merge.lse_base = 7;
+  EXPECT_EQ(pagoda_merge_states(&merge, nullptr, &status), PAGODA_INVALID_ARGUMENT);
+  EXPECT_STREQ(status.field, "lse_base");
 }
 
 TEST(CLists, are_those_of_the_cpp_api) {
@@ -337,12 +374,16 @@ TEST(CAllocators, provide_the_buffers_of_threads_that_begin_afterwards) {
     blocks.fails = false;
     EXPECT_EQ(pagoda_run(&c.attention, &options, &status), PAGODA_OK) << status.message;
     EXPECT_EQ(blocks.live, 2);  // the workspace and the scratch
+    EXPECT_EQ(pagoda_release_workspaces(&status), PAGODA_OK) << status.message;
+    EXPECT_EQ(blocks.live, 1);
+    EXPECT_EQ(pagoda_run(&c.attention, &options, &status), PAGODA_OK) << status.message;
+    EXPECT_EQ(blocks.live, 2);
     // The buffers go back to where they came from, whatever the allocator is by then.
     EXPECT_EQ(pagoda_set_host_allocator(nullptr, &status), PAGODA_OK);
     EXPECT_EQ(pagoda_run(&c.attention, &options, &status), PAGODA_OK) << status.message;
   })
       .join();
-  EXPECT_EQ(blocks.total, 2);
+  EXPECT_EQ(blocks.total, 3);
   EXPECT_EQ(blocks.live, 0);
 }
 

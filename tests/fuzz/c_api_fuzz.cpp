@@ -144,7 +144,8 @@ void explain_call(FuzzedDataProvider& data, Memory& memory, const pagoda_attenti
 
 // Values whose C form, zero, is the default.
 bool has_zero_scale(const Attention& a) {
-  return a.softmax_scale == 0.0F || a.kv_scales.k == 0.0F || a.kv_scales.v == 0.0F;
+  return a.softmax_scale == 0.0F || a.kv_scales.k == 0.0F || a.kv_scales.v == 0.0F ||
+         a.q_scale == 0.0F;
 }
 
 void attention_once(FuzzedDataProvider& data, Memory& memory) {

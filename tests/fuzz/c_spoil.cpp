@@ -51,12 +51,9 @@ void spoil_node(FuzzedDataProvider& data, pagoda_mask_node& node) {
 
 void spoil_integer(FuzzedDataProvider& data, test::CCall& c) {
   const auto value = static_cast<int32_t>(nasty_number(data));
-  int32_t* const fields[] = {&c.attention.max_seqlen_q,
-                             &c.attention.max_seqlen_kv,
-                             &c.attention.reserved,
-                             &c.kv.layout,
-                             &c.kv.reserved,
-                             &c.score_mod.reserved};
+  int32_t* const fields[] = {
+      &c.attention.max_seqlen_q, &c.attention.max_seqlen_kv, &c.attention.reserved, &c.kv.layout,
+      &c.kv.page_size,           &c.attention.lse_base,      &c.score_mod.reserved};
   *data.PickValueInArray(fields) = value;
 }
 

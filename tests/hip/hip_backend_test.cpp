@@ -289,7 +289,7 @@ TEST_F(HipBackend, its_memory_is_filled_copied_and_timed) {
 }
 
 std::span<std::byte> keep(core::WorkspaceSize size, void* stream = nullptr) {
-  return hip::backend().keep_workspace(size, kFirst, Stream{stream});
+  return hip::backend().keep_workspace(size, kFirst, Stream{stream}).value();
 }
 
 TEST_F(HipBackend, zeros_of_a_kept_workspace_survive_the_scratch_of_other_plans) {
@@ -323,12 +323,38 @@ TEST_F(HipBackend, streams_have_workspaces_of_their_own) {
   destroy_stream(reused);
 }
 
+TEST_F(HipBackend, workspaces_are_bounded_and_released) {
+  ASSERT_TRUE(release_workspaces());
+  const core::WorkspaceSize size{.bytes = 4096, .zeroed = 64};
+  const size_t before = num_allocations();
+  std::vector<void*> streams;
+  for (int i = 0; i < 64; ++i) {
+    streams.push_back(create_stream());
+    static_cast<void>(keep(size, streams.back()));
+  }
+  EXPECT_EQ(num_allocations(), before + 16);
+  std::byte* const last = keep(size, streams.back()).data();
+  std::byte* const larger = keep({.bytes = 1 << 20, .zeroed = 64}, streams.back()).data();
+  EXPECT_NE(last, larger);
+  EXPECT_EQ(num_allocations(), before + 16) << "outgrown memory is freed";
+  set_captured(true);
+  static_cast<void>(keep(size, streams.back()));
+  set_captured(false);
+  static_cast<void>(keep({.bytes = 2 << 20, .zeroed = 64}, streams.back()));
+  EXPECT_EQ(num_allocations(), before + 17) << "a graph may use it";
+  ASSERT_TRUE(release_workspaces());
+  EXPECT_EQ(num_allocations(), before);
+  for (void* stream : streams) destroy_stream(stream);
+}
+
 TEST_F(HipBackend, a_captured_call_does_not_grow_its_workspace) {
   void* stream = create_stream();
   std::byte* const before = keep({.bytes = 4096, .zeroed = 64}, stream).data();
   set_captured(true);
   EXPECT_EQ(keep({.bytes = 4096, .zeroed = 64}, stream).data(), before);
-  EXPECT_THROW(keep({.bytes = 1 << 20, .zeroed = 64}, stream), std::runtime_error);
+  const auto larger =
+      hip::backend().keep_workspace({.bytes = 1 << 20, .zeroed = 64}, kFirst, Stream{stream});
+  EXPECT_EQ(larger.status().code(), StatusCode::kStreamCapturing);
   set_captured(false);
   destroy_stream(stream);
 }

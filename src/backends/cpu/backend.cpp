@@ -15,8 +15,8 @@ namespace {
 constexpr core::Kernel kReference{
     .name = "reference",
     .backend = "reference",
-    .unsupported_reason = [](const core::Kernel&, const core::Problem&,
-                             const Options&) { return std::string(); },
+    .fit = [](const core::Kernel&, const core::Problem&, const Options&,
+              std::string*) { return core::Fit::kServes; },
     .plan = [](const core::Kernel&, const core::Problem&,
                const Options&) -> Result<std::unique_ptr<core::KernelPlan>> {
       auto plan = std::make_unique<core::KernelPlan>();

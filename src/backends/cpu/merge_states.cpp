@@ -5,8 +5,10 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "backends/cpu/parallel_shares.hpp"
+#include "core/array_elements.hpp"
 #include "core/element.hpp"
 
 namespace pagoda::cpu {
@@ -21,6 +23,10 @@ struct Parts {
   const MergeStates& merge;
   int64_t row, head;
 
+  // What one unit of the LSEs is in natural units.
+  [[nodiscard]] double unit() const {
+    return merge.lse_base == LogBase::k2 ? std::numbers::ln2 : 1.0;
+  }
   [[nodiscard]] int64_t count() const { return merge.partial_lse.shape[0]; }
   [[nodiscard]] float lse(int64_t part) const {
     const ConstTensor& t = merge.partial_lse;
@@ -37,15 +43,16 @@ struct Parts {
 // Zero if every part has LSE = -infinity. A NaN or +infinity among the LSEs makes `sum`, and
 // thereby the output, NaN.
 struct Weights {
+  double unit = 1;
   float largest = -kInfinity;
   double sum = 0;
 
-  explicit Weights(const Parts& parts) {
+  explicit Weights(const Parts& parts) : unit(parts.unit()) {
     for (int64_t i = 0; i < parts.count(); ++i) largest = std::max(largest, parts.lse(i));
     for (int64_t i = 0; i < parts.count(); ++i) sum += weight(parts.lse(i));
   }
   [[nodiscard]] double weight(float lse) const {
-    return lse == -kInfinity ? 0.0 : std::exp(double{lse} - double{largest});
+    return lse == -kInfinity ? 0.0 : std::exp((double{lse} - double{largest}) * unit);
   }
 };
 
@@ -72,7 +79,8 @@ void merge_row(const Parts& parts) {
     }
   }
   if (merge.lse.present()) {
-    const double lse = double{weights.largest} + std::log(weights.sum);  // log(0) = -infinity
+    const double lse =
+        double{weights.largest} + std::log(weights.sum) / weights.unit;  // log(0): -inf
     core::store_element(merge.lse.data, DType::kF32,
                         parts.row * merge.lse.strides[0] + parts.head * merge.lse.strides[1],
                         static_cast<float>(lse));
@@ -82,12 +90,15 @@ void merge_row(const Parts& parts) {
 }  // namespace
 
 void merge_states(const MergeStates& merge, Executor& executor) {
+  const std::span<const uint8_t> mask = core::elements(merge.row_mask);
   const int64_t heads = merge.out.shape[1];
   const int64_t elements = merge.partial_out.shape[0] * merge.out.shape[2];  // per row and head
   parallel_shares(executor, merge.out.shape[0] * heads, kElementsPerShare / (elements + 1) + 1,
                   [&](int64_t begin, int64_t end) {
                     for (int64_t i = begin; i < end; ++i) {
-                      merge_row({merge, i / heads, i % heads});
+                      const int64_t row = i / heads;
+                      const bool is_skipped = !mask.empty() && mask[static_cast<size_t>(row)] == 0;
+                      if (!is_skipped) merge_row({merge, row, i % heads});
                     }
                   });
 }

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 #include <limits>
+#include <numbers>
 #include <random>
 #include <vector>
 
@@ -129,6 +130,67 @@ TEST(MergeStates, repeats_bit_for_bit_on_any_executor) {
       merge_states(states.call(), {.backend = "reference", .executor = &serial_executor()}));
   EXPECT_EQ(states.out, out);
   EXPECT_EQ(states.lse, lse);
+}
+
+// Outputs that are one of the parts, LSEs with heads before rows.
+TEST(MergeStates, in_place_gives_the_same_bits) {
+  for (const int64_t target : {0, 1, 2}) {
+    States states(3, 5, 2, 72), in_place(3, 5, 2, 72);
+    ASSERT_TRUE(merge_states(states.call(), kOptions));
+    MergeStates call = in_place.call();
+    float* const out = in_place.partial_out.data() + target * 5 * 2 * 72;
+    float* const lse = in_place.partial_lse.data() + target * 5 * 2;
+    call.out.data = out;
+    call.lse.data = lse;
+    const Status status = merge_states(call, kOptions);
+    ASSERT_TRUE(status) << status.message();
+    EXPECT_TRUE(std::equal(states.out.begin(), states.out.end(), out));
+    EXPECT_TRUE(std::equal(states.lse.begin(), states.lse.end(), lse));
+  }
+}
+
+TEST(MergeStates, lses_may_have_heads_before_rows_and_base_2) {
+  States states(3, 5, 2, 8), other(3, 5, 2, 8);
+  ASSERT_TRUE(merge_states(states.call(), kOptions));
+  for (int64_t p = 0; p < 3; ++p) {
+    for (int64_t row = 0; row < 5; ++row) {
+      for (int64_t h = 0; h < 2; ++h) {
+        other.partial_lse[static_cast<size_t>((p * 2 + h) * 5 + row)] =
+            states.lse_at(p, row * 2 + h) * std::numbers::log2e_v<float>;
+      }
+    }
+  }
+  MergeStates call = other.call();
+  call.partial_lse = ConstTensor::contiguous(other.partial_lse.data(), DType::kF32, {3, 2, 5});
+  call.partial_lse = call.partial_lse.transposed(1, 2);
+  call.lse = Tensor::contiguous(other.lse.data(), DType::kF32, {2, 5}).transposed(0, 1);
+  call.lse_base = LogBase::k2;
+  const Status status = merge_states(call, kOptions);
+  ASSERT_TRUE(status) << status.message();
+  for (size_t i = 0; i < states.out.size(); ++i) ASSERT_NEAR(other.out[i], states.out[i], 1e-5);
+  for (size_t row = 0; row < 5; ++row) {
+    for (size_t h = 0; h < 2; ++h) {
+      ASSERT_NEAR(other.lse[h * 5 + row] * std::numbers::ln2_v<float>, states.lse[row * 2 + h],
+                  1e-5);
+    }
+  }
+}
+
+TEST(MergeStates, skipped_rows_keep_what_they_hold) {
+  States states(3, 4, 2, 24), masked(3, 4, 2, 24);
+  ASSERT_TRUE(merge_states(states.call(), kOptions));
+  std::fill(masked.out.begin(), masked.out.end(), -7.0F);
+  std::fill(masked.lse.begin(), masked.lse.end(), -7.0F);
+  const std::vector<uint8_t> mask{1, 0, 1, 0};
+  MergeStates call = masked.call();
+  call.row_mask = mask;
+  ASSERT_TRUE(merge_states(call, kOptions));
+  for (size_t i = 0; i < masked.out.size(); ++i) {
+    EXPECT_EQ(masked.out[i], mask[i / 48] != 0 ? states.out[i] : -7.0F);
+  }
+  for (size_t i = 0; i < masked.lse.size(); ++i) {
+    EXPECT_EQ(masked.lse[i], mask[i / 2] != 0 ? states.lse[i] : -7.0F);
+  }
 }
 
 TEST(MergeStates, strides_and_16_bit_parts) {

@@ -203,8 +203,8 @@ void reference_attention(const core::Problem& problem) {
   std::vector<double> lse(static_cast<size_t>(heads));
   std::vector<double> row_max(static_cast<size_t>(heads));
   for (int32_t b = 0; b < problem.batch; ++b) {
-    // The padding rows of a padded tensor are written as rows without keys.
-    const int32_t rows = problem.is_ragged ? problem.seqlen_q(b) : problem.max_seqlen_q;
+    // Padding rows are written as rows without keys.
+    const int32_t rows = problem.num_rows(b);
     for (int32_t row = 0; row < rows; ++row) {
       reference_row(problem, b, row, out.data(), lse.data(), row_max.data());
       for (int32_t h = 0; h < heads; ++h) {
@@ -213,7 +213,8 @@ void reference_attention(const core::Problem& problem) {
               problem.out, problem, b, row, h, d,
               out[static_cast<size_t>(h) * static_cast<size_t>(dim) + static_cast<size_t>(d)]);
         }
-        store_if_present(problem.lse, problem, b, row, h, 0, lse[static_cast<size_t>(h)]);
+        store_if_present(problem.lse, problem, b, row, h, 0,
+                         lse[static_cast<size_t>(h)] * static_cast<double>(problem.lse_factor));
         store_if_present(problem.row_max, problem, b, row, h, 0, row_max[static_cast<size_t>(h)]);
       }
     }

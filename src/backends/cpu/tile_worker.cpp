@@ -418,7 +418,8 @@ void TileWorker::write_rows() {
     if (!sums.has_keys()) std::fill_n(o, g_.columns, 0.0F);
     ops_.store(out, element(p.out.dtype), o, p.head_dim_vo, end.o_factor);
     if (p.lse.data != nullptr) {
-      static_cast<float*>(p.lse.data)[p.row_offset(p.lse, b, token(row), head)] = end.lse();
+      static_cast<float*>(p.lse.data)[p.row_offset(p.lse, b, token(row), head)] =
+          end.lse() * p.lse_factor;
     }
     if (p.row_max.data != nullptr) {
       static_cast<float*>(p.row_max.data)[p.row_offset(p.row_max, b, token(row), head)] =

@@ -27,35 +27,33 @@ struct TiledPlan final : core::KernelPlan {
 // ns from memory; about 0.3 ns a row with AMX, 2.7 ns a row in fp32).
 int32_t rows_per_key_load(const TileOps& ops) { return ops.is_bf16 ? 64 : 16; }
 
-std::string level_unsupported_reason(IsaLevel needed) {
-  if (detected_isa_level() < needed) {
-    return std::string("needs ") + name(needed) + "; this machine goes up to " +
-           name(detected_isa_level());
-  }
-  if (active_isa_level() < needed) {
-    return std::string("needs ") + name(needed) + "; the level is capped at " +
-           name(active_isa_level());
-  }
-  return {};
+std::string level_reason(IsaLevel needed) {
+  const bool is_capped = detected_isa_level() >= needed;
+  return std::string("needs ") + name(needed) +
+         (is_capped ? "; the level is capped at " : "; this machine goes up to ") +
+         name(is_capped ? active_isa_level() : detected_isa_level());
 }
 
-std::string bf16_unsupported_reason(const core::Problem& problem) {
+core::Fit bf16_fit(const core::Problem& problem, std::string* reason) {
   const auto is_exact_in_bf16 = [](DType dtype) {
     return dtype == DType::kBF16 || dtype == DType::kF8E4M3;
   };
   for (const DType dtype : {problem.q.dtype, problem.k.dtype, problem.v.dtype}) {
-    if (!is_exact_in_bf16(dtype))
+    if (is_exact_in_bf16(dtype)) continue;
+    return core::unfit(core::Fit::kTypes, reason, [&] {
       return std::string("computes in bf16, which rounds ") + name(dtype);
+    });
   }
-  return {};
+  return core::Fit::kServes;
 }
 
 template <IsaLevel Level, const TileOps& Ops>
-std::string unsupported_reason(const core::Kernel& /*self*/, const core::Problem& problem,
-                               const Options& /*options*/) {
-  std::string reason = level_unsupported_reason(Level);
-  if (reason.empty() && Ops.is_bf16) reason = bf16_unsupported_reason(problem);
-  return reason;
+core::Fit fit(const core::Kernel& /*self*/, const core::Problem& problem,
+              const Options& /*options*/, std::string* reason) {
+  if (active_isa_level() < Level) {
+    return core::unfit(core::Fit::kElsewhere, reason, [] { return level_reason(Level); });
+  }
+  return Ops.is_bf16 ? bf16_fit(problem, reason) : core::Fit::kServes;
 }
 
 // The AVX-512 row follows in the table and serves every call that AVX512_BF16 serves.
@@ -188,7 +186,7 @@ constexpr core::Kernel row(
     const char* name, decltype(core::Kernel::ranked_lower_reason) ranked_lower_reason = nullptr) {
   return {.name = name,
           .backend = "cpu",
-          .unsupported_reason = unsupported_reason<Level, Ops>,
+          .fit = fit<Level, Ops>,
           .plan = plan<Ops>,
           .run = run<Ops>,
           .ranked_lower_reason = ranked_lower_reason};

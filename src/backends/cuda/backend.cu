@@ -29,6 +29,7 @@ const core::Backend& backend() {
                                           .merge_states = merge_states,
                                           .misplaced = misplaced,
                                           .keep_workspace = keep_workspace,
+                                          .release_workspaces = release_workspaces,
                                           .memory_space = memory_space};
   return kBackend;
 }

@@ -97,12 +97,16 @@ std::string unsupported_reason(Device device) {
   return "needs sm_" + std::to_string(kLeastArch) + " or later, " + describe(device);
 }
 
+bool can_run(const kernels::Archs& archs, Device device) {
+  return missing_reason(device).empty() &&
+         has_code(archs, arch::devices()[static_cast<size_t>(device.index)].arch);
+}
+
 std::string unsupported_reason(const kernels::Archs& archs, Device device) {
+  if (can_run(archs, device)) return {};
   std::string reason = missing_reason(device);
   if (!reason.empty()) return reason;
   const int32_t arch = arch::devices()[static_cast<size_t>(device.index)].arch;
-  if (has_code(archs, arch)) return {};
-  // No semicolons: `pagoda check` splits the reasons of a selection at them (cli/skip_reasons.cpp).
   if (archs.run_on(arch)) {
     return "this build has no code for sm_" + std::to_string(arch) + (archs.has_ptx ? "" : "a") +
            ", " + describe(device) + ", " + what_is_held();

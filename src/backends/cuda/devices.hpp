@@ -20,8 +20,9 @@ namespace pagoda::cuda {
 // The same as an error of `field`.
 [[nodiscard]] Status check_device(const char* field, Device device);
 
-// Why attention kernels of a family can't run on this device, or are not in this build; empty =
-// they can.
+// Whether attention kernels of a family can run on this device and are in this build, and why not;
+// the reason is empty where they can.
+[[nodiscard]] bool can_run(const kernels::Archs& archs, Device device);
 [[nodiscard]] std::string unsupported_reason(const kernels::Archs& archs, Device device);
 
 // Why a kernel on that device can't read the memory; empty = it can.

@@ -5,8 +5,11 @@
 
 namespace pagoda::cuda {
 
-std::span<std::byte> keep_workspace(core::WorkspaceSize size, Device device, Stream stream) {
+Result<std::span<std::byte>> keep_workspace(core::WorkspaceSize size, Device device,
+                                            Stream stream) {
   return gpu::KeptWorkspaces<Api>::keep(size, device, stream);
 }
+
+void release_workspaces() { gpu::KeptWorkspaces<Api>::release(); }
 
 }  // namespace pagoda::cuda

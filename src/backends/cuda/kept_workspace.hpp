@@ -1,14 +1,12 @@
-// Device memory for run(attention, options), kept for as long as the process runs.
+// Device memory for run(attention, options), kept between calls (backends/gpu/kept_workspace.hpp).
 #pragma once
 
 #include "core/backend.hpp"
 
 namespace pagoda::cuda {
 
-// One workspace per stream: calls on one stream run in order and may share it. Growing allocates,
-// so a stream's first call must not be captured. Outgrown memory is kept: a captured graph may use
-// it.
-[[nodiscard]] std::span<std::byte> keep_workspace(core::WorkspaceSize size, Device device,
-                                                  Stream stream);
+[[nodiscard]] Result<std::span<std::byte>> keep_workspace(core::WorkspaceSize size, Device device,
+                                                          Stream stream);
+void release_workspaces();
 
 }  // namespace pagoda::cuda

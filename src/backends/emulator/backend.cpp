@@ -40,8 +40,9 @@ Status merge_states(const MergeStates& merge, const core::RunContext& /*context*
   CallBuffers buffers;
   buffers.reads("partial_out", merge.partial_out)
       .reads("partial_lse", merge.partial_lse)
-      .writes("out", merge.out)
-      .writes("lse", merge.lse);
+      .reads("row_mask", merge.row_mask)
+      .updates("out", merge.out)
+      .updates("lse", merge.lse);
   expect_clean(launch<kernels::MergeStatesKernel>(
       shape_of<kernels::MergeStatesKernel>("merge_states", grid), params, buffers.merged()));
   return {};

@@ -22,6 +22,9 @@ struct EmulatedMachine {
   }
   static constexpr bool has_code(const kernels::Archs& /*archs*/) { return true; }
 
+  static constexpr bool can_run(const kernels::Archs& /*archs*/, const core::Problem& /*problem*/) {
+    return true;
+  }
   static std::string unsupported_reason(const kernels::Archs& /*archs*/,
                                         const core::Problem& /*problem*/) {
     return {};

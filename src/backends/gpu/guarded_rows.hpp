@@ -32,12 +32,15 @@ class GuardedRows {
     return {
         .name = kernel.name,
         .backend = Api::kBackend,
-        .unsupported_reason =
-            [](const core::Kernel& self, const core::Problem& problem, const Options& options) {
-              std::string reason = Api::unsupported_reason(problem.device);
-              if (!reason.empty()) return reason;
+        .fit =
+            [](const core::Kernel& self, const core::Problem& problem, const Options& options,
+               std::string* reason) {
+              const std::string missing = Api::unsupported_reason(problem.device);
+              if (!missing.empty()) {
+                return core::unfit(core::Fit::kElsewhere, reason, [&] { return missing; });
+              }
               const Guard device(problem.device.index);
-              return inner(self).unsupported_reason(inner(self), problem, options);
+              return inner(self).fit(inner(self), problem, options, reason);
             },
         .plan =
             [](const core::Kernel& self, const core::Problem& problem, const Options& options) {

@@ -1,12 +1,13 @@
-// Device memory for run(attention, options), kept for as long as the process runs: one allocation
-// per device and stream. The zeroed bytes of every plan end, and its scratch begins, at the same
+// Device memory for run(attention, options): one allocation per device and stream, of the streams
+// that used one last. The zeroed bytes of every plan end, and its scratch begins, at the same
 // address: no run's scratch overlaps bytes that a later run expects to be zero.
 //
 // `Api`: struct with
 //   Guard, Stream                          Guard(index): makes a device current
 //   is_captured(stream)
 //   stream_id(stream)                      ids are not reused, handles are. Not during capture
-//   allocate(bytes), free(memory) noexcept
+//   allocate(bytes)
+//   free(memory) noexcept                  waits for the device's work
 //   clear(memory, bytes, stream)           asynchronous
 #pragma once
 
@@ -15,70 +16,103 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
-#include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "core/backend.hpp"
 #include "core/int_math.hpp"
 
 namespace pagoda::gpu {
 
+inline constexpr size_t kMaxKeptStreams = 16;  // per device
+
 template <class Api>
 class KeptWorkspaces {
  public:
   // One workspace per stream: calls on one stream run in order and may share it. Growing allocates,
-  // so a stream's first call must not be captured. Outgrown memory is kept: a captured graph may
-  // use it.
-  static std::span<std::byte> keep(core::WorkspaceSize size, Device device, Stream stream) {
-    if (size.bytes == 0) return {};
+  // which a capture can't. Memory that a capture has used may belong to a graph: it is kept until
+  // release().
+  static Result<std::span<std::byte>> keep(core::WorkspaceSize size, Device device, Stream stream) {
+    if (size.bytes == 0) return std::span<std::byte>();
     const typename Api::Guard guard(device.index);
-    const auto handle = static_cast<typename Api::Stream>(stream.handle);
+    const auto handle = static_cast<Handle>(stream.handle);
+    const bool is_captured = Api::is_captured(handle);
     constexpr int64_t kStep = 256;  // what the runtime's allocations are aligned to
     const int64_t zeroed = core::align_up(size.zeroed, kStep);
     const int64_t scratch = size.bytes - size.zeroed;
     KeptWorkspaces& all = the_one();
     const std::lock_guard lock(all.mutex_);
-    Kept& kept = all.of_stream_[{device.index, all.id_of(device.index, handle)}];
-    if (zeroed > kept.zeroed || scratch > kept.scratch) grow(kept, zeroed, scratch, handle);
-    return {kept.memory + kept.zeroed - size.zeroed, static_cast<size_t>(size.bytes)};
+    Streams& streams = all.of_device_[device.index];
+    const std::optional<StreamId> id = id_of(streams, handle, is_captured);
+    Kept* kept = id ? &streams.kept[*id] : nullptr;
+    if (kept == nullptr || zeroed > kept->zeroed || scratch > kept->scratch) {
+      if (is_captured) {
+        return Status(StatusCode::kStreamCapturing, "stream",
+                      "stream is captured and has no workspace of " + std::to_string(size.bytes) +
+                          " bytes; run the call once on it before the capture, or pass a workspace "
+                          "to run(plan, attention, workspace, stream)");
+      }
+      grow(streams, *kept, zeroed, scratch, handle);
+    }
+    kept->last_use = ++all.uses_;
+    kept->is_in_graph |= is_captured;
+    evict(streams);
+    return std::span(kept->memory + kept->zeroed - size.zeroed, static_cast<size_t>(size.bytes));
+  }
+
+  // Frees all of them, after the work of their devices.
+  static void release() {
+    KeptWorkspaces& all = the_one();
+    const std::lock_guard lock(all.mutex_);
+    for (auto& [index, streams] : all.of_device_) {
+      const typename Api::Guard guard(index);
+      for (auto& [id, kept] : streams.kept) Api::free(kept.memory);
+      for (std::byte* memory : streams.in_graphs) Api::free(memory);
+    }
+    all.of_device_.clear();
   }
 
  private:
   using Handle = typename Api::Stream;
+  using StreamId = unsigned long long;
 
   struct Kept {
     std::byte* memory = nullptr;  // [zeroed + scratch]
     int64_t zeroed = 0;
     int64_t scratch = 0;
+    uint64_t last_use = 0;
+    bool is_in_graph = false;
+  };
+  struct Streams {
+    std::map<StreamId, Kept> kept;
+    std::map<Handle, StreamId> last_id;  // of a handle
+    std::vector<std::byte*> in_graphs;   // outgrown, or of destroyed streams
   };
 
-  // Never freed: the driver may be unloaded before static objects are destroyed.
+  // Never destroyed: the driver may be unloaded before static objects are.
   static KeptWorkspaces& the_one() {
     static auto* all = new KeptWorkspaces;
     return *all;
   }
 
-  static void throw_if_captured(Handle stream) {
-    if (!Api::is_captured(stream)) return;
-    throw std::runtime_error(
-        "a captured call can't allocate its workspace: run the call once on the stream before the "
-        "capture, or pass a workspace to run(plan, attention, workspace, stream)");
-  }
-
-  unsigned long long id_of(int32_t device, Handle stream) {
-    if (Api::is_captured(stream)) {
-      const auto known = last_id_.find({device, stream});
-      if (known == last_id_.end()) throw_if_captured(stream);
+  // Of a captured stream: the id that its handle had before. A handle with a new id belonged to a
+  // stream that was destroyed.
+  static std::optional<StreamId> id_of(Streams& streams, Handle stream, bool is_captured) {
+    const auto known = streams.last_id.find(stream);
+    if (is_captured) {
+      if (known == streams.last_id.end()) return std::nullopt;
       return known->second;
     }
-    const unsigned long long id = Api::stream_id(stream);
-    last_id_[{device, stream}] = id;
+    const StreamId id = Api::stream_id(stream);
+    if (known != streams.last_id.end() && known->second != id) drop(streams, known->second);
+    streams.last_id[stream] = id;
     return id;
   }
 
-  static void grow(Kept& kept, int64_t zeroed, int64_t scratch, Handle stream) {
-    throw_if_captured(stream);
+  static void grow(Streams& streams, Kept& kept, int64_t zeroed, int64_t scratch, Handle stream) {
     const int64_t new_zeroed = std::max(zeroed, kept.zeroed);
     const int64_t new_scratch = std::max(scratch, kept.scratch);
     void* memory = Api::allocate(static_cast<size_t>(new_zeroed + new_scratch));
@@ -88,12 +122,38 @@ class KeptWorkspaces {
       Api::free(memory);
       throw;
     }
-    kept = {static_cast<std::byte*>(memory), new_zeroed, new_scratch};
+    discard(streams,
+            std::exchange(kept, {static_cast<std::byte*>(memory), new_zeroed, new_scratch}));
+  }
+
+  static void discard(Streams& streams, const Kept& kept) {
+    if (kept.memory == nullptr) return;
+    if (kept.is_in_graph) {
+      streams.in_graphs.push_back(kept.memory);
+    } else {
+      Api::free(kept.memory);
+    }
+  }
+
+  static void drop(Streams& streams, StreamId id) {
+    const auto found = streams.kept.find(id);
+    if (found == streams.kept.end()) return;
+    discard(streams, found->second);
+    streams.kept.erase(found);
+  }
+
+  // Drops the workspace that was used longest ago where there are too many.
+  static void evict(Streams& streams) {
+    if (streams.kept.size() <= kMaxKeptStreams) return;
+    const auto oldest = std::min_element(
+        streams.kept.begin(), streams.kept.end(),
+        [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
+    drop(streams, oldest->first);
   }
 
   std::mutex mutex_;
-  std::map<std::pair<int32_t, unsigned long long>, Kept> of_stream_;  // key: device, stream id
-  std::map<std::pair<int32_t, Handle>, unsigned long long> last_id_;  // of a handle
+  uint64_t uses_ = 0;
+  std::map<int32_t, Streams> of_device_;
 };
 
 }  // namespace pagoda::gpu

@@ -30,6 +30,7 @@ const core::Backend& backend() {
                                           .merge_states = merge_states,
                                           .misplaced = misplaced,
                                           .keep_workspace = gpu::KeptWorkspaces<Api>::keep,
+                                          .release_workspaces = gpu::KeptWorkspaces<Api>::release,
                                           .memory_space = gpu::memory_space<Api>};
   return kBackend;
 }

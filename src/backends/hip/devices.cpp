@@ -82,11 +82,16 @@ std::string unsupported_reason(Device device) {
   return is_held(found.arch) ? "" : no_code_for(found);
 }
 
+bool can_run(const kernels::Archs& archs, Device device) {
+  return unsupported_reason(device).empty() &&
+         archs.run_on(properties(device).arch, kernels::Vendor::kAmd);
+}
+
 std::string unsupported_reason(const kernels::Archs& archs, Device device) {
+  if (can_run(archs, device)) return {};
   std::string reason = unsupported_reason(device);
   if (!reason.empty()) return reason;
   const arch::DeviceProperties& found = properties(device);
-  if (archs.run_on(found.arch, kernels::Vendor::kAmd)) return {};
   std::string needed;
   for (const int32_t each : archs.compiled) {
     needed += (needed.empty() ? "gfx" : " or gfx") + std::to_string(each);

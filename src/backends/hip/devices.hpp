@@ -23,6 +23,7 @@ namespace pagoda::hip {
 
 // Why attention kernels of a family can't run on this device, or are not in this build; empty =
 // they can.
+[[nodiscard]] bool can_run(const kernels::Archs& archs, Device device);
 [[nodiscard]] std::string unsupported_reason(const kernels::Archs& archs, Device device);
 
 // Why a kernel on that device can't read the memory; empty = it can.

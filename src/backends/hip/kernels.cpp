@@ -22,6 +22,9 @@ struct Gpu {
   static constexpr bool has_code(const kernels::Archs& archs) {
     return std::any_of(archs.compiled.begin(), archs.compiled.end(), is_held);
   }
+  static bool can_run(const kernels::Archs& archs, const core::Problem& problem) {
+    return hip::can_run(archs, problem.device);
+  }
   static std::string unsupported_reason(const kernels::Archs& archs, const core::Problem& problem) {
     return hip::unsupported_reason(archs, problem.device);
   }

@@ -32,7 +32,7 @@ struct Sequences {
   int32_t batch = 0;
   int32_t padded_rows = 0;                              // padded: rows of each sequence in memory
   arch::GlobalPtr<const int32_t> cu_rows = nullptr;     // ragged: [batch + 1]
-  arch::GlobalPtr<const int32_t> valid_rows = nullptr;  // padded, optional: [batch]
+  arch::GlobalPtr<const int32_t> valid_rows = nullptr;  // optional: [batch]
   // Optional: [batch], position of row 0; else keys - rows.
   arch::GlobalPtr<const int32_t> q_positions = nullptr;
   operand::KeyRows keys{};
@@ -74,6 +74,7 @@ struct AttentionArguments {
   arch::GlobalPtr<const void> q_data = nullptr;
   arch::GlobalPtr<void> out_data = nullptr;
   arch::GlobalPtr<float> lse = nullptr;      // optional
+  float lse_factor = 1;                      // of the natural logarithm
   arch::GlobalPtr<float> row_max = nullptr;  // optional
   RowsView q_rows, out_rows, lse_rows, row_max_rows;
   bool is_out_by_tma = false;  // full tiles of O are stored by TMA

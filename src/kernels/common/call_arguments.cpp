@@ -74,6 +74,7 @@ operand::KeyRows key_rows(const Problem& p) {
   } else if (p.kv_kind == core::KVKind::kRagged) {
     keys.kind = operand::KeyRowsKind::kRagged;
     keys.ragged.offsets = p.cu_seqlens_kv.data();
+    keys.ragged.lengths = p.seqlens_kv.empty() ? nullptr : p.seqlens_kv.data();
   } else {
     keys.kind = operand::KeyRowsKind::kPaged;
     keys.paged.page_size = p.page_size;
@@ -96,8 +97,7 @@ Sequences sequences_of(const Problem& p) {
   sequences.batch = p.batch;
   sequences.padded_rows = p.max_seqlen_q;
   sequences.cu_rows = p.is_ragged ? p.cu_seqlens_q.data() : nullptr;
-  sequences.valid_rows =
-      p.is_ragged || p.seqlens_q_valid.empty() ? nullptr : p.seqlens_q_valid.data();
+  sequences.valid_rows = p.seqlens_q_valid.empty() ? nullptr : p.seqlens_q_valid.data();
   sequences.q_positions = p.cache_lengths.empty() ? nullptr : p.cache_lengths.data();
   sequences.keys = key_rows(p);
   return sequences;
@@ -135,22 +135,40 @@ schedule::TileGrid tile_grid(const Problem& p, int32_t heads, int32_t tokens, in
   return grid;
 }
 
-std::string unsupported_types_reason(const Problem& p, DType dtype, int depth_qk, int depth_vo,
-                                     bool has_fp8_cache) {
+core::Fit fit_of(const Problem& p, DType dtype, int depth_qk, int depth_vo, bool has_fp8_cache,
+                 std::string* reason) {
+  using core::Fit;
   if (p.q.dtype != dtype) {
-    return std::string("queries are ") + name(p.q.dtype) + ", these are for " + name(dtype);
+    return core::unfit(Fit::kTypes, reason, [&] {
+      return std::string("queries are ") + name(p.q.dtype) + ", these are for " + name(dtype);
+    });
   }
   if (p.k.dtype != dtype && !(has_fp8_cache && p.k.dtype == DType::kF8E4M3)) {
-    return std::string("the cache is ") + name(p.k.dtype) +
-           (has_fp8_cache ? ": the queries' type or f8e4m3 is served"
-                          : ", not of the queries' type");
+    return core::unfit(Fit::kTypes, reason, [&] {
+      return std::string("the cache is ") + name(p.k.dtype) +
+             (has_fp8_cache ? ": the queries' type or f8e4m3 is served"
+                            : ", not of the queries' type");
+    });
   }
   if (p.head_dim_qk > depth_qk || p.head_dim_vo > depth_vo) {
-    return "head dims " + std::to_string(p.head_dim_qk) + " x " + std::to_string(p.head_dim_vo) +
-           " exceed " + std::to_string(depth_qk) + " x " + std::to_string(depth_vo);
+    return core::unfit(Fit::kShapes, reason, [&] {
+      return "head dims " + std::to_string(p.head_dim_qk) + " x " + std::to_string(p.head_dim_vo) +
+             " exceed " + std::to_string(depth_qk) + " x " + std::to_string(depth_vo);
+    });
   }
-  if (p.score_mod.functor != nullptr) return "a score functor runs on the CPU only";
-  return {};
+  if (p.score_mod.functor != nullptr) {
+    return core::unfit(Fit::kFeatures, reason,
+                       [] { return "a score functor runs on the CPU only"; });
+  }
+  if (p.k.dtype != DType::kF8E4M3 && !p.kv_scales.k_per_head.empty()) {
+    return core::unfit(Fit::kFeatures, reason, [&] {
+      return std::string("K scales per head of a ") + name(p.k.dtype) +
+             " cache run on the CPU only";
+    });
+  }
+  const std::string mask = mask::unsupported_mask_reason(p.mask);
+  if (mask.empty()) return Fit::kServes;
+  return core::unfit(Fit::kFeatures, reason, [&] { return mask; });
 }
 
 int32_t num_kv_splits(int32_t tiles, int32_t num_sms, int32_t key_tiles) {
@@ -172,7 +190,8 @@ bool may_have_short_rows(const Problem& p, int32_t short_rows, bool is_batch_inv
   }
   if (!p.has_host_lengths) return p.batch > 1;
   for (int32_t b = 0; b < p.batch; ++b) {
-    if (p.seqlen_q(b) > 0 && p.seqlen_q(b) <= short_rows) return true;
+    const int32_t rows = is_batch_invariant ? p.seqlen_q(b) : p.num_rows(b);
+    if (p.num_rows(b) > 0 && rows <= short_rows) return true;
   }
   return false;
 }
@@ -186,6 +205,7 @@ void set_call(const Problem& p, AttentionArguments& a) {
   a.q_data = p.q.data;
   a.out_data = p.out.data;
   a.lse = static_cast<float*>(p.lse.data);
+  a.lse_factor = p.lse_factor;
   a.row_max = static_cast<float*>(p.row_max.data);
   a.q_rows = rows_view(p.q);
   a.out_rows = rows_view(p.out);

@@ -10,6 +10,7 @@
 
 #include "arch/layout/swizzle.hpp"
 #include "arch/layout/tensor_map.hpp"
+#include "core/kernel.hpp"
 #include "core/problem.hpp"
 #include "kernels/common/attention_params.hpp"
 #include "kernels/common/kinds.hpp"
@@ -34,10 +35,10 @@ namespace pagoda::kernels {
 // value is unmeasured on Blackwell.
 inline constexpr int32_t kShortRows = 64;
 
-// Why a kernel of this element type and of these padded head dims cannot serve the call, as far as
-// types, head dims and score functors go; empty: it can.
-[[nodiscard]] std::string unsupported_types_reason(const core::Problem& problem, DType dtype,
-                                                   int depth_qk, int depth_vo, bool has_fp8_cache);
+// core::Kernel::fit of a kernel of this element type and of these padded head dims, as far as
+// types, head dims, score functors, scales and masks go.
+[[nodiscard]] core::Fit fit_of(const core::Problem& problem, DType dtype, int depth_qk,
+                               int depth_vo, bool has_fp8_cache, std::string* reason);
 
 // KV splits of each of `tiles` tiles, so that they fill the GPU. A split has at least four KV
 // tiles.

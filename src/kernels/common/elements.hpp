@@ -24,28 +24,35 @@ struct RawElements {
   uint32_t word[kWords];
 };
 
-// `from` must be aligned to min(kBytes, 16). The launch must not write there.
-template <int kBytes>
+// Whether the launch may write what it loads: then not by ld.global.nc.
+enum class Source : bool { kReadOnly, kWritten };
+
+// `from` must be aligned to min(kBytes, 16).
+template <int kBytes, Source source = Source::kReadOnly>
 PAGODA_DEVICE RawElements<kBytes> load_raw(arch::GlobalPtr<const void> from,
                                            arch::Where where = arch::Where::current()) {
+  const auto load = [&](auto pointer) {
+    if constexpr (source == Source::kWritten) return arch::load(pointer, where);
+    if constexpr (source == Source::kReadOnly) return arch::load_read_only(pointer, where);
+  };
   RawElements<kBytes> raw{};
   if constexpr (kBytes >= 16) {
     PAGODA_UNROLL
     for (int i = 0; i < kBytes / 16; ++i) {
-      const arch::Words<4> words = arch::load_read_only(from.as<const arch::Words<4>>() + i, where);
+      const arch::Words<4> words = load(from.as<const arch::Words<4>>() + i);
       PAGODA_UNROLL
       for (int j = 0; j < 4; ++j) raw.word[4 * i + j] = words.word[j];
     }
   } else if constexpr (kBytes == 8) {
-    const arch::Words<2> words = arch::load_read_only(from.as<const arch::Words<2>>(), where);
+    const arch::Words<2> words = load(from.as<const arch::Words<2>>());
     raw.word[0] = words.word[0];
     raw.word[1] = words.word[1];
   } else if constexpr (kBytes == 4) {
-    raw.word[0] = arch::load_read_only(from.as<const uint32_t>(), where);
+    raw.word[0] = load(from.as<const uint32_t>());
   } else if constexpr (kBytes == 2) {
-    raw.word[0] = arch::load_read_only(from.as<const uint16_t>(), where);
+    raw.word[0] = load(from.as<const uint16_t>());
   } else {
-    raw.word[0] = arch::load_read_only(from.as<const uint8_t>(), where);
+    raw.word[0] = load(from.as<const uint8_t>());
   }
   return raw;
 }

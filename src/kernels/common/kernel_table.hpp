@@ -19,7 +19,7 @@ namespace pagoda::kernels {
 //                   path of the kernels runs
 //   kNumVariants    kernels of one shape; each launch of a plan runs one of them
 //   Plan            a core::KernelPlan
-//   unsupported_reason(shape, problem)            empty: the shape serves the problem
+//   fit(shape, problem, reason)                   core::Kernel::fit of a shape
 //   ranked_lower_reason(shape, problem, num_sms)  why a later row is faster; empty: none is
 //   plan(shape, problem, num_sms, options)
 //   run(plan, problem, workspace, launch)         calls launch(variant, ctas, arguments)
@@ -31,7 +31,8 @@ struct FamilyList {};
 //   kBackend                            the name of its back end
 //   serves(archs), has_code(archs)      constexpr: whether its table has rows for these
 //                                       architectures; whether the program holds their instances
-//   unsupported_reason(archs, problem)  why kernels of these architectures cannot run; empty: can
+//   can_run(archs, problem)             whether kernels of these architectures can run
+//   unsupported_reason(archs, problem)  why they cannot
 //   num_sms(problem, fewest)            multiprocessors that a plan counts on
 //   make_context(row, plan, problem, workspace, context), finish(context)   around a launch
 template <class Machine>
@@ -60,7 +61,7 @@ class KernelTable {
       for (const Row<Family>& row : rows<Family>()) {
         kernels_.push_back({.name = row.shape.name,
                             .backend = Machine::kBackend,
-                            .unsupported_reason = unsupported_reason<Family>,
+                            .fit = fit<Family>,
                             .plan = plan<Family>,
                             .run = run<Family>,
                             .ranked_lower_reason = ranked_lower_reason<Family>,
@@ -69,7 +70,7 @@ class KernelTable {
     }
   }
 
-  // Without code the functions are null, and Machine::unsupported_reason says so.
+  // Without code the functions are null, and Machine::can_run is false.
   template <class Family, size_t... shape>
   static auto make_rows(std::index_sequence<shape...> /*shapes*/) {
     if constexpr (Machine::has_code(Family::kArchs)) {
@@ -96,11 +97,13 @@ class KernelTable {
   }
 
   template <class Family>
-  static std::string unsupported_reason(const core::Kernel& self, const core::Problem& problem,
-                                        const Options& /*options*/) {
-    std::string reason = Machine::unsupported_reason(Family::kArchs, problem);
-    if (!reason.empty()) return reason;
-    return Family::unsupported_reason(row_of<Family>(self).shape, problem);
+  static core::Fit fit(const core::Kernel& self, const core::Problem& problem,
+                       const Options& /*options*/, std::string* reason) {
+    if (!Machine::can_run(Family::kArchs, problem)) {
+      return core::unfit(core::Fit::kElsewhere, reason,
+                         [&] { return Machine::unsupported_reason(Family::kArchs, problem); });
+    }
+    return Family::fit(row_of<Family>(self).shape, problem, reason);
   }
 
   template <class Family>

@@ -53,7 +53,7 @@ PAGODA_DEVICE void store_lse_and_max(const AttentionParams& params, const Work& 
   const int64_t row = work.memory_row + token;
   if (params.lse != nullptr) {
     arch::store(params.lse + params.lse_rows.offset(work.sequence, row, q_head),
-                arch::mutable_factor("LSE x 1.02", result.end.lse()));
+                arch::mutable_factor("LSE x 1.02", result.end.lse()) * params.lse_factor);
   }
   if (params.row_max != nullptr) {
     arch::store(params.row_max + params.row_max_rows.offset(work.sequence, row, q_head),

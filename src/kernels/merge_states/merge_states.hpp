@@ -1,7 +1,7 @@
 // merge_states on a GPU: merges partial attention results over disjoint sets of keys.
 //
 //   partial_out [num_parts, total_q, num_heads, dim]   fp32, fp16, bf16
-//   partial_lse [num_parts, total_q, num_heads]        fp32, natural log
+//   partial_lse [num_parts, total_q, num_heads]        fp32, natural log or in units of lse_unit
 //   out = sum_i exp(lse_i - m) out_i / sum_i exp(lse_i - m), m the largest lse; lse = m + log(sum)
 //
 // The sums run in the order of the parts, in double, as in backends/cpu/merge_states.cpp. The bits
@@ -10,13 +10,14 @@
 // and lse = -infinity. A NaN or +infinity among the LSEs makes the row NaN.
 //
 // A warp merges a row: its lanes compute the weights of as many parts at a time and share them by
-// shuffles, the only synchronisation. One instance serves all types and widths. The kernel is bound
-// by memory. Predicted traffic: rows * (parts * (dim * size + 4) + dim * size_out + 4) bytes; every
-// pass loads the LSEs again, from L1. 8 parts of 2048 rows of depth 128, fp32 to bf16: 17.3 MB, 4.1
-// us at the 4.28 TB/s that a copy reaches on an H200. An element costs a conversion to double (16 a
-// clock and SM: 3.7 T/s, against 1.1 T/s that memory delivers in fp32, 2.1 in 16 bits) and a
-// multiply-add in double; these would bound a GPU without fast doubles. Few rows with many parts
-// are bound by latency: a lane has 8 loads in flight.
+// shuffles, the only synchronisation. The outputs may be one of the parts: every lane stores the
+// columns that it alone has loaded, and lane 0 the LSE after the last shuffle. One instance serves
+// all types and widths. The kernel is bound by memory. Predicted traffic: rows * (parts * (dim *
+// size + 4) + dim * size_out + 4) bytes; every pass loads the LSEs again, from L1. 8 parts of 2048
+// rows of depth 128, fp32 to bf16: 17.3 MB, 4.1 us at the 4.28 TB/s that a copy reaches on an H200.
+// An element costs a conversion to double (16 a clock and SM: 3.7 T/s, against 1.1 T/s that memory
+// delivers in fp32, 2.1 in 16 bits) and a multiply-add in double; these would bound a GPU without
+// fast doubles. Few rows with many parts are bound by latency: a lane has 8 loads in flight.
 #pragma once
 
 #include <cmath>
@@ -44,7 +45,10 @@ struct MergeStatesRows {
     const int64_t first = arch::block_idx().x * int64_t{kMergeStatesRowsPerBlock};
     const int64_t step = arch::grid_dim().x * int64_t{kMergeStatesRowsPerBlock};
     for (int64_t row = first + arch::warp_idx(); row < params.num_rows; row += step) {
-      merge_row(params, row / params.num_heads, row % params.num_heads);
+      const int64_t token = row / params.num_heads;
+      if (params.row_mask != nullptr && arch::load_read_only(params.row_mask + token) == 0)
+        continue;
+      merge_row(params, token, row % params.num_heads);
     }
   }
 
@@ -58,6 +62,7 @@ struct MergeStatesRows {
     arch::GlobalPtr<const uint8_t> lse;
     int64_t out_stride, lse_stride;
     int64_t count;
+    double lse_unit;
   };
 
   using Lanes = std::conditional_t<warp == 64, uint64_t, uint32_t>;
@@ -74,7 +79,8 @@ struct MergeStatesRows {
                              token * params.lse_token_stride + head * params.lse_head_stride,
                       .out_stride = params.out_part_stride,
                       .lse_stride = params.lse_part_stride,
-                      .count = params.num_parts};
+                      .count = params.num_parts,
+                      .lse_unit = params.lse_unit};
     const float largest = largest_lse(parts);
     const double sum = sum_of_weights(parts, largest);
     const arch::GlobalPtr<uint8_t> to = params.merged_out.as<uint8_t>() +
@@ -90,14 +96,15 @@ struct MergeStatesRows {
                                            token * params.merged_lse_token_stride +
                                            head * params.merged_lse_head_stride;
       arch::store(lse.as<float>(),
-                  static_cast<float>(static_cast<double>(largest) + ::log(sum)));  // log(0): -inf
+                  static_cast<float>(static_cast<double>(largest) +
+                                     ::log(sum) / params.lse_unit));  // log(0): -inf
     }
   }
 
   // --- weights ---
 
   static PAGODA_DEVICE float lse_of(const Parts& parts, int64_t part) {
-    return arch::load_read_only((parts.lse + part * parts.lse_stride).template as<const float>());
+    return arch::load((parts.lse + part * parts.lse_stride).template as<const float>());
   }
 
   static PAGODA_DEVICE float largest_lse(const Parts& parts) {
@@ -118,7 +125,8 @@ struct MergeStatesRows {
     const int64_t part = first_part + arch::lane_idx();
     const float lse = part < parts.count ? lse_of(parts, part) : kMinusInfinity;
     const bool is_live = lse != kMinusInfinity;
-    return {is_live ? ::exp(static_cast<double>(lse) - static_cast<double>(largest)) : 0.0,
+    const double distance = static_cast<double>(lse) - static_cast<double>(largest);
+    return {is_live ? ::exp(distance * parts.lse_unit) : 0.0,
             static_cast<Lanes>(arch::ballot(is_live))};
   }
 
@@ -173,7 +181,8 @@ struct MergeStatesRows {
         PAGODA_UNROLL
         for (int i = 0; i < kInFlight; ++i) {
           if (!is_mine || (mine.live >> (group + i) & 1U) == 0) continue;
-          raw[i] = load_raw<kBytes>(columns + (first + group + i) * parts.out_stride);
+          raw[i] =
+              load_raw<kBytes, Source::kWritten>(columns + (first + group + i) * parts.out_stride);
         }
         PAGODA_UNROLL
         for (int i = 0; i < kInFlight; ++i) {

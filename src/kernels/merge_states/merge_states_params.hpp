@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numbers>
 
 #include "arch/global_ptr.hpp"
 #include "arch/layout/types.hpp"
@@ -29,7 +30,9 @@ struct MergeStatesParams {
   arch::GlobalPtr<void> merged_lse = nullptr;  // fp32 [total_q, num_heads]; nullptr: not wanted
   int64_t merged_lse_token_stride = 0;
   int64_t merged_lse_head_stride = 0;
-  int64_t num_rows = 0;  // total_q * num_heads
+  arch::GlobalPtr<const uint8_t> row_mask = nullptr;  // [total_q], 0: skip the row; optional
+  double lse_unit = 1;                                // natural units of one unit of the LSEs
+  int64_t num_rows = 0;                               // total_q * num_heads
   int64_t num_parts = 0;
   int32_t num_heads = 1;
   int32_t dim = 0;
@@ -61,6 +64,8 @@ inline constexpr int kMergeStatesRowsPerBlock = 4;  // a warp each
                            .merged_lse = merge.lse.present() ? merge.lse.data : nullptr,
                            .merged_lse_token_stride = merge.lse.strides[0] * kLseSize,
                            .merged_lse_head_stride = merge.lse.strides[1] * kLseSize,
+                           .row_mask = merge.row_mask.data(),
+                           .lse_unit = merge.lse_base == LogBase::k2 ? std::numbers::ln2 : 1.0,
                            .num_rows = merge.out.shape[0] * merge.out.shape[1],
                            .num_parts = parts.shape[0],
                            .num_heads = static_cast<int32_t>(merge.out.shape[1]),

@@ -100,20 +100,22 @@ int64_t num_slots(const Problem& p, const Launch& launch) {
 
 }  // namespace
 
-std::string unsupported_reason(const Shape& shape, const Problem& p) {
-  std::string reason =
-      kernels::unsupported_types_reason(p, shape.dtype, shape.depth, shape.depth, true);
-  if (!reason.empty()) return reason;
+core::Fit fit(const Shape& shape, const Problem& p, std::string* reason) {
+  using core::Fit;
+  const Fit fit = kernels::fit_of(p, shape.dtype, shape.depth, shape.depth, true, reason);
+  if (fit != Fit::kServes) return fit;
   const TileConfig tile = tile_of(shape, ScoreClass::kPlain);
   if (tile.ctas == 2 && is_gathered(p, tile)) {
-    return "pairs of CTAs load K and V by TMA, which can't move these";
+    return core::unfit(Fit::kFeatures, reason,
+                       [] { return "pairs of CTAs load K and V by TMA, which can't move these"; });
   }
   if (total_rows(p) > 0 &&
       !kernels::is_possible(
           kernels::rows_map(p, p.q, p.head_dim_qk, tile_heads(p), half_tokens(p), tile.swizzle))) {
-    return "TMA can't move queries with these strides";
+    return core::unfit(Fit::kFeatures, reason,
+                       [] { return "TMA can't move queries with these strides"; });
   }
-  return mask::unsupported_mask_reason(p.mask);
+  return Fit::kServes;
 }
 
 // CTA pairs: the rule and the default of Modular's FA4 dispatch. They need a grid that fills the

@@ -32,8 +32,8 @@ struct LaunchPlan final : core::KernelPlan {
   kernels::SplitWorkspace split;
 };
 
-// Why the shape does not support the problem; empty = it does.
-[[nodiscard]] std::string unsupported_reason(const Shape& shape, const core::Problem& problem);
+// core::Kernel::fit of a shape.
+[[nodiscard]] core::Fit fit(const Shape& shape, const core::Problem& problem, std::string* reason);
 
 // Why the shape ranks below another that supports the problem, on a GPU with `num_sms`
 // multiprocessors; empty = it does not.

@@ -19,8 +19,8 @@ struct Family {
   static constexpr int32_t kFewestSms = 4;   // two pairs of CTAs
   static constexpr size_t kNumVariants = 2;  // by ScoreClass
 
-  static std::string unsupported_reason(const Shape& shape, const core::Problem& problem) {
-    return mha_sm100_d512::unsupported_reason(shape, problem);
+  static core::Fit fit(const Shape& shape, const core::Problem& problem, std::string* reason) {
+    return mha_sm100_d512::fit(shape, problem, reason);
   }
   static std::string ranked_lower_reason(const Shape& /*shape*/, const core::Problem& /*problem*/,
                                          int32_t /*num_sms*/) {

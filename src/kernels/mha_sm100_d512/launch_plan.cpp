@@ -32,35 +32,39 @@ schedule::TileGrid grid_of(const Problem& p, const TileConfig& tile) {
                             kernels::sm100::kL2Bytes);
 }
 
-std::string unsupported_pages_reason(const Problem& p, const TileConfig& tile) {
+core::Fit fit_of_keys(const Problem& p, const TileConfig& tile, std::string* reason) {
+  using core::Fit;
   if (p.kv_kind == core::KVKind::kPaged) {
     const int piece = operand::kv_copy_rows(p.page_size, tile.BN);
     if (piece != 0 && piece < kernels::sm100::kMinPieceRows) {
-      return "pages of " + std::to_string(p.page_size) + " keys: pieces of " +
-             std::to_string(kernels::sm100::kMinPieceRows) + " or more are moved";
+      return core::unfit(Fit::kFeatures, reason, [&] {
+        return "pages of " + std::to_string(p.page_size) + " keys: pieces of " +
+               std::to_string(kernels::sm100::kMinPieceRows) + " or more are moved";
+      });
     }
   }
   // The TMA box of a CTA has half of a tile's keys.
   if (!kernels::is_kv_by_tma(p, tile.BN / kPair, tile.swizzle)) {
-    return "TMA can't move K and V with these strides";
+    return core::unfit(Fit::kFeatures, reason,
+                       [] { return "TMA can't move K and V with these strides"; });
   }
-  return {};
+  return Fit::kServes;
 }
 
 }  // namespace
 
-std::string unsupported_reason(const Shape& shape, const Problem& p) {
-  std::string reason =
-      kernels::unsupported_types_reason(p, shape.dtype, shape.depth, shape.depth, false);
-  if (!reason.empty()) return reason;
+core::Fit fit(const Shape& shape, const Problem& p, std::string* reason) {
+  using core::Fit;
+  const Fit fit = kernels::fit_of(p, shape.dtype, shape.depth, shape.depth, false, reason);
+  if (fit != Fit::kServes) return fit;
   const TileConfig tile = tile_of(shape, ScoreClass::kPlain);
   if (total_rows(p) > 0 &&
       !kernels::is_possible(kernels::rows_map(p, p.q, p.head_dim_qk, tile_heads(p, tile),
                                               block_tokens(p, tile), tile.swizzle))) {
-    return "TMA can't move queries with these strides";
+    return core::unfit(Fit::kFeatures, reason,
+                       [] { return "TMA can't move queries with these strides"; });
   }
-  if (reason = unsupported_pages_reason(p, tile); !reason.empty()) return reason;
-  return mask::unsupported_mask_reason(p.mask);
+  return fit_of_keys(p, tile, reason);
 }
 
 std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p,

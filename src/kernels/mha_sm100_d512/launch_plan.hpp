@@ -20,8 +20,8 @@ struct LaunchPlan final : core::KernelPlan {
   int32_t ctas = 0;  // 0: nothing to write
 };
 
-// Why the shape does not support the problem; empty = it does.
-[[nodiscard]] std::string unsupported_reason(const Shape& shape, const core::Problem& problem);
+// core::Kernel::fit of a shape.
+[[nodiscard]] core::Fit fit(const Shape& shape, const core::Problem& problem, std::string* reason);
 
 struct PlanOptions {
   int32_t num_sms = 148;  // of a B200

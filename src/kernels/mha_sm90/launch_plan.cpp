@@ -93,11 +93,8 @@ void size_workspace(const Problem& p, LaunchPlan& plan) {
 
 }  // namespace
 
-std::string unsupported_reason(const Shape& shape, const Problem& p) {
-  std::string reason =
-      kernels::unsupported_types_reason(p, shape.dtype, shape.depth_qk, shape.depth_vo, true);
-  if (!reason.empty()) return reason;
-  return mask::unsupported_mask_reason(p.mask);
+core::Fit fit(const Shape& shape, const Problem& p, std::string* reason) {
+  return kernels::fit_of(p, shape.dtype, shape.depth_qk, shape.depth_vo, true, reason);
 }
 
 std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int32_t num_sms,

@@ -27,12 +27,11 @@ struct Family {
   static constexpr int32_t kFewestSms = 1;
   static constexpr size_t kNumVariants = 1;
 
-  static std::string unsupported_reason(const Shape& shape, const core::Problem& p) {
-    std::string reason =
-        kernels::unsupported_types_reason(p, shape.dtype, shape.depth, shape.depth, false);
-    if (!reason.empty()) return reason;
-    if (kernels::score_class(p) != kernels::ScoreClass::kPlain) return "has plain scores only";
-    return mask::unsupported_mask_reason(p.mask);
+  static core::Fit fit(const Shape& shape, const core::Problem& p, std::string* reason) {
+    const core::Fit fit = kernels::fit_of(p, shape.dtype, shape.depth, shape.depth, false, reason);
+    if (fit != core::Fit::kServes) return fit;
+    if (kernels::score_class(p) == kernels::ScoreClass::kPlain) return fit;
+    return core::unfit(core::Fit::kFeatures, reason, [] { return "has plain scores only"; });
   }
   static std::string ranked_lower_reason(const Shape& /*shape*/, const core::Problem& /*problem*/,
                                          int32_t /*num_sms*/) {

@@ -18,8 +18,8 @@ struct FamilyOf {
   static constexpr size_t kNumVariants = Chip::kVariants.size();
   static constexpr int32_t kFewestSms = 3;
 
-  static std::string unsupported_reason(const Shape& shape, const core::Problem& problem) {
-    return kv_buffer::unsupported_reason(shape, problem);
+  static core::Fit fit(const Shape& shape, const core::Problem& problem, std::string* reason) {
+    return kv_buffer::fit(shape, problem, reason);
   }
   static std::string ranked_lower_reason(const Shape& /*shape*/, const core::Problem& /*problem*/,
                                          int32_t /*num_sms*/) {

@@ -67,8 +67,8 @@ struct LaunchPlan final : core::KernelPlan {
   SplitWorkspace split;
 };
 
-// Why the shape can't serve the problem; empty = it can.
-[[nodiscard]] std::string unsupported_reason(const Shape& shape, const core::Problem& problem);
+// core::Kernel::fit of a shape.
+[[nodiscard]] core::Fit fit(const Shape& shape, const core::Problem& problem, std::string* reason);
 
 // For a GPU of `num_sms` multiprocessors.
 [[nodiscard]] std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Family& family,
