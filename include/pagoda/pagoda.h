@@ -292,8 +292,8 @@ typedef struct pagoda_options {
 
 // --- calls --------------------------------------------------------------------------------------
 
-// Plans and runs in one call. The library keeps one workspace per thread, on a GPU one per stream; a
-// capture needs one that is there already.
+// Plans and runs in one call. The library keeps one workspace per thread, on a GPU one per stream;
+// a capture needs one that is there already.
 PAGODA_API pagoda_status_code pagoda_run(const pagoda_attention* attention,
                                          const pagoda_options* options, pagoda_status* status);
 
