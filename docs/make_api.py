@@ -45,7 +45,7 @@ def end_of_braces(text, start):
 
 def without_bodies(code):
     """Functions end with a semicolon; constructors also lose their initialisers."""
-    head = re.compile(r"\)((?: const&?| noexcept| &&?|\n? +requires\([^{]*\))*)(\s*:\s[^;]*?[)}])?\s+\{")
+    head = re.compile(r"\)((?: const&?| noexcept| &&?|\s+requires\([^{]*?\)(?=\s*(?::\s|\{)))*)(\s*:\s[^;]*?[)}])?\s+\{")
     result = ""
     while match := head.search(code):
         result += code[:match.end(1)] + ";"
@@ -59,7 +59,7 @@ def without_private_members(code):
 
 def without_notes(code):
     """No remarks to tools."""
-    return re.sub(r" *// NOLINT.*", "", code)
+    return re.sub(r"^ *// NOLINT.*\n| *// NOLINT.*", "", code, flags=re.MULTILINE)
 
 
 def blocks(text):
