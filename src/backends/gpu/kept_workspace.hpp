@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -46,21 +45,28 @@ class KeptWorkspaces {
     KeptWorkspaces& all = the_one();
     const std::lock_guard lock(all.mutex_);
     Streams& streams = all.of_device_[device.index];
-    const std::optional<StreamId> id = id_of(streams, handle, is_captured);
-    Kept* kept = id ? &streams.kept[*id] : nullptr;
-    if (kept == nullptr || zeroed > kept->zeroed || scratch > kept->scratch) {
-      if (is_captured) {
+    const auto part_of = [&](Kept& kept) {
+      kept.last_use = ++all.uses_;
+      return std::span(kept.memory + kept.zeroed - size.zeroed, static_cast<size_t>(size.bytes));
+    };
+    if (is_captured) {
+      Kept* kept = find(streams, handle);
+      if (kept == nullptr || zeroed > kept->zeroed || scratch > kept->scratch) {
         return Status(StatusCode::kStreamCapturing, "stream",
                       "stream is captured and has no workspace of " + std::to_string(size.bytes) +
                           " bytes; run the call once on it before the capture, or pass a workspace "
                           "to run(plan, attention, workspace, stream)");
       }
-      grow(streams, *kept, zeroed, scratch, handle);
+      kept->is_in_graph = true;
+      return part_of(*kept);
     }
-    kept->last_use = ++all.uses_;
-    kept->is_in_graph |= is_captured;
+    Kept& kept = streams.kept[id_of(streams, handle)];
+    if (zeroed > kept.zeroed || scratch > kept.scratch) {
+      grow(streams, kept, zeroed, scratch, handle);
+    }
+    const std::span<std::byte> part = part_of(kept);
     evict(streams);
-    return std::span(kept->memory + kept->zeroed - size.zeroed, static_cast<size_t>(size.bytes));
+    return part;
   }
 
   // Frees all of them, after the work of their devices.
@@ -69,7 +75,9 @@ class KeptWorkspaces {
     const std::lock_guard lock(all.mutex_);
     for (auto& [index, streams] : all.of_device_) {
       const typename Api::Guard guard(index);
-      for (auto& [id, kept] : streams.kept) Api::free(kept.memory);
+      for (const auto& [id, kept] : streams.kept) {
+        if (kept.memory != nullptr) Api::free(kept.memory);
+      }
       for (std::byte* memory : streams.in_graphs) Api::free(memory);
     }
     all.of_device_.clear();
@@ -98,15 +106,18 @@ class KeptWorkspaces {
     return *all;
   }
 
-  // Of a captured stream: the id that its handle had before. A handle with a new id belonged to a
-  // stream that was destroyed.
-  static std::optional<StreamId> id_of(Streams& streams, Handle stream, bool is_captured) {
+  // The workspace of a captured stream, whose id can't be queried: the one that its handle had.
+  static Kept* find(Streams& streams, Handle stream) {
     const auto known = streams.last_id.find(stream);
-    if (is_captured) {
-      if (known == streams.last_id.end()) return std::nullopt;
-      return known->second;
-    }
+    if (known == streams.last_id.end()) return nullptr;
+    const auto kept = streams.kept.find(known->second);
+    return kept == streams.kept.end() ? nullptr : &kept->second;
+  }
+
+  // A handle with a new id belonged to a stream that was destroyed: its workspace is dropped.
+  static StreamId id_of(Streams& streams, Handle stream) {
     const StreamId id = Api::stream_id(stream);
+    const auto known = streams.last_id.find(stream);
     if (known != streams.last_id.end() && known->second != id) drop(streams, known->second);
     streams.last_id[stream] = id;
     return id;
