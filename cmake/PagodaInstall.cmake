@@ -1,39 +1,45 @@
-# Install rules: the library, the emulator beside it, public headers, the command and the CMake package.
+# Install rules: the libraries, public headers, the command, the CMake package and the pkg-config
+# file. The emulator, which is for tests, is installed on request:
+#   cmake --install BUILD --prefix P --component emulator
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
+set(pagoda_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/pagoda)
 
 install(TARGETS pagoda EXPORT pagodaTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT pagodaTargets NAMESPACE pagoda:: DESTINATION ${pagoda_cmake_dir})
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/pagoda" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  PATTERN emulator.hpp EXCLUDE)
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+if(TARGET pagoda_c)
+  install(TARGETS pagoda_c EXPORT pagodaCTargets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(EXPORT pagodaCTargets NAMESPACE pagoda:: DESTINATION ${pagoda_cmake_dir})
+  file(RELATIVE_PATH PAGODA_PREFIX_FROM_PC "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" /)
+  configure_file("${CMAKE_CURRENT_LIST_DIR}/pagoda.pc.in" "${PROJECT_BINARY_DIR}/pagoda.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/pagoda.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 if(TARGET pagoda_cli)
   install(TARGETS pagoda_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-set(pagoda_left_out "")
+
 if(TARGET pagoda_emulator)
   install(TARGETS pagoda_emulator pagoda_emulated_machine EXPORT pagodaEmulatorTargets
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT emulator EXCLUDE_FROM_ALL
     INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-else()
-  set(pagoda_left_out PATTERN emulator.hpp EXCLUDE)
+  install(EXPORT pagodaEmulatorTargets NAMESPACE pagoda:: DESTINATION ${pagoda_cmake_dir}
+    COMPONENT emulator EXCLUDE_FROM_ALL)
+  install(FILES "${PROJECT_SOURCE_DIR}/include/pagoda/emulator.hpp"
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pagoda COMPONENT emulator EXCLUDE_FROM_ALL)
 endif()
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/pagoda" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} ${pagoda_left_out})
-install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-set(pagoda_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/pagoda)
-install(EXPORT pagodaTargets NAMESPACE pagoda:: DESTINATION ${pagoda_cmake_dir})
-if(TARGET pagoda_emulator)
-  install(EXPORT pagodaEmulatorTargets NAMESPACE pagoda:: DESTINATION ${pagoda_cmake_dir})
-endif()
-# A static libpagoda.a needs oneTBB, and with GPU code the CUDA runtime, at link time; a shared one
-# has already linked them.
-get_target_property(pagoda_type pagoda TYPE)
-set(PAGODA_FIND_DEPENDENCIES "")
-if(pagoda_type STREQUAL "STATIC_LIBRARY")
-  set(PAGODA_FIND_DEPENDENCIES "include(CMakeFindDependencyMacro)\nfind_dependency(TBB)")
-  if(PAGODA_HAS_CUDA)
-    string(APPEND PAGODA_FIND_DEPENDENCIES "\nfind_dependency(CUDAToolkit)")
-  endif()
+# What a static libpagoda.a needs at link time: oneTBB, and with GPU code the CUDA runtime.
+set(PAGODA_FIND_DEPENDENCIES "find_dependency(TBB)")
+if(PAGODA_HAS_CUDA)
+  string(APPEND PAGODA_FIND_DEPENDENCIES "\n  find_dependency(CUDAToolkit)")
 endif()
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/pagodaConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/pagodaConfig.cmake" INSTALL_DESTINATION ${pagoda_cmake_dir})

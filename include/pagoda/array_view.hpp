@@ -23,9 +23,10 @@ class ArrayView {
 
   // Containers that would die with the expression are rejected when the program is compiled.
   template <std::ranges::contiguous_range Range>
-  constexpr ArrayView(Range&& range)  // NOLINT(google-explicit-constructor, *-forward-reference-*)
-      requires(std::ranges::sized_range<Range>&& std::ranges::borrowed_range<Range>&&
-                   std::same_as<std::ranges::range_value_t<Range>, T>)
+  // NOLINTNEXTLINE(google-explicit-constructor,bugprone-forwarding-reference-overload)
+  constexpr ArrayView(Range&& range) requires(
+      std::ranges::sized_range<Range>&& std::ranges::borrowed_range<Range>&&
+          std::same_as<std::ranges::range_value_t<Range>, T>)
       : data_(std::ranges::data(range)), size_(std::ranges::ssize(range)) {}
 
   [[nodiscard]] constexpr const T* data() const { return data_; }

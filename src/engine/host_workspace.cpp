@@ -14,21 +14,22 @@ thread_local HostWorkspace kept_workspace;
 
 }  // namespace
 
+static_assert(core::HostMemory::kAlignment >= core::kWorkspaceAlignment);
+
 std::span<std::byte> HostWorkspace::at_least(core::WorkspaceSize size) {
   const auto zeroed =
       static_cast<size_t>(core::align_up<int64_t>(size.zeroed, core::kWorkspaceAlignment));
   const auto scratch = static_cast<size_t>(size.bytes - size.zeroed);
   if (zeroed > zeroed_ || scratch > scratch_) {
     const size_t new_zeroed = std::max(zeroed, zeroed_), new_scratch = std::max(scratch, scratch_);
-    memory_.reset();
+    memory_ = {};
     zeroed_ = scratch_ = 0;
-    memory_.reset(static_cast<std::byte*>(
-        ::operator new (new_zeroed + new_scratch, std::align_val_t{core::kWorkspaceAlignment})));
+    memory_ = core::HostMemory(new_zeroed + new_scratch);
     zeroed_ = new_zeroed;
     scratch_ = new_scratch;
-    std::memset(memory_.get(), 0, zeroed_);
+    std::memset(memory_.data(), 0, zeroed_);
   }
-  return {memory_.get() + zeroed_ - size.zeroed, static_cast<size_t>(size.bytes)};
+  return {memory_.data() + zeroed_ - size.zeroed, static_cast<size_t>(size.bytes)};
 }
 
 HostWorkspaceLease::HostWorkspaceLease(core::WorkspaceSize size)

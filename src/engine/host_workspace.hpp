@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
-#include <new>
 #include <span>
 
 #include "core/backend.hpp"
+#include "core/host_memory.hpp"
 
 namespace pagoda::engine {
 
@@ -18,12 +17,7 @@ class HostWorkspace {
   [[nodiscard]] size_t size() const { return zeroed_ + scratch_; }
 
  private:
-  struct Free {
-    void operator()(std::byte* p) const {
-      ::operator delete (p, std::align_val_t{core::kWorkspaceAlignment});
-    }
-  };
-  std::unique_ptr<std::byte, Free> memory_;  // [zeroed_ + scratch_]
+  core::HostMemory memory_;  // [zeroed_ + scratch_]
   size_t zeroed_ = 0;
   size_t scratch_ = 0;
 };

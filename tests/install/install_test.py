@@ -1,49 +1,94 @@
-"""Installs the build, then configures, builds and runs programs that find it as a package: one that
-needs the library only, one that needs the emulator.
+"""Installs the build, then builds and runs programs that find it as a package: a C++ program, a C
+program through pkg-config and through CMake, and, with the emulator installed on request, a program
+that needs it.
 
-usage: install_test.py CMAKE BUILD_DIR CONSUMER_DIR EMULATED_CONSUMER_DIR COMPILER
+usage: install_test.py CMAKE BUILD_DIR C_PROGRAM C_COMPILER CXX_COMPILER
 """
 
+import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
+HERE = pathlib.Path(__file__).parent
 
-def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
+
+def run(*command, **environment):
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
     if done.returncode != 0:
         sys.exit(f"failed ({done.returncode}): {' '.join(command)}\n{done.stdout}{done.stderr}")
-    return done.stdout
+    return done.stdout.strip()
 
 
-def build_and_run(cmake, compiler, prefix, source, out):
-    run(cmake, "-G", "Ninja", "-S", source, "-B", out, f"-DCMAKE_PREFIX_PATH={prefix}",
-        f"-DCMAKE_CXX_COMPILER={compiler}", "-DCMAKE_BUILD_TYPE=Release")
-    with open(f"{out}/CMakeCache.txt") as cache:
-        found = [line for line in cache if line.startswith("pagoda_DIR")]
-    if not found or prefix not in found[0]:
-        sys.exit(f"find_package found another pagoda: {found}")
-    run(cmake, "--build", out)
-    return run(f"{out}/{pathlib.Path(source).name}").strip()
+def expect(what, expected, actual):
+    if expected != actual:
+        sys.exit(f"{what}: expected {expected!r}, got {actual!r}")
+    print(f"{what}: {actual!r}")
+
+
+def expect_short(program, limit):
+    lines = program.read_text().count("\n")
+    if lines >= limit:
+        sys.exit(f"{program} has {lines} lines; it must have fewer than {limit}")
+
+
+class Installation:
+    def __init__(self, cmake, build, folder):
+        self.cmake, self.build, self.folder, self.prefix = cmake, build, folder, f"{folder}/prefix"
+
+    def install(self, *options):
+        run(self.cmake, "--install", self.build, "--prefix", self.prefix, *options)
+
+    def files(self, pattern):
+        return sorted(pathlib.Path(self.prefix).rglob(pattern))
+
+    def run_cmake_project(self, source, language, compiler):
+        """Configures, builds and runs the project in the folder `source`, named like it."""
+        out = f"{self.folder}/build_{source.name}"
+        run(self.cmake, "-G", "Ninja", "-S", str(source), "-B", out, "-DCMAKE_BUILD_TYPE=Release",
+            f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DCMAKE_{language}_COMPILER={compiler}")
+        found = [line for line in open(f"{out}/CMakeCache.txt") if line.startswith("pagoda_DIR")]
+        if not found or self.prefix not in found[0]:
+            sys.exit(f"find_package found another pagoda: {found}")
+        run(self.cmake, "--build", out)
+        return run(f"{out}/{source.name}")
+
+    def run_with_pkg_config(self, program, compiler):
+        config = self.files("pagoda.pc")[0].parent
+        flags = run("pkg-config", "--cflags", "--libs", "pagoda", PKG_CONFIG_PATH=str(config)).split()
+        binary = f"{self.folder}/with_pkg_config"
+        run(compiler, "-std=c11", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror", str(program),
+            "-o", binary, *flags)
+        return run(binary, LD_LIBRARY_PATH=str(config.parent))
 
 
 def main():
-    cmake, build, consumer, emulated, compiler = sys.argv[1:]
-    lines = (pathlib.Path(consumer) / "main.cpp").read_text().count("\n")
-    if lines >= 20:
-        sys.exit(f"the consumer has {lines} lines; it must have fewer than 20")
+    cmake, build, c_program, c_compiler, cxx_compiler = sys.argv[1:]
+    c_program = pathlib.Path(c_program)
+    expect_short(HERE / "consumer/main.cpp", 20)
+    expect_short(c_program, 40)
     with tempfile.TemporaryDirectory() as folder:
-        prefix = f"{folder}/prefix"
-        run(cmake, "--install", build, "--prefix", prefix)
-        answer = build_and_run(cmake, compiler, prefix, consumer, f"{folder}/build")
-        if answer != "1.5":
-            sys.exit(f"the consumer printed {answer}, not 1.5")
-        print(f"{lines} lines against {prefix} print {answer}")
-        answer = build_and_run(cmake, compiler, prefix, emulated, f"{folder}/emulated")
-        if answer.splitlines() != ["emu:sm90: 640 values", "emu:sm100: 640 values", "0 wrong"]:
-            sys.exit(f"the program with the emulator printed:\n{answer}")
-        print(answer)
+        here = Installation(cmake, build, folder)
+        here.install()
+        # What is for users, and nothing of tests.
+        expect("libraries", ["libpagoda.a", "libpagoda.so", "libpagoda.so.0", "libpagoda.so.0.x"],
+               [re.sub(r"0\.\d+\.\d+$", "0.x", path.name) for path in here.files("lib*.*")])
+        expect("headers of the emulator", [], here.files("emulator.hpp"))
+        expect("C++ through CMake", "1.5", here.run_cmake_project(HERE / "consumer", "CXX", cxx_compiler))
+
+        expect("C through pkg-config", "3 2", here.run_with_pkg_config(c_program, c_compiler))
+        project = pathlib.Path(folder) / "c_consumer"
+        shutil.copytree(HERE / "c_consumer", project)
+        shutil.copy(c_program, project / "main.c")
+        expect("C through CMake", "3 2", here.run_cmake_project(project, "C", c_compiler))
+
+        here.install("--component", "emulator")
+        answer = here.run_cmake_project(HERE / "emulated_consumer", "CXX", cxx_compiler)
+        expect("the emulator", ["emu:sm90: 640 values", "emu:sm100: 640 values", "0 wrong"],
+               answer.splitlines())
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def is_included(root, header):
 def main():
     root, compiler, flags = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[4:]
     headers = [p.relative_to(root) for top in ("include", "src", "testing", "cli", "bench")
-               for p in sorted((root / top).rglob("*.hpp"))]
+               for suffix in ("*.hpp", "*.h") for p in sorted((root / top).rglob(suffix))]
     if len(headers) < 10:
         sys.exit(f"only {len(headers)} headers found below {root}: wrong folder?")
     # The check must be able to fail: a header that needs another's declarations does not compile.

@@ -24,7 +24,7 @@ LAYERS = [
     ["src/backends/cpu", "src/backends/cuda", "src/backends/hip"],
     ["src/engine"],
     ["src/backends/emulator"],  # above the engine: a library of its own, which registers itself there
-    ["src/capi", "src/parallel"],
+    ["src/c_api", "src/parallel"],
     TESTING[:-2],  # test material: nothing of the library includes it
     TESTING[-2:],
     ["bench"],
@@ -53,8 +53,8 @@ THIRD_PARTY = {
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
-# A standard header has no suffix; C and POSIX headers are listed.
-STANDARD = re.compile(r"^([a-z_0-9]+|(sys|linux|asm)/[a-z_]+\.h|(unistd|sched|pthread|signal|fcntl|spawn|dlfcn)\.h)$")
+# A standard header has no suffix; C headers (of the C ABI) and POSIX headers are listed.
+STANDARD = re.compile(r"^([a-z_0-9]+|(sys|linux|asm)/[a-z_]+\.h|(stdbool|stddef|stdint|unistd|sched|pthread|signal|fcntl|spawn|dlfcn)\.h)$")
 
 
 # Device code reaches global memory through src/arch alone: parameters and variables are arch::GlobalPtr, which can't be
@@ -69,7 +69,7 @@ def sources(root):
     """Every source below the layered folders, as paths relative to `root`."""
     found = []
     for top in ROOTS:
-        for suffix in ("*.hpp", "*.cpp", "*.cu", "*.hip", "*.inc"):
+        for suffix in ("*.hpp", "*.h", "*.cpp", "*.cu", "*.hip", "*.inc"):
             found += [p.relative_to(root) for p in (root / top).rglob(suffix)]
     return sorted(found)
 

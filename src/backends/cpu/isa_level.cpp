@@ -86,10 +86,17 @@ const std::string& environment_isa() {
   return text;
 }
 
-// Empty if PAGODA_ISA names no level.
-using Cap = std::optional<IsaLevel>;
+// Aligned to its size: otherwise clang calls libatomic.
+struct alignas(2) Cap {
+  IsaLevel level = IsaLevel::kAmx;
+  bool is_valid = true;  // false: PAGODA_ISA names no level
+};
 
-Cap initial_cap() { return environment_isa().empty() ? IsaLevel::kAmx : parse(environment_isa()); }
+Cap initial_cap() {
+  if (environment_isa().empty()) return {};
+  const std::optional<IsaLevel> parsed = parse(environment_isa());
+  return {parsed.value_or(IsaLevel::kAmx), parsed.has_value()};
+}
 
 std::atomic<Cap>& cap() {
   static std::atomic<Cap> value{initial_cap()};
@@ -116,7 +123,7 @@ IsaLevel detected_isa_level() {
 }
 
 IsaLevel active_isa_level() {
-  const IsaLevel limit = cap().load(std::memory_order_relaxed).value_or(IsaLevel::kAmx);
+  const IsaLevel limit = cap().load(std::memory_order_relaxed).level;
   return limit < detected_isa_level() ? limit : detected_isa_level();
 }
 
@@ -127,8 +134,7 @@ bool is_f32_faster_than_bf16_dot(IsaLevel detected, IsaLevel cap, bool is_intel)
 bool is_f32_faster_than_bf16_dot() {
   static const bool kIsIntel = is_intel();
   const Cap limit = cap().load(std::memory_order_relaxed);
-  return is_f32_faster_than_bf16_dot(detected_isa_level(), limit.value_or(IsaLevel::kAmx),
-                                     kIsIntel);
+  return is_f32_faster_than_bf16_dot(detected_isa_level(), limit.level, kIsIntel);
 }
 
 }  // namespace pagoda::cpu
@@ -155,12 +161,12 @@ Status set_cpu_isa_level(const std::string& level) {
         "level", level,
         std::string("this machine goes up to ") + cpu::name(cpu::detected_isa_level()));
   }
-  cpu::cap().store(*parsed, std::memory_order_relaxed);
+  cpu::cap().store({.level = *parsed}, std::memory_order_relaxed);
   return {};
 }
 
 Status check_cpu_isa() {
-  if (cpu::cap().load(std::memory_order_relaxed)) return {};
+  if (cpu::cap().load(std::memory_order_relaxed).is_valid) return {};
   return Status::invalid("PAGODA_ISA", "\"" + cpu::environment_isa() + "\"", cpu::kMustBe);
 }
 

@@ -3,14 +3,15 @@
 #include <atomic>
 #include <cstdlib>
 #include <memory>
-#include <new>
 #include <string>
+#include <utility>
 
 #include "backends/cpu/isa/tile_ops.hpp"
 #include "backends/cpu/isa_level.hpp"
 #include "backends/cpu/kernels.hpp"
 #include "backends/cpu/tile_geometry.hpp"
 #include "backends/cpu/tile_worker.hpp"
+#include "core/host_memory.hpp"
 #include "core/int_math.hpp"
 #include "schedule/work_list.hpp"
 
@@ -115,13 +116,12 @@ class ThreadScratch {
  public:
   explicit ThreadScratch(int64_t bytes) : is_nested_(kept().is_taken) {
     Buffer& buffer = is_nested_ ? own_ : kept();
-    buffer.is_taken = true;
-    if (buffer.bytes < bytes) {
-      buffer.memory.reset(static_cast<std::byte*>(
-          ::operator new[](static_cast<size_t>(bytes), std::align_val_t{64})));
-      buffer.bytes = bytes;
+    if (std::cmp_less(buffer.memory.size(), bytes)) {
+      buffer.memory = {};
+      buffer.memory = core::HostMemory(static_cast<size_t>(bytes));
     }
-    data_ = buffer.memory.get();
+    buffer.is_taken = true;  // not if the allocation has failed
+    data_ = buffer.memory.data();
   }
   ThreadScratch(const ThreadScratch&) = delete;
   ThreadScratch& operator=(const ThreadScratch&) = delete;
@@ -132,12 +132,8 @@ class ThreadScratch {
   [[nodiscard]] std::byte* data() const { return data_; }
 
  private:
-  struct Free {
-    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{64}); }
-  };
   struct Buffer {
-    std::unique_ptr<std::byte[], Free> memory;
-    int64_t bytes = 0;
+    core::HostMemory memory;
     bool is_taken = false;
   };
   static Buffer& kept() {
