@@ -51,6 +51,16 @@ void add_engine_options(CLI::App& command, EngineFlags& flags) {
       .add_flag("--batch-invariant", flags.is_batch_invariant,
                 "Make each sequence's result independent of the rest of the batch")
       ->group("Engine");
+  command
+      .add_option("--schedule", flags.schedule,
+                  "How a GPU kernel assigns work tiles to CTAs: automatic (default), transient, "
+                  "persistent, queue, stream-k")
+      ->group("Engine");
+  command
+      .add_option("--kv-splits", flags.num_kv_splits,
+                  "Split the keys of a work tile into so many parts: 1 = none (default: 0, the "
+                  "kernel chooses)")
+      ->group("Engine");
 }
 
 void require_backend(const std::string& flag, const std::string& backend) {
@@ -103,6 +113,23 @@ void apply_backend_flags(const BackendFlags& flags) {
   if (!status) fail(fmt::format("--num-sms: {}", status.message()));
 }
 
+namespace {
+
+Schedule parse_schedule(const std::string& flag, const std::string& text) {
+  const std::pair<const char*, Schedule> names[] = {{"automatic", Schedule::kAutomatic},
+                                                    {"transient", Schedule::kTransient},
+                                                    {"persistent", Schedule::kPersistent},
+                                                    {"queue", Schedule::kQueue},
+                                                    {"stream-k", Schedule::kStreamK}};
+  for (const auto& [name, schedule] : names) {
+    if (text == name) return schedule;
+  }
+  fail(fmt::format("{}: '{}' is none of automatic, transient, persistent, queue, stream-k", flag,
+                   text));
+}
+
+}  // namespace
+
 EngineSetup::EngineSetup(const EngineFlags& flags) {
   require_range("--threads", flags.threads, 0, kMaxThreads);
   apply_backend_flags(flags.target);
@@ -117,6 +144,8 @@ EngineSetup::EngineSetup(const EngineFlags& flags) {
   options_.backend = flags.target.backend;
   options_.kernel = flags.target.kernel;
   options_.is_batch_invariant = flags.is_batch_invariant;
+  options_.schedule = parse_schedule("--schedule", flags.schedule);
+  options_.num_kv_splits = flags.num_kv_splits;
   options_.executor = executor_ ? executor_.get() : &default_executor();
 }
 

@@ -31,6 +31,8 @@ struct EngineFlags {
   std::string isa;
   int32_t threads = 0;  // 0 = the default executor
   bool is_batch_invariant = false;
+  std::string schedule = "automatic";
+  int32_t num_kv_splits = 0;
 };
 
 void add_engine_options(CLI::App& command, EngineFlags& flags);

@@ -85,6 +85,15 @@ struct Attention {
   Tensor row_max{};  // optional, as lse: the row's largest score, sink included; natural units
 };
 
+// How a GPU kernel assigns work tiles, the query rows that a CTA computes together, to CTAs.
+enum class Schedule : uint8_t {
+  kAutomatic,   // the kernel chooses by the shapes
+  kTransient,   // one CTA for each work tile
+  kPersistent,  // CTA i takes work tiles i, i + CTAs, ...
+  kQueue,       // CTAs draw work tiles from a counter
+  kStreamK,     // every CTA takes the same number of KV tiles
+};
+
 // Which back end and kernel a call uses, and how they run it.
 struct Options {
   // A name that backends() lists. Empty = the back end of the memory of the call's first tensor (q,
@@ -99,6 +108,13 @@ struct Options {
 
   // A sequence's result does not depend on the rest of the batch, nor on the number of workers.
   bool is_batch_invariant = false;
+
+  // The kernels that do not have the schedule do not serve the call. The CPU has kAutomatic.
+  Schedule schedule = Schedule::kAutomatic;
+  // Into how many parts the keys of a work tile are split over CTAs or CPU workers, at most one for
+  // each KV tile: 0 = the kernel chooses, 1 = none. The CPU, and batch-invariant mode, may take
+  // fewer. kStreamK, whose splits follow from the schedule, allows 0 and 1.
+  int32_t num_kv_splits = 0;
 
   // Checked mode. For host memory: also validate the contents of page tables and slot mappings
   // (offsets and lengths are always validated). For GPU memory: validate that every pointer of the

@@ -278,6 +278,16 @@ typedef struct pagoda_executor {
   int32_t reserved;
 } pagoda_executor;
 
+// How a GPU kernel assigns work tiles to CTAs (attention.hpp, Schedule).
+typedef int32_t pagoda_schedule;
+enum {
+  PAGODA_SCHEDULE_AUTOMATIC = 0,
+  PAGODA_SCHEDULE_TRANSIENT = 1,
+  PAGODA_SCHEDULE_PERSISTENT = 2,
+  PAGODA_SCHEDULE_QUEUE = 3,
+  PAGODA_SCHEDULE_STREAM_K = 4,
+};
+
 // How a call runs. A null pagoda_options* means the defaults.
 typedef struct pagoda_options {
   size_t struct_size;
@@ -288,6 +298,8 @@ typedef struct pagoda_options {
   void* stream;                     // GPU: a cudaStream_t or hipStream_t; null = the default stream
   int32_t is_batch_invariant;       // 1: a result does not depend on the rest of the batch
   int32_t checks_indices;  // 1: checks the contents of page tables, or where device pointers point
+  pagoda_schedule schedule;
+  int32_t num_kv_splits;  // of the keys of a work tile: 0 = the kernel chooses, 1 = none
 } pagoda_options;
 
 // --- calls --------------------------------------------------------------------------------------

@@ -75,6 +75,12 @@ Status to_options(const pagoda_options* from, CallOptions& to) {
   if (Status s = to_executor(options.executor, to.executor); !s) return s;
   to.options.executor = to.executor.get();
   to.options.stream = {options.stream};
+  if (options.schedule < 0 || options.schedule > PAGODA_SCHEDULE_STREAM_K) {
+    return Status::invalid("options.schedule", std::to_string(options.schedule),
+                           "must be one of PAGODA_SCHEDULE_*");
+  }
+  to.options.schedule = static_cast<Schedule>(options.schedule);
+  to.options.num_kv_splits = options.num_kv_splits;
   if (Status s = to_bool("options.is_batch_invariant", options.is_batch_invariant,
                          to.options.is_batch_invariant);
       !s) {

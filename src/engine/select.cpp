@@ -34,6 +34,25 @@ struct Unserved {
   }
 };
 
+constexpr int32_t kMostKVSplits = 1024;
+
+Status check_schedule(const Options& options) {
+  if (options.schedule > Schedule::kStreamK) {
+    return Status::invalid("schedule", std::to_string(static_cast<int>(options.schedule)),
+                           "must be one of Schedule's values");
+  }
+  const int32_t splits = options.num_kv_splits;
+  if (splits < 0 || splits > kMostKVSplits) {
+    return Status::invalid("num_kv_splits", std::to_string(splits),
+                           "must be in [0, " + std::to_string(kMostKVSplits) + "]");
+  }
+  if (options.schedule == Schedule::kStreamK && splits > 1) {
+    return Status::invalid("num_kv_splits", std::to_string(splits),
+                           "must be 0 or 1 with schedule stream-k, which splits by equal shares");
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string unavailable_reason(const core::Backend& backend) {
@@ -51,6 +70,7 @@ Result<const core::Backend*> check_options(const Options& options, Device device
   if (backend.check_environment != nullptr) {
     if (Status s = backend.check_environment(); !s) return s;
   }
+  if (Status s = check_schedule(options); !s) return s;
   if (options.kernel.empty()) return found;
   for (const core::Kernel& kernel : backend.kernels()) {
     if (core::is_wanted(options.kernel, kernel.name)) return found;

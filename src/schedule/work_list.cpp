@@ -90,11 +90,13 @@ std::vector<WorkItem> query_tiles(const core::Problem& problem, const WorkShape&
 // Into how many splits the keys of a tile are divided.
 int32_t num_splits(const WorkItem& item, const WorkShape& shape, int64_t max_cost) {
   const int32_t keys = item.key_end - item.key_begin;
+  if (shape.most_splits == 1) return 1;
   if (shape.is_batch_invariant) return std::max(1, ceil_div(keys, kInvariantSplitKeys));
   if (shape.workers == 1) return 1;
   const int64_t wanted = ceil_div(cost(item, shape), std::max<int64_t>(max_cost, 1));
   const int64_t possible = std::max(1, keys / (2 * shape.tile_keys));
-  return static_cast<int32_t>(std::min({wanted, possible, int64_t{kMaxSplits}}));
+  const int64_t most = shape.most_splits > 0 ? shape.most_splits : kMaxSplits;
+  return static_cast<int32_t>(std::min({wanted, possible, most, int64_t{kMaxSplits}}));
 }
 
 void append_split(const WorkItem& tile, int32_t splits, const WorkShape& shape, WorkList& list) {

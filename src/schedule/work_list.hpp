@@ -34,6 +34,7 @@ struct WorkShape {
   int32_t rows_per_key_load = 0;  // reading and packing a key costs as much as this many rows
   int32_t workers = 1;
   bool is_batch_invariant = false;
+  int32_t most_splits = 0;  // of a tile; 0 = any number
 };
 
 struct WorkList {

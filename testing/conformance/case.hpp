@@ -97,6 +97,9 @@ struct Case {
   bool has_heads_first = false;  // LSE and row_max in memory: heads before rows
   LogBase lse_base = LogBase::kE;
   Demand demand = Demand::kAgreement;
+  // Options::schedule and Options::num_kv_splits.
+  Schedule schedule = Schedule::kAutomatic;
+  int32_t num_kv_splits = 0;
   // Multiprocessors of the emulated GPU, which determine grids and KV splits; 0 = as registered.
   // Ignored by other back ends.
   int32_t num_sms = 0;

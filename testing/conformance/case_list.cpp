@@ -85,6 +85,7 @@ std::vector<Case> build_table() {
   add_empty(list);
   add_numerics(list);
   add_long(list);
+  add_schedules(list);
   add_huge_offsets(list);
   add_repeats(list);
   add_batch_invariance(list);

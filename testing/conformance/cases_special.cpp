@@ -210,6 +210,44 @@ void add_num_sms(CaseList& list) {
 
 }  // namespace
 
+// Every schedule and number of KV splits: prefill, decode and both in one batch, more tiles than
+// CTAs, keys that are not visible to the first splits, sequences without keys.
+void add_schedules(CaseList& list) {
+  struct Choice {
+    const char* name;
+    Schedule schedule;
+    int32_t num_kv_splits;
+  };
+  const Choice kChoices[] = {{"transient", Schedule::kTransient, 0},
+                             {"persistent", Schedule::kPersistent, 0},
+                             {"queue", Schedule::kQueue, 0},
+                             {"streamk", Schedule::kStreamK, 0},
+                             {"nosplits", Schedule::kAutomatic, 1},
+                             {"streamk_nosplits", Schedule::kStreamK, 1},
+                             {"splits3", Schedule::kAutomatic, 3},
+                             {"queue_splits2", Schedule::kQueue, 2},
+                             {"transient_splits5", Schedule::kTransient, 5}};
+  for (const Choice& choice : kChoices) {
+    Case c = typed(DType::kBF16);
+    c.schedule = choice.schedule;
+    c.num_kv_splits = choice.num_kv_splits;
+    c.tag = choice.name;
+    c.page_size = 64;
+    c.q_heads = 4;
+    c.lengths = {"scheduled", {{150, 400}, {1, 900}, {5, 70}, {2, 0}}};
+    list.add(c);
+    c.mask = window(200);
+    c.q_dtype = c.kv_dtype = DType::kF16;
+    c.dim_qk = c.dim_vo = 128;
+    c.lengths = {"scheduled", {{40, 700}, {1, 300}, {0, 5}}};
+    list.add(c);
+    c.mask = causal();
+    c.dim_qk = c.dim_vo = 256;
+    c.lengths = {"scheduled", {{70, 90}, {1, 200}}};
+    list.add(c);
+  }
+}
+
 void add_long(CaseList& list) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     Case c = typed(dtype);

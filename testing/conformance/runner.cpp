@@ -140,6 +140,8 @@ Outcome CaseRunner::judge() const {
 Outcome CaseRunner::run(const Options& options, const Effort& effort) {
   Options chosen = options;
   if (case_.demand == Demand::kBatchInvariant) chosen.is_batch_invariant = true;
+  if (case_.schedule != Schedule::kAutomatic) chosen.schedule = case_.schedule;
+  if (case_.num_kv_splits != 0) chosen.num_kv_splits = case_.num_kv_splits;
   try {
     CallSite site(case_, data_, chosen.backend);
     return run_at(site, chosen, effort);

@@ -15,8 +15,14 @@ namespace {
 constexpr core::Kernel kReference{
     .name = "reference",
     .backend = "reference",
-    .fit = [](const core::Kernel&, const core::Problem&, const Options&,
-              std::string*) { return core::Fit::kServes; },
+    .fit =
+        [](const core::Kernel&, const core::Problem&, const Options& options, std::string* reason) {
+          if (options.schedule == Schedule::kAutomatic && options.num_kv_splits <= 1) {
+            return core::Fit::kServes;
+          }
+          return core::unfit(core::Fit::kFeatures, reason,
+                             [] { return "the reference has no schedule and splits no keys"; });
+        },
     .plan = [](const core::Kernel&, const core::Problem&,
                const Options&) -> Result<std::unique_ptr<core::KernelPlan>> {
       auto plan = std::make_unique<core::KernelPlan>();

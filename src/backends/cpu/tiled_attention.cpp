@@ -48,10 +48,14 @@ core::Fit bf16_fit(const core::Problem& problem, std::string* reason) {
 }
 
 template <IsaLevel Level, const TileOps& Ops>
-core::Fit fit(const core::Kernel& /*self*/, const core::Problem& problem,
-              const Options& /*options*/, std::string* reason) {
+core::Fit fit(const core::Kernel& /*self*/, const core::Problem& problem, const Options& options,
+              std::string* reason) {
   if (active_isa_level() < Level) {
     return core::unfit(core::Fit::kElsewhere, reason, [] { return level_reason(Level); });
+  }
+  if (options.schedule != Schedule::kAutomatic) {
+    return core::unfit(core::Fit::kFeatures, reason,
+                       [] { return "schedules other than automatic are for GPUs"; });
   }
   return Ops.is_bf16 ? bf16_fit(problem, reason) : core::Fit::kServes;
 }
@@ -78,7 +82,8 @@ Result<std::unique_ptr<core::KernelPlan>> plan(const core::Kernel& /*self*/,
                                          .tile_keys = result->geometry.tile_keys,
                                          .rows_per_key_load = rows_per_key_load(Ops),
                                          .workers = options.executor->workers(),
-                                         .is_batch_invariant = options.is_batch_invariant});
+                                         .is_batch_invariant = options.is_batch_invariant,
+                                         .most_splits = options.num_kv_splits});
   const schedule::WorkList& work = result->work;
   const int64_t partial_rows = work.num_partial_rows * problem.num_kv_heads;
   result->workspace_bytes =

@@ -19,7 +19,7 @@ namespace pagoda::kernels {
 //                   path of the kernels runs
 //   kNumVariants    kernels of one shape; each launch of a plan runs one of them
 //   Plan            a core::KernelPlan
-//   fit(shape, problem, reason)                   core::Kernel::fit of a shape
+//   fit(shape, problem, options, reason)          core::Kernel::fit of a shape
 //   ranked_lower_reason(shape, problem, num_sms)  why a later row is faster; empty: none is
 //   plan(shape, problem, num_sms, options)
 //   run(plan, problem, workspace, launch)         calls launch(variant, ctas, arguments)
@@ -98,12 +98,12 @@ class KernelTable {
 
   template <class Family>
   static core::Fit fit(const core::Kernel& self, const core::Problem& problem,
-                       const Options& /*options*/, std::string* reason) {
+                       const Options& options, std::string* reason) {
     if (!Machine::can_run(Family::kArchs, problem)) {
       return core::unfit(core::Fit::kElsewhere, reason,
                          [&] { return Machine::unsupported_reason(Family::kArchs, problem); });
     }
-    return Family::fit(row_of<Family>(self).shape, problem, reason);
+    return Family::fit(row_of<Family>(self).shape, problem, options, reason);
   }
 
   template <class Family>

@@ -19,8 +19,9 @@ struct Family {
   static constexpr int32_t kFewestSms = 3;   // grids are persistent: few CTAs show what many would
   static constexpr size_t kNumVariants = 2;  // by ScoreClass
 
-  static core::Fit fit(const Shape& shape, const core::Problem& problem, std::string* reason) {
-    return mha_sm100::fit(shape, problem, reason);
+  static core::Fit fit(const Shape& shape, const core::Problem& problem, const Options& options,
+                       std::string* reason) {
+    return mha_sm100::fit(shape, problem, options, reason);
   }
   static std::string ranked_lower_reason(const Shape& shape, const core::Problem& problem,
                                          int32_t num_sms) {
@@ -28,8 +29,7 @@ struct Family {
   }
   static std::unique_ptr<LaunchPlan> plan(const Shape& shape, const core::Problem& problem,
                                           int32_t num_sms, const Options& options) {
-    return make_plan(shape, problem,
-                     {.num_sms = num_sms, .is_batch_invariant = options.is_batch_invariant});
+    return make_plan(shape, problem, num_sms, options);
   }
 
   template <class LaunchVariant>

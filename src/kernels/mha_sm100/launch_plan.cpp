@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/int_math.hpp"
+#include "kernels/common/schedule_choice.hpp"
 #include "kernels/common/work_tile.hpp"
 #include "mask/make_expression_mask.hpp"
 #include "operand/paged_row_indices.hpp"
@@ -14,6 +15,7 @@ namespace {
 using core::Problem;
 using kernels::kShortRows;
 using kernels::Schedule;
+using kernels::ScheduleChoice;
 using kernels::total_rows;
 
 TileConfig tile_of(const Shape& shape, ScoreClass scores) {
@@ -52,15 +54,13 @@ int32_t max_visible_keys(const Problem& p, int32_t tile_tokens) {
   return static_cast<int32_t>(keys);
 }
 
-Launch tiles_launch(const Problem& p, const TileConfig& tile, Schedule schedule, int32_t num_sms,
-                    bool splits) {
+Launch tiles_launch(const Problem& p, const TileConfig& tile, const ScheduleChoice& choice,
+                    int32_t num_sms) {
+  const Schedule schedule = choice.of_tiles(Schedule::kQueue);
   Launch launch{.schedule = schedule};
   const int32_t tiles = grid_of(p, launch, 1).size();
-  if (splits) {
-    const int32_t key_tiles =
-        core::ceil_div(max_visible_keys(p, kHalves * half_tokens(p)), tile.BN);
-    launch.num_splits = kernels::num_kv_splits(tiles, num_sms, key_tiles);
-  }
+  const int32_t key_tiles = core::ceil_div(max_visible_keys(p, kHalves * half_tokens(p)), tile.BN);
+  launch.num_splits = choice.splits(kernels::num_kv_splits(tiles, num_sms, key_tiles), key_tiles);
   const int32_t all = tiles * launch.num_splits;
   launch.ctas = schedule == Schedule::kTransient ? all : std::min(all, num_sms);
   return launch;
@@ -100,11 +100,17 @@ int64_t num_slots(const Problem& p, const Launch& launch) {
 
 }  // namespace
 
-core::Fit fit(const Shape& shape, const Problem& p, std::string* reason) {
+core::Fit fit(const Shape& shape, const Problem& p, const Options& options, std::string* reason) {
   using core::Fit;
-  const Fit fit = kernels::fit_of(p, shape.dtype, shape.depth, shape.depth, true, reason);
+  Fit fit = kernels::fit_of(p, shape.dtype, shape.depth, shape.depth, true, reason);
   if (fit != Fit::kServes) return fit;
   const TileConfig tile = tile_of(shape, ScoreClass::kPlain);
+  if (tile.ctas == 2) {
+    fit = kernels::fit_of_schedule(
+        options, {pagoda::Schedule::kTransient, pagoda::Schedule::kPersistent}, reason);
+    if (fit == Fit::kServes) fit = kernels::fit_without_splits(options, reason);
+    if (fit != Fit::kServes) return fit;
+  }
   if (tile.ctas == 2 && is_gathered(p, tile)) {
     return core::unfit(Fit::kFeatures, reason,
                        [] { return "pairs of CTAs load K and V by TMA, which can't move these"; });
@@ -130,17 +136,18 @@ std::string ranked_lower_reason(const Shape& shape, const Problem& p, int32_t nu
   return "pairs were slower where both were measured (Modular's FA4 on B200): by name only";
 }
 
-std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p,
-                                      const PlanOptions& options) {
+std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int32_t num_sms,
+                                      const Options& options) {
+  const ScheduleChoice choice = ScheduleChoice::of(options);
   auto plan = std::make_unique<LaunchPlan>();
   plan->shape = &shape;
   plan->scores = kernels::score_class(p);
-  plan->is_batch_invariant = options.is_batch_invariant;
+  plan->is_batch_invariant = !choice.may_split();
   if (total_rows(p) == 0) return plan;  // nothing to write
   const TileConfig tile = tile_of(shape, plan->scores);
   if (tile.ctas == 2) {
-    const Schedule schedule = options.schedule.value_or(Schedule::kPersistent);
-    plan->launches[plan->num_launches++] = pairs_launch(p, schedule, options.num_sms);
+    plan->launches[plan->num_launches++] =
+        pairs_launch(p, choice.of_tiles(Schedule::kPersistent), num_sms);
     plan->num_work_items = plan->launches[0].ctas;
     return plan;
   }
@@ -148,21 +155,23 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p,
   const auto add = [&](const Launch& launch) {
     plan->launches[plan->num_launches++] = launch;
     plan->num_work_items += launch.ctas;
-    const int64_t slots = options.is_batch_invariant ? 0 : num_slots(p, launch);
+    const int64_t slots = choice.may_split() ? num_slots(p, launch) : 0;
     plan->split.hold(slots * kHalves, kRows, tile.depth);
     if (slots > 0) plan->num_split_rows = total_rows(p) * p.num_q_heads;
   };
-  const bool has_shares = !options.schedule || *options.schedule == Schedule::kStreamK;
-  const bool has_tiles = options.schedule ? !has_shares : p.max_seqlen_q > kShortRows;
-  if (has_shares &&
-      (!has_tiles || kernels::may_have_short_rows(p, kShortRows, options.is_batch_invariant))) {
-    Launch launch = shares_launch(p, tile, options.num_sms);
+  // Without a choice: stream-K for short sequences, a queue for long ones.
+  const bool has_tiles =
+      choice.allows_tiles() && (!choice.allows_stream_k() || p.max_seqlen_q > kShortRows);
+  const bool has_shares =
+      choice.allows_stream_k() &&
+      (!has_tiles || kernels::may_have_short_rows(p, kShortRows, plan->is_batch_invariant));
+  if (has_shares) {
+    Launch launch = shares_launch(p, tile, num_sms);
     if (has_tiles) launch.max_rows = kShortRows;
     add(launch);
   }
   if (has_tiles) {
-    Launch launch = tiles_launch(p, tile, options.schedule.value_or(Schedule::kQueue),
-                                 options.num_sms, !options.is_batch_invariant);
+    Launch launch = tiles_launch(p, tile, choice, num_sms);
     launch.min_rows = plan->num_launches > 0 ? kShortRows + 1 : 1;
     add(launch);
   }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -33,23 +32,18 @@ struct LaunchPlan final : core::KernelPlan {
 };
 
 // core::Kernel::fit of a shape.
-[[nodiscard]] core::Fit fit(const Shape& shape, const core::Problem& problem, std::string* reason);
+[[nodiscard]] core::Fit fit(const Shape& shape, const core::Problem& problem,
+                            const Options& options, std::string* reason);
 
 // Why the shape ranks below another that supports the problem, on a GPU with `num_sms`
 // multiprocessors; empty = it does not.
 [[nodiscard]] std::string ranked_lower_reason(const Shape& shape, const core::Problem& problem,
                                               int32_t num_sms);
 
-struct PlanOptions {
-  int32_t num_sms = 148;  // of a B200
-  bool is_batch_invariant = false;
-  // For tests: the schedule of all sequences, instead of stream-K for short ones and a queue for
-  // long ones. CTA pairs take kPersistent or kTransient.
-  std::optional<kernels::Schedule> schedule{};
-};
+// For a GPU of `num_sms` multiprocessors.
 [[nodiscard]] std::unique_ptr<LaunchPlan> make_plan(const Shape& shape,
-                                                    const core::Problem& problem,
-                                                    const PlanOptions& options);
+                                                    const core::Problem& problem, int32_t num_sms,
+                                                    const Options& options);
 
 [[nodiscard]] kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch,
                                                       const core::Problem& problem,

@@ -25,7 +25,7 @@ int32_t num_splits(const Mask& mask, int32_t keys = 100'000) {
   p.max_seqlen_kv = p.max_seqlen_kv_bound = keys;
   p.q.dtype = p.k.dtype = p.v.dtype = p.out.dtype = DType::kBF16;
   p.mask = mask.nodes();
-  const auto plan = make_plan(kShapes[1], p, {.num_sms = kMultiprocessors});
+  const auto plan = make_plan(kShapes[1], p, kMultiprocessors, {});
   for (int32_t i = 0; i < plan->num_launches; ++i) {
     if (plan->launches[i].schedule == kernels::Schedule::kQueue)
       return plan->launches[i].num_splits;

@@ -19,16 +19,17 @@ struct Family {
   static constexpr int32_t kFewestSms = 4;   // two pairs of CTAs
   static constexpr size_t kNumVariants = 2;  // by ScoreClass
 
-  static core::Fit fit(const Shape& shape, const core::Problem& problem, std::string* reason) {
-    return mha_sm100_d512::fit(shape, problem, reason);
+  static core::Fit fit(const Shape& shape, const core::Problem& problem, const Options& options,
+                       std::string* reason) {
+    return mha_sm100_d512::fit(shape, problem, options, reason);
   }
   static std::string ranked_lower_reason(const Shape& /*shape*/, const core::Problem& /*problem*/,
                                          int32_t /*num_sms*/) {
     return {};
   }
   static std::unique_ptr<LaunchPlan> plan(const Shape& shape, const core::Problem& problem,
-                                          int32_t num_sms, const Options& /*options*/) {
-    return make_plan(shape, problem, {.num_sms = num_sms});
+                                          int32_t num_sms, const Options& options) {
+    return make_plan(shape, problem, num_sms, options);
   }
 
   template <class LaunchVariant>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/common/schedule_choice.hpp"
 #include "kernels/common/work_tile.hpp"
 #include "mask/make_expression_mask.hpp"
 #include "operand/paged_row_indices.hpp"
@@ -53,9 +54,14 @@ core::Fit fit_of_keys(const Problem& p, const TileConfig& tile, std::string* rea
 
 }  // namespace
 
-core::Fit fit(const Shape& shape, const Problem& p, std::string* reason) {
+core::Fit fit(const Shape& shape, const Problem& p, const Options& options, std::string* reason) {
   using core::Fit;
-  const Fit fit = kernels::fit_of(p, shape.dtype, shape.depth, shape.depth, false, reason);
+  Fit fit = kernels::fit_of(p, shape.dtype, shape.depth, shape.depth, false, reason);
+  if (fit == Fit::kServes) {
+    fit = kernels::fit_of_schedule(
+        options, {pagoda::Schedule::kTransient, pagoda::Schedule::kPersistent}, reason);
+  }
+  if (fit == Fit::kServes) fit = kernels::fit_without_splits(options, reason);
   if (fit != Fit::kServes) return fit;
   const TileConfig tile = tile_of(shape, ScoreClass::kPlain);
   if (total_rows(p) > 0 &&
@@ -67,16 +73,16 @@ core::Fit fit(const Shape& shape, const Problem& p, std::string* reason) {
   return fit_of_keys(p, tile, reason);
 }
 
-std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p,
-                                      const PlanOptions& options) {
+std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int32_t num_sms,
+                                      const Options& options) {
   auto plan = std::make_unique<LaunchPlan>();
   plan->shape = &shape;
   plan->scores = kernels::score_class(p);
-  plan->schedule = options.schedule;
+  plan->schedule = kernels::ScheduleChoice::of(options).of_tiles(Schedule::kPersistent);
   if (total_rows(p) == 0) return plan;
   const int32_t tiles = grid_of(p, tile_of(shape, plan->scores)).size();
-  const int32_t pairs = std::max(1, options.num_sms / kPair);
-  plan->ctas = kPair * (options.schedule == Schedule::kTransient ? tiles : std::min(tiles, pairs));
+  const int32_t pairs = std::max(1, num_sms / kPair);
+  plan->ctas = kPair * (plan->schedule == Schedule::kTransient ? tiles : std::min(tiles, pairs));
   plan->num_work_items = plan->ctas;
   return plan;
 }

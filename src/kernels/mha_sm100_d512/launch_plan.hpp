@@ -21,15 +21,13 @@ struct LaunchPlan final : core::KernelPlan {
 };
 
 // core::Kernel::fit of a shape.
-[[nodiscard]] core::Fit fit(const Shape& shape, const core::Problem& problem, std::string* reason);
+[[nodiscard]] core::Fit fit(const Shape& shape, const core::Problem& problem,
+                            const Options& options, std::string* reason);
 
-struct PlanOptions {
-  int32_t num_sms = 148;  // of a B200
-  kernels::Schedule schedule = kernels::Schedule::kPersistent;
-};
+// For a GPU of `num_sms` multiprocessors.
 [[nodiscard]] std::unique_ptr<LaunchPlan> make_plan(const Shape& shape,
-                                                    const core::Problem& problem,
-                                                    const PlanOptions& options);
+                                                    const core::Problem& problem, int32_t num_sms,
+                                                    const Options& options);
 
 [[nodiscard]] kernels::LaunchArguments make_arguments(const LaunchPlan& plan,
                                                       const core::Problem& problem);

@@ -19,8 +19,9 @@ struct Family {
   static constexpr int32_t kFewestSms = 3;  // grids are persistent: few CTAs show what many would
   static constexpr size_t kNumVariants = std::size(kVariants);
 
-  static core::Fit fit(const Shape& shape, const core::Problem& problem, std::string* reason) {
-    return mha_sm90::fit(shape, problem, reason);
+  static core::Fit fit(const Shape& shape, const core::Problem& problem, const Options& options,
+                       std::string* reason) {
+    return mha_sm90::fit(shape, problem, options, reason);
   }
   static std::string ranked_lower_reason(const Shape& /*shape*/, const core::Problem& /*problem*/,
                                          int32_t /*num_sms*/) {
@@ -28,7 +29,7 @@ struct Family {
   }
   static std::unique_ptr<LaunchPlan> plan(const Shape& shape, const core::Problem& problem,
                                           int32_t num_sms, const Options& options) {
-    return make_plan(shape, problem, num_sms, options.is_batch_invariant);
+    return make_plan(shape, problem, num_sms, options);
   }
 
   template <class LaunchVariant>

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/int_math.hpp"
+#include "kernels/common/schedule_choice.hpp"
 #include "kernels/mha_sm90/schedule.hpp"
 #include "mask/make_expression_mask.hpp"
 
@@ -12,6 +13,7 @@ namespace {
 
 using core::Problem;
 using kernels::kShortRows;
+using kernels::ScheduleChoice;
 using kernels::total_rows;
 
 constexpr int32_t kFewRows = 16;
@@ -34,15 +36,17 @@ schedule::TileGrid grid_of(const Problem& p, const TileConfig& tile, const Launc
   return grid;
 }
 
+bool is_tokens_by_tma(const Problem& p, const TileConfig& tile) {
+  return is_kv_by_tma(p, tile) && kernels::is_possible(q_map(p, tile));
+}
+
 Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, int32_t num_sms,
-                     bool splits) {
+                     const ScheduleChoice& choice) {
   Launch launch{.rows = RowKind::kTokens, .scores = scores};
   const TileConfig tile = tile_of(shape.depth_qk, shape.depth_vo, launch.rows, scores);
   const int32_t tiles = grid_of(p, tile, launch).size();
-  if (splits) {
-    const int32_t key_tiles = core::ceil_div(p.max_seqlen_kv_bound, tile.BN);
-    launch.num_splits = kernels::num_kv_splits(tiles, num_sms, key_tiles);
-  }
+  const int32_t key_tiles = core::ceil_div(p.max_seqlen_kv_bound, tile.BN);
+  launch.num_splits = choice.splits(kernels::num_kv_splits(tiles, num_sms, key_tiles), key_tiles);
   launch.ctas = std::min(tiles * launch.num_splits, num_sms);
   return launch;
 }
@@ -93,31 +97,48 @@ void size_workspace(const Problem& p, LaunchPlan& plan) {
 
 }  // namespace
 
-core::Fit fit(const Shape& shape, const Problem& p, std::string* reason) {
-  return kernels::fit_of(p, shape.dtype, shape.depth_qk, shape.depth_vo, true, reason);
+core::Fit fit(const Shape& shape, const Problem& p, const Options& options, std::string* reason) {
+  using core::Fit;
+  Fit fit = kernels::fit_of(p, shape.dtype, shape.depth_qk, shape.depth_vo, true, reason);
+  if (fit != Fit::kServes) return fit;
+  fit = kernels::fit_of_schedule(options, {Schedule::kQueue, Schedule::kStreamK}, reason);
+  if (fit != Fit::kServes) return fit;
+  const TileConfig tokens =
+      tile_of(shape.depth_qk, shape.depth_vo, RowKind::kTokens, kernels::score_class(p));
+  if (!ScheduleChoice::of(options).allows_stream_k() && total_rows(p) > 0 &&
+      !is_tokens_by_tma(p, tokens)) {
+    return core::unfit(Fit::kFeatures, reason, [] {
+      return "schedule queue, and KV splits by number, need Q, K and V that TMA can move";
+    });
+  }
+  return Fit::kServes;
 }
 
 std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int32_t num_sms,
-                                      bool is_batch_invariant) {
+                                      const Options& options) {
+  const ScheduleChoice choice = ScheduleChoice::of(options);
   auto plan = std::make_unique<LaunchPlan>();
   plan->shape = &shape;
-  plan->is_batch_invariant = is_batch_invariant;
+  plan->is_batch_invariant = !choice.may_split();
   if (total_rows(p) == 0) return plan;  // nothing to write
   const ScoreClass scores = kernels::score_class(p);
   const TileConfig tokens = tile_of(shape.depth_qk, shape.depth_vo, RowKind::kTokens, scores);
-  const bool has_tokens = p.max_seqlen_q > kShortRows && is_kv_by_tma(p, tokens) &&
-                          kernels::is_possible(q_map(p, tokens));
+  const bool wants_tokens = p.max_seqlen_q > kShortRows || !choice.allows_stream_k();
+  const bool has_tokens = choice.allows_tiles() && wants_tokens && is_tokens_by_tma(p, tokens);
+  const bool has_packed =
+      choice.allows_stream_k() &&
+      (!has_tokens || kernels::may_have_short_rows(p, kShortRows, plan->is_batch_invariant));
   const auto add = [&plan](const Launch& launch) {
     plan->launches[plan->num_launches++] = launch;
     plan->num_work_items += launch.ctas;
   };
-  if (!has_tokens || kernels::may_have_short_rows(p, kShortRows, is_batch_invariant)) {
+  if (has_packed) {
     Launch launch = packed_launch(p, shape, scores, packed_load(p, shape, scores), num_sms);
     if (has_tokens) launch.max_rows = kShortRows;
     add(launch);
   }
   if (has_tokens) {
-    Launch launch = tokens_launch(p, shape, scores, num_sms, !is_batch_invariant);
+    Launch launch = tokens_launch(p, shape, scores, num_sms, choice);
     launch.min_rows = plan->num_launches > 0 ? kShortRows + 1 : 1;
     add(launch);
   }

@@ -33,12 +33,13 @@ struct LaunchPlan final : core::KernelPlan {
 };
 
 // core::Kernel::fit of a shape.
-[[nodiscard]] core::Fit fit(const Shape& shape, const core::Problem& problem, std::string* reason);
+[[nodiscard]] core::Fit fit(const Shape& shape, const core::Problem& problem,
+                            const Options& options, std::string* reason);
 
 // For a GPU of `num_sms` multiprocessors.
 [[nodiscard]] std::unique_ptr<LaunchPlan> make_plan(const Shape& shape,
                                                     const core::Problem& problem, int32_t num_sms,
-                                                    bool is_batch_invariant);
+                                                    const Options& options);
 
 [[nodiscard]] kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch,
                                                       const core::Problem& problem,

@@ -8,6 +8,7 @@
 #include "kernels/common/archs.hpp"
 #include "kernels/common/call_arguments.hpp"
 #include "kernels/common/launch_arguments.hpp"
+#include "kernels/common/schedule_choice.hpp"
 #include "kernels/mha_toy/instances.hpp"
 #include "mask/make_expression_mask.hpp"
 
@@ -27,8 +28,11 @@ struct Family {
   static constexpr int32_t kFewestSms = 1;
   static constexpr size_t kNumVariants = 1;
 
-  static core::Fit fit(const Shape& shape, const core::Problem& p, std::string* reason) {
-    const core::Fit fit = kernels::fit_of(p, shape.dtype, shape.depth, shape.depth, false, reason);
+  static core::Fit fit(const Shape& shape, const core::Problem& p, const Options& options,
+                       std::string* reason) {
+    core::Fit fit = kernels::fit_of(p, shape.dtype, shape.depth, shape.depth, false, reason);
+    if (fit == core::Fit::kServes) fit = kernels::fit_of_schedule(options, {}, reason);
+    if (fit == core::Fit::kServes) fit = kernels::fit_without_splits(options, reason);
     if (fit != core::Fit::kServes) return fit;
     if (kernels::score_class(p) == kernels::ScoreClass::kPlain) return fit;
     return core::unfit(core::Fit::kFeatures, reason, [] { return "has plain scores only"; });

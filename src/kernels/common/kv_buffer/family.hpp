@@ -18,8 +18,9 @@ struct FamilyOf {
   static constexpr size_t kNumVariants = Chip::kVariants.size();
   static constexpr int32_t kFewestSms = 3;
 
-  static core::Fit fit(const Shape& shape, const core::Problem& problem, std::string* reason) {
-    return kv_buffer::fit(shape, problem, reason);
+  static core::Fit fit(const Shape& shape, const core::Problem& problem, const Options& options,
+                       std::string* reason) {
+    return kv_buffer::fit(shape, problem, options, reason);
   }
   static std::string ranked_lower_reason(const Shape& /*shape*/, const core::Problem& /*problem*/,
                                          int32_t /*num_sms*/) {
@@ -27,8 +28,7 @@ struct FamilyOf {
   }
   static std::unique_ptr<Plan> plan(const Shape& shape, const core::Problem& problem,
                                     int32_t num_sms, const Options& options) {
-    return make_plan(shape, {Chip::kVariants, Chip::tile_of}, problem, num_sms,
-                     options.is_batch_invariant);
+    return make_plan(shape, {Chip::kVariants, Chip::tile_of}, problem, num_sms, options);
   }
 
   template <class LaunchVariant>

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "core/int_math.hpp"
+#include "kernels/common/schedule_choice.hpp"
 #include "kernels/common/work_tile.hpp"
 #include "mask/make_expression_mask.hpp"
 
@@ -44,12 +45,12 @@ schedule::TileGrid grid_of(const Problem& p, const Launch& launch) {
   return grid;
 }
 
-void set_prefill_grid(const Problem& p, int32_t num_sms, bool splits, Launch& launch) {
+void set_prefill_grid(const Problem& p, int32_t num_sms, const ScheduleChoice& choice,
+                      Launch& launch) {
   const int32_t tiles = grid_of(p, launch).size();
-  if (splits) {
-    const int32_t key_tiles = core::ceil_div(p.max_seqlen_kv_bound, launch.tile.BN);
-    launch.num_splits = num_kv_splits(tiles, num_sms * launch.tile.ctas_per_sm, key_tiles);
-  }
+  const int32_t key_tiles = core::ceil_div(p.max_seqlen_kv_bound, launch.tile.BN);
+  launch.num_splits =
+      choice.splits(num_kv_splits(tiles, num_sms * launch.tile.ctas_per_sm, key_tiles), key_tiles);
   launch.ctas = tiles * launch.num_splits;
 }
 
@@ -85,14 +86,23 @@ void size_workspace(const Problem& p, LaunchPlan& plan) {
 
 }  // namespace
 
-core::Fit fit(const Shape& shape, const Problem& p, std::string* reason) {
-  return fit_of(p, shape.dtype, shape.depth_qk, shape.depth_vo, true, reason);
+core::Fit fit(const Shape& shape, const Problem& p, const Options& options, std::string* reason) {
+  using core::Fit;
+  const Fit fit = fit_of(p, shape.dtype, shape.depth_qk, shape.depth_vo, true, reason);
+  if (fit != Fit::kServes) return fit;
+  if (has_prefill_tile(shape.depth_vo)) {
+    return fit_of_schedule(options, {pagoda::Schedule::kTransient, pagoda::Schedule::kStreamK},
+                           reason);
+  }
+  const Fit schedule = fit_of_schedule(options, {pagoda::Schedule::kStreamK}, reason);
+  return schedule == Fit::kServes ? fit_without_splits(options, reason) : schedule;
 }
 
 std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Family& family, const Problem& p,
-                                      int32_t num_sms, bool is_batch_invariant) {
+                                      int32_t num_sms, const Options& options) {
+  const ScheduleChoice choice = ScheduleChoice::of(options);
   auto plan = std::make_unique<LaunchPlan>();
-  plan->is_batch_invariant = is_batch_invariant;
+  plan->is_batch_invariant = !choice.may_split();
   if (total_rows(p) == 0) return plan;  // nothing to write
   const auto add = [&](RowKind rows, int32_t min_rows, int32_t max_rows) {
     Launch& launch = plan->launches[plan->num_launches++];
@@ -102,14 +112,17 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Family& family, 
     launch.min_rows = min_rows;
     launch.max_rows = max_rows;
     if (rows == RowKind::kPrefill) {
-      set_prefill_grid(p, num_sms, !is_batch_invariant, launch);
+      set_prefill_grid(p, num_sms, choice, launch);
     } else {
       set_stream_k(p, num_sms, launch);
     }
     plan->num_work_items += launch.ctas;
   };
-  const bool has_long = p.max_seqlen_q > kFewTokens && has_prefill_tile(shape.depth_vo);
-  const bool has_short = !has_long || may_have_short_rows(p, kFewTokens, is_batch_invariant);
+  const bool has_long = choice.allows_tiles() && has_prefill_tile(shape.depth_vo) &&
+                        (p.max_seqlen_q > kFewTokens || !choice.allows_stream_k());
+  const bool has_short =
+      choice.allows_stream_k() &&
+      (!has_long || may_have_short_rows(p, kFewTokens, plan->is_batch_invariant));
   if (has_short) add(RowKind::kTokenGeneration, 0, has_long ? kFewTokens : INT32_MAX);
   if (has_long) add(RowKind::kPrefill, has_short ? kFewTokens + 1 : 1, INT32_MAX);
   size_workspace(p, *plan);
