@@ -192,7 +192,7 @@ struct AppendKV {
 // Merges attention over disjoint sets of keys: O = sum_p exp(LSE_p - LSE) O_p with LSE = log(sum_p
 // exp(LSE_p)), in the order of the parts (FlashDecoding). A part with LSE_p = -infinity is
 // ignored, whatever its O holds. LSEs may have any strides. In place: `out` may be one of the parts
-// (partial_out[p], of the same strides and dtype), and so may `lse`.
+// (partial_out[p], of the same strides and dtype); `lse` must be apart.
 struct MergeStates {
   ConstTensor partial_out{};       // [num_parts, total_q, num_q_heads, head_dim_vo]
   ConstTensor partial_lse{};       // fp32 [num_parts, total_q, num_q_heads]

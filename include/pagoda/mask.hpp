@@ -70,9 +70,9 @@ class Mask {
   static Mask padding(ArrayView<int32_t> valid_lengths) {
     return Mask(MaskNode{.kind = MaskKind::kPadding, .valid_lengths = valid_lengths});
   }
-  // fp32 added to the scaled score: [batch, seqlen_q, seqlen_kv] or
-  // [batch, num_q_heads, seqlen_q, seqlen_kv]; an extent of 1 broadcasts (batch and head only).
-  // Indexed by query row, not by position. -infinity excludes a pair.
+  // fp32 added to the scaled score, by query row: [batch, seqlen_q, seqlen_kv] or [batch,
+  // num_q_heads, seqlen_q, seqlen_kv]; batch and heads broadcast from 1. It covers the longest
+  // lengths; where lengths are in GPU memory, max_seqlen_q and max_seqlen_kv. -infinity excludes.
   static Mask additive(ConstTensor bias) {
     return Mask(MaskNode{.kind = MaskKind::kAdditive, .tensor = bias});
   }

@@ -152,7 +152,7 @@ Status check_merge(const MergeStates& m) {
   if (Status s = check_written("lse", m.lse); !s) return s;
   if (Status s = check_apart("lse", m.lse, "out", m.out); !s) return s;
   if (Status s = check_apart("lse", m.lse, "partial_out", m.partial_out); !s) return s;
-  return check_apart_or_inside("lse", m.lse, "partial_lse", m.partial_lse);
+  return check_apart("lse", m.lse, "partial_lse", m.partial_lse);
 }
 
 }  // namespace

@@ -77,9 +77,6 @@ std::vector<Case> build_table() {
   add_scores(list);
   add_fp8(list);
   add_output_types(list);
-  add_used_lengths(list);
-  add_statistics(list);
-  add_scales(list);
   add_tile_edges(list);
   add_large_heads(list);
   add_empty(list);
@@ -90,6 +87,9 @@ std::vector<Case> build_table() {
   add_repeats(list);
   add_batch_invariance(list);
   add_traps(list);
+  add_used_lengths(list);
+  add_statistics(list);
+  add_scales(list);
   return list.take();
 }
 

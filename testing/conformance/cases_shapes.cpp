@@ -113,8 +113,8 @@ void add_layouts(CaseList& list) {
           c.dim_vo = 24;
           c.kv_layout = layout;
           c.is_q_ragged = is_q_ragged;
-          c.padding_rows = 2;
-          c.padding_keys = 5;
+          c.padding_rows = is_q_ragged ? 0 : 2;
+          c.padding_keys = layout == KVLayout::kDense ? 5 : 0;
           if (has_gaps) {
             c.inner_gap = 3;
             c.middle_gap = 5;

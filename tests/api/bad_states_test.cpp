@@ -191,8 +191,8 @@ constexpr BadRow<Merge> kBadMerges[] = {
      "must be 2 [total_q, num_q_heads]"},
     {"lse_bf16", [](Merge& m) { m.call.lse.dtype = DType::kBF16; }, "lse.dtype", "must be fp32"},
     {"lse_is_out", [](Merge& m) { m.call.lse.data = m.call.out.data; }, "lse.data", "inside out"},
-    {"lse_is_between_parts", [](Merge& m) { m.call.lse.data = m.partial_lse.data() + 1; },
-     "lse.data", "inside partial_lse"},
+    {"lse_is_partial_lse", [](Merge& m) { m.call.lse.data = m.partial_lse.data(); }, "lse.data",
+     "inside partial_lse"},
     {"backend_unknown", [](Merge& m) { m.options.backend = "gpu"; }, "backend", "this library has",
      StatusCode::kNotFound},
 };

@@ -371,6 +371,7 @@ TEST(Reference, pages_are_followed_through_both_kinds_of_table) {
   const int32_t indices[] = {5};
   const int32_t last[] = {1, 99};
   p.block_table = {};
+  p.seqlens_kv = {};
   p.csr = {indptr, indices, last};
   s.run();
   EXPECT_FLOAT_EQ(s.out[0], 10);

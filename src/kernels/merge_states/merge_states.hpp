@@ -10,8 +10,8 @@
 // and lse = -infinity. A NaN or +infinity among the LSEs makes the row NaN.
 //
 // A warp merges a row: its lanes compute the weights of as many parts at a time and share them by
-// shuffles, the only synchronisation. The outputs may be one of the parts: every lane stores the
-// columns that it alone has loaded, and lane 0 the LSE after the last shuffle. One instance serves
+// shuffles, the only synchronisation. O may be one of the parts: every lane stores the columns
+// that it alone has loaded. One instance serves
 // all types and widths. The kernel is bound by memory. Predicted traffic: rows * (parts * (dim *
 // size + 4) + dim * size_out + 4) bytes; every pass loads the LSEs again, from L1. 8 parts of 2048
 // rows of depth 128, fp32 to bf16: 17.3 MB, 4.1 us at the 4.28 TB/s that a copy reaches on an H200.
@@ -104,7 +104,7 @@ struct MergeStatesRows {
   // --- weights ---
 
   static PAGODA_DEVICE float lse_of(const Parts& parts, int64_t part) {
-    return arch::load((parts.lse + part * parts.lse_stride).template as<const float>());
+    return arch::load_read_only((parts.lse + part * parts.lse_stride).template as<const float>());
   }
 
   static PAGODA_DEVICE float largest_lse(const Parts& parts) {
