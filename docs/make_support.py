@@ -68,11 +68,28 @@ FEATURES = {
         "score functor": r"scorefn",
         "sinks": r"sink(low|high)?",
     },
+    "Outputs": {
+        "O in fp32": r"outfp32",
+        "O in the other 16-bit type": r"out(fp16|bf16)",
+        "O in fp8, with a scale": r"outfp8",
+        "LSE with heads before rows": r"headsfirst",
+        "LSE to base 2": r"log2",
+    },
+    "Schedules": {
+        "transient": r"transient",
+        "persistent": r"persistent",
+        "queue": r"queue",
+        "stream-K": r"streamk",
+        "no KV splits": r"nosplits",
+        "KV splits by number": r"splits\d",
+    },
 }
-# One missing feature shall not take the mark from all others: queries of other types than 16 bits and
-# functors count for their own rows only.
+# One missing feature shall not take the mark from all others: queries of other types than 16 bits,
+# functors and schedules count for their own rows only.
 SIXTEEN_BITS = re.compile(r"(^|_)(bf16|fp16)(_|$)")
 FUNCTORS = re.compile(r"(^|_)(functor|nested|nothing|scorefn)(_|$)")  # masks "nested" and "nothing" have one
+
+SCHEDULES = re.compile(r"(^|_)scheduled(_|$)")
 
 INTRODUCTION = """\
 # Support
@@ -108,12 +125,13 @@ def verdicts_of(reports):
     return best
 
 
-def cell(verdicts, pattern, is_type):
+def cell(verdicts, pattern, is_type, is_schedule):
     word = re.compile(rf"(^|_)({pattern})(_|$)")
     is_functor = "fn" in pattern or "functor" in pattern
     cases = [verdict for name, verdict in verdicts.items()
              if word.search(name) and (is_type or SIXTEEN_BITS.search(name))
-             and (is_functor or not FUNCTORS.search(name))]
+             and (is_functor or not FUNCTORS.search(name))
+             and (is_schedule or not SCHEDULES.search(name))]
     passed = sum(verdict == "passed" for verdict, _ in cases)
     if not cases:
         return ""
@@ -130,7 +148,8 @@ def main():
     for group, features in FEATURES.items():
         lines += [f"| {group} | {' | '.join(BACKENDS.values())} |", "| --- " + "| :-: " * len(BACKENDS) + "|"]
         for feature, pattern in features.items():
-            cells = [cell(table, pattern, group.startswith("Types")) for table in tables.values()]
+            cells = [cell(table, pattern, group.startswith("Types"), group == "Schedules")
+                     for table in tables.values()]
             if not any(cells):
                 sys.exit(f"no case has the feature '{feature}' ({pattern})")
             lines.append(f"| {feature} | {' | '.join(cells)} |")

@@ -56,6 +56,17 @@ std::span<const BadCall> bad_options() {
       {"kernel_of_another_backend", Base::kDense,
        [](ValidCall& c) { c.options.kernel = "cpu.f32.scalar"; }, "kernel",
        "back end reference has reference", StatusCode::kNotFound},
+      {"schedule_unknown", Base::kDense,
+       [](ValidCall& c) { c.options.schedule = static_cast<Schedule>(9); }, "schedule",
+       "must be one of Schedule's values"},
+      {"kv_splits_negative", Base::kDense, [](ValidCall& c) { c.options.num_kv_splits = -1; },
+       "num_kv_splits", "must be in [0, 1024]"},
+      {"kv_splits_of_stream_k", Base::kDense,
+       [](ValidCall& c) {
+         c.options.schedule = Schedule::kStreamK;
+         c.options.num_kv_splits = 2;
+       },
+       "num_kv_splits", "must be 0 or 1 with schedule stream-k"},
   };
   return kRows;
 }

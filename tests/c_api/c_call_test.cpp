@@ -30,7 +30,7 @@ static_assert(sizeof(pagoda_status) == 1024 && sizeof(pagoda_kv_cache) == 80 &&
               sizeof(pagoda_kv_scales) == 32 && sizeof(pagoda_mask_node) == 88 &&
               sizeof(pagoda_mask) == 24 && sizeof(pagoda_score_mod) == 40 &&
               sizeof(pagoda_attention) == 128 && sizeof(pagoda_executor) == 32 &&
-              sizeof(pagoda_options) == 48 && sizeof(pagoda_plan_info) == 72 &&
+              sizeof(pagoda_options) == 56 && sizeof(pagoda_plan_info) == 72 &&
               sizeof(pagoda_append_kv_args) == 64 && sizeof(pagoda_merge_states_args) == 56 &&
               sizeof(pagoda_backend_info) == 32 && sizeof(pagoda_kernel_info) == 40 &&
               sizeof(pagoda_host_allocator) == 32);
