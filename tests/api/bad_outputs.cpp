@@ -22,7 +22,7 @@ std::span<const BadCall> bad_outputs() {
       {"out_of_no_dtype", Base::kDense,
        [](ValidCall& c) { c.a.out.dtype = static_cast<DType>(99); }, "out.dtype",
        "must be one of DType's values"},
-      {"out_scale_zero", Base::kDense,
+      {"out_scale_0", Base::kDense,
        [](ValidCall& c) {
          c.a.out.dtype = DType::kF8E4M3;
          c.a.out_scale = 0;

@@ -229,12 +229,12 @@ void expect_fits(const RecordedLaunch& launch, const DescribedDevice& device) {
 std::string expected_variant(const Call& call) {
   const bool is_prefill = call.shape.rows > 16 && call.dims.vo <= 256;
   const bool is_async = call.types.kv == call.types.q;  // addresses and strides are aligned
-  const auto number = [](const char* type, bool is_one) {
-    return std::string("(pagoda::kernels::") + type + (is_one ? ")1" : ")0");
+  const auto number = [](const char* type, int value) {
+    return std::string("(pagoda::kernels::") + type + ")" + std::to_string(value);
   };
-  return number("kv_buffer::RowKind", !is_prefill) + ", " +
-         number("kv_buffer::Staging", !is_async) + ", " +
-         number("ScoreClass", call.has_bias || !is_async) + ">, 80>";
+  return number("kv_buffer::RowKind", is_prefill ? 0 : 1) + ", " +
+         number("kv_buffer::Staging", is_async ? 0 : 2) + ", " +
+         number("ScoreClass", call.has_bias || !is_async ? 1 : 0) + ">, 80>";
 }
 
 // Expects of a launch of mha_sm80: the variant of the call, and what every GPU since sm_80 has.
@@ -448,7 +448,7 @@ TEST(DescribedDevices, append_kv_runs_on_every_device_since_sm_80) {
     ASSERT_TRUE(status) << status.message();
     const std::vector<RecordedLaunch> launches = take_launches();
     ASSERT_EQ(launches.size(), 1U);
-    EXPECT_TRUE(contains(launches[0].kernel, "AppendKVKernel"));
+    EXPECT_TRUE(contains(launches[0].kernel, "AppendKVRows"));
     expect_fits(launches[0], device);
     EXPECT_FALSE(code_for(launches[0].code, device.arch)->is_ptx)
         << "PTX would be compiled at the first call";
@@ -469,7 +469,7 @@ TEST(DescribedDevices, merge_states_runs_on_every_device_since_sm_80) {
     ASSERT_TRUE(status) << status.message();
     const std::vector<RecordedLaunch> launches = take_launches();
     ASSERT_EQ(launches.size(), 1U);
-    EXPECT_TRUE(contains(launches[0].kernel, "MergeStatesKernel"));
+    EXPECT_TRUE(contains(launches[0].kernel, "MergeStatesRows"));
     expect_fits(launches[0], device);
     EXPECT_FALSE(code_for(launches[0].code, device.arch)->is_ptx)
         << "PTX would be compiled at the first call";
@@ -480,7 +480,7 @@ TEST(DescribedDevices, append_kv_and_merge_states_have_ptx_for_newer_gpus) {
   int found = 0;
   for (const RegisteredKernel& kernel : registered_kernels()) {
     const bool is_state =
-        contains(kernel.symbol, "AppendKVKernel") || contains(kernel.symbol, "MergeStatesKernel");
+        contains(kernel.symbol, "AppendKVRows") || contains(kernel.symbol, "MergeStatesRows");
     if (!is_state) continue;
     ++found;
     const CodeEntry* code = code_for(kernel.code, 200);

@@ -12,11 +12,11 @@ import re
 import subprocess
 import sys
 
-# A mangled name: element type, padded head dims, RowKind, Staging (0 async, 1 registers),
+# A mangled name: element type, padded head dims, RowKind, Staging (0 async, 2 registers),
 # ScoreClass.
 INSTANCE = re.compile(
     r"8mha_sm804ChipE\w*?\d(BFloat16|Half)ELi(\d+)ELi(\d+)E"
-    r"\w*?RowKindE([01])E\w*?StagingE([01])E\w*?ScoreClassE([01])E"
+    r"\w*?RowKindE([01])E\w*?StagingE([02])E\w*?ScoreClassE([01])E"
 )
 
 # Regular expressions on an instruction, for PTX and for SASS.

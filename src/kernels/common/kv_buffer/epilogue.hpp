@@ -81,8 +81,9 @@ class Epilogue {
     return warp_n_ * tile.depth_of_warp() + n * tile.mma.N + I::column(arch::lane_idx(), 2 * pair);
   }
 
-  // O of T passes through shared memory, so that a thread stores 16 bytes of a row. That of Q is free:
-  // the mainloop has a barrier after all warps have read it for the last time. That of V is not.
+  // O of T passes through shared memory, so that a thread stores 16 bytes of a row. That of Q is
+  // free: the mainloop has a barrier after all warps have read it for the last time. That of V is
+  // not.
   PAGODA_DEVICE void store_result(const Work& work, const Online (&online)[Ops::rows],
                                   const softmax::Sums (&sums)[Ops::rows], const Output& o) const {
     float factors[Ops::rows];

@@ -157,6 +157,7 @@ class Run {
     p.dim_vo = case_.dim_vo;
     p.q_data = q_.data();
     p.out_data = out_.data();
+    p.out_dtype = dtype;
     p.lse = lse_.data();
     p.q_rows = dense(case_.dim_qk);
     p.out_rows = dense(case_.dim_vo);
