@@ -112,8 +112,8 @@ struct Options {
   // The kernels that do not have the schedule do not serve the call. The CPU has kAutomatic.
   Schedule schedule = Schedule::kAutomatic;
   // Into how many parts the keys of a work tile are split over CTAs or CPU workers, at most one for
-  // each KV tile: 0 = the kernel chooses, 1 = none. The CPU, and batch-invariant mode, may take
-  // fewer. kStreamK, whose splits follow from the schedule, allows 0 and 1.
+  // each KV tile, in [0, 128]: 0 = the kernel chooses, 1 = none. The CPU, and batch-invariant mode,
+  // may take fewer. kStreamK, whose splits follow from the schedule, allows 0 and 1.
   int32_t num_kv_splits = 0;
 
   // Checked mode. For host memory: also validate the contents of page tables and slot mappings

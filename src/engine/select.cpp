@@ -34,7 +34,7 @@ struct Unserved {
   }
 };
 
-constexpr int32_t kMostKVSplits = 1024;
+constexpr int32_t kMostKVSplits = 128;  // work tiles times splits must stay below 2^31
 
 Status check_schedule(const Options& options) {
   if (options.schedule > Schedule::kStreamK) {

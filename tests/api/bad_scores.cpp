@@ -60,7 +60,7 @@ std::span<const BadCall> bad_options() {
        [](ValidCall& c) { c.options.schedule = static_cast<Schedule>(9); }, "schedule",
        "must be one of Schedule's values"},
       {"kv_splits_negative", Base::kDense, [](ValidCall& c) { c.options.num_kv_splits = -1; },
-       "num_kv_splits", "must be in [0, 1024]"},
+       "num_kv_splits", "must be in [0, 128]"},
       {"kv_splits_of_stream_k", Base::kDense,
        [](ValidCall& c) {
          c.options.schedule = Schedule::kStreamK;

@@ -90,7 +90,7 @@ constexpr BadCCall kBadCalls[] = {
     {"schedule_unknown", Base::kDense, [](Call& c) { c.options.schedule = 5; }, "options.schedule",
      "is 5; must be one of PAGODA_SCHEDULE_*"},
     {"kv_splits_negative", Base::kDense, [](Call& c) { c.options.num_kv_splits = -3; },
-     "num_kv_splits", "is -3; must be in [0, 1024]"},
+     "num_kv_splits", "is -3; must be in [0, 128]"},
     {"options_flag_negative", Base::kDense, [](Call& c) { c.options.is_batch_invariant = -1; },
      "options.is_batch_invariant", "must be 0 or 1"},
     {"executor_without_size", Base::kDense,
