@@ -68,6 +68,11 @@ FEATURES = {
         "score functor": r"scorefn",
         "sinks": r"sink(low|high)?",
     },
+    "Scales": {
+        "per tensor": r"scale",
+        "per head of an fp8 cache": r"kvfp8(?=.*_headscale)",
+        "K per head of a 16-bit cache": r"(bf16|fp16)(?!_kvfp8)(?=.*_headscale)",
+    },
     "Outputs": {
         "O in fp32": r"outfp32",
         "O in the other 16-bit type": r"out(fp16|bf16)",
@@ -85,11 +90,12 @@ FEATURES = {
     },
 }
 # One missing feature shall not take the mark from all others: queries of other types than 16 bits,
-# functors and schedules count for their own rows only.
+# functors, schedules and K scales per head of 16-bit caches count for their own rows only.
 SIXTEEN_BITS = re.compile(r"(^|_)(bf16|fp16)(_|$)")
 FUNCTORS = re.compile(r"(^|_)(functor|nested|nothing|scorefn)(_|$)")  # masks "nested" and "nothing" have one
 
 SCHEDULES = re.compile(r"(^|_)scheduled(_|$)")
+HEAD_SCALES = re.compile(r"(^|_)(bf16|fp16)(?!_kvfp8)_.*headscale")
 
 INTRODUCTION = """\
 # Support
@@ -125,13 +131,15 @@ def verdicts_of(reports):
     return best
 
 
-def cell(verdicts, pattern, is_type, is_schedule):
+def cell(verdicts, pattern, group):
+    is_type = group.startswith("Types")
     word = re.compile(rf"(^|_)({pattern})(_|$)")
     is_functor = "fn" in pattern or "functor" in pattern
     cases = [verdict for name, verdict in verdicts.items()
              if word.search(name) and (is_type or SIXTEEN_BITS.search(name))
              and (is_functor or not FUNCTORS.search(name))
-             and (is_schedule or not SCHEDULES.search(name))]
+             and (group == "Schedules" or not SCHEDULES.search(name))
+             and (group == "Scales" or not HEAD_SCALES.search(name))]
     passed = sum(verdict == "passed" for verdict, _ in cases)
     if not cases:
         return ""
@@ -148,8 +156,7 @@ def main():
     for group, features in FEATURES.items():
         lines += [f"| {group} | {' | '.join(BACKENDS.values())} |", "| --- " + "| :-: " * len(BACKENDS) + "|"]
         for feature, pattern in features.items():
-            cells = [cell(table, pattern, group.startswith("Types"), group == "Schedules")
-                     for table in tables.values()]
+            cells = [cell(table, pattern, group) for table in tables.values()]
             if not any(cells):
                 sys.exit(f"no case has the feature '{feature}' ({pattern})")
             lines.append(f"| {feature} | {' | '.join(cells)} |")
