@@ -2,6 +2,7 @@
 // fuzzer's fault.
 #include "c_spoil.hpp"
 
+#include <cstring>
 #include <iterator>
 
 namespace pagoda::fuzz {
@@ -51,10 +52,10 @@ void spoil_node(FuzzedDataProvider& data, pagoda_mask_node& node) {
 
 void spoil_integer(FuzzedDataProvider& data, test::CCall& c) {
   const auto value = static_cast<int32_t>(nasty_number(data));
-  int32_t* const fields[] = {
-      &c.attention.max_seqlen_q, &c.attention.max_seqlen_kv, &c.attention.reserved, &c.kv.layout,
-      &c.kv.page_size,           &c.attention.lse_base,      &c.score_mod.reserved};
-  *data.PickValueInArray(fields) = value;
+  void* const fields[] = {
+      &c.attention.max_seqlen_q, &c.attention.max_seqlen_kv, &c.kv.layout,         &c.kv.page_size,
+      &c.attention.lse_base,     &c.attention.out_scale,     &c.score_mod.reserved};
+  std::memcpy(data.PickValueInArray(fields), &value, sizeof value);  // out_scale: any bits
 }
 
 }  // namespace
