@@ -6,14 +6,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <random>
-#include <string_view>
 #include <vector>
 
 #include "core/element.hpp"
 #include "engine/validate.hpp"
 #include "fuzz_attention.hpp"
+#include "fuzz_calls.hpp"
 #include "fuzz_outputs.hpp"
 #include "fuzz_states.hpp"
 #include "pagoda/backend.hpp"
@@ -128,19 +126,7 @@ void attention_once(FuzzedDataProvider& data, Memory& memory) {
 }  // namespace pagoda::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
-  // The provider takes numbers from the end: first the input's own bytes, then random ones that
-  // depend on them. Without those every choice after a short input's end would be the least one.
-  std::vector<uint8_t> extended(4096);
-  std::minstd_rand random(static_cast<uint32_t>(
-      std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes), size})));
-  for (uint8_t& byte : extended) byte = static_cast<uint8_t>(random() >> 8);
-  extended.insert(extended.end(), bytes, bytes + size);
-  FuzzedDataProvider data(extended.data(), extended.size());
-  pagoda::fuzz::Memory memory(data.ConsumeIntegral<uint32_t>());
-  switch (data.ConsumeIntegralInRange<int>(0, 9)) {
-    case 0: pagoda::fuzz::append_once(data, memory); break;
-    case 1: pagoda::fuzz::merge_once(data, memory); break;
-    default: pagoda::fuzz::attention_once(data, memory);
-  }
+  using namespace pagoda::fuzz;  // NOLINT(google-build-using-namespace): the calls
+  fuzz_call(bytes, size, append_once, merge_once, attention_once);
   return 0;
 }

@@ -5,15 +5,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <random>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "c_spoil.hpp"
 #include "engine/validate.hpp"
 #include "fuzz_attention.hpp"
+#include "fuzz_calls.hpp"
 #include "fuzz_outputs.hpp"
 #include "fuzz_spoil.hpp"
 
@@ -83,7 +81,7 @@ const pagoda_options* make_options(FuzzedDataProvider& data, Memory& memory, boo
   options.checks_indices = 1;  // page tables are spoiled, too
   size_t size = sizeof options, executor_size = sizeof executor;
   if (is_spoiled) {
-    switch (data.ConsumeIntegralInRange<int>(0, 7)) {
+    switch (data.ConsumeIntegralInRange<int>(0, 9)) {
       case 0: options.backend = text(data, memory); break;
       case 1: options.kernel = text(data, memory); break;
       case 2: options.is_batch_invariant = static_cast<int32_t>(nasty_number(data)); break;
@@ -92,6 +90,8 @@ const pagoda_options* make_options(FuzzedDataProvider& data, Memory& memory, boo
       case 5: executor_size = struct_size(data, executor_size); break;
       // Not one that ends before checks_indices.
       case 6: size = std::max(struct_size(data, size), size); break;
+      case 7: options.schedule = static_cast<int32_t>(nasty_number(data)); break;
+      case 8: options.num_kv_splits = static_cast<int32_t>(nasty_number(data)); break;
       default: break;
     }
   }
@@ -255,18 +255,7 @@ void merge_once(FuzzedDataProvider& data, Memory& memory) {
 }  // namespace pagoda::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
-  // As in api_fuzz.cpp: random bytes that depend on the input follow it.
-  std::vector<uint8_t> extended(4096);
-  std::minstd_rand random(static_cast<uint32_t>(
-      std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes), size})));
-  for (uint8_t& byte : extended) byte = static_cast<uint8_t>(random() >> 8);
-  extended.insert(extended.end(), bytes, bytes + size);
-  FuzzedDataProvider data(extended.data(), extended.size());
-  pagoda::fuzz::Memory memory(data.ConsumeIntegral<uint32_t>());
-  switch (data.ConsumeIntegralInRange<int>(0, 9)) {
-    case 0: pagoda::fuzz::append_once(data, memory); break;
-    case 1: pagoda::fuzz::merge_once(data, memory); break;
-    default: pagoda::fuzz::attention_once(data, memory);
-  }
+  using namespace pagoda::fuzz;  // NOLINT(google-build-using-namespace): the calls
+  fuzz_call(bytes, size, append_once, merge_once, attention_once);
   return 0;
 }
