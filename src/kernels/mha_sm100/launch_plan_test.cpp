@@ -1,7 +1,8 @@
-// The number of KV splits, planned without reading a length.
+// Schedules and KV splits, planned without reading a length.
 #include "kernels/mha_sm100/launch_plan.hpp"
 
 #include <gtest/gtest.h>
+#include <utility>
 
 #include "kernels/mha_sm100/instances.hpp"
 #include "pagoda/mask.hpp"
@@ -12,7 +13,8 @@ namespace {
 constexpr int32_t kMultiprocessors = 148;
 
 // A prefill chunk of 256 tokens, one KV head, a group of 4, over a long cache: four work tiles.
-int32_t num_splits(const Mask& mask, int32_t keys = 100'000) {
+// The problem refers to the mask.
+core::Problem chunk(const Mask& mask, int32_t keys = 100'000) {
   core::Problem p;
   p.batch = 1;
   p.num_q_heads = 4;
@@ -25,7 +27,11 @@ int32_t num_splits(const Mask& mask, int32_t keys = 100'000) {
   p.max_seqlen_kv = p.max_seqlen_kv_bound = keys;
   p.q.dtype = p.k.dtype = p.v.dtype = p.out.dtype = DType::kBF16;
   p.mask = mask.nodes();
-  const auto plan = make_plan(kShapes[1], p, kMultiprocessors, {});
+  return p;
+}
+
+int32_t num_splits(const Mask& mask, int32_t keys = 100'000) {
+  const auto plan = make_plan(kShapes[1], chunk(mask, keys), kMultiprocessors, {});
   for (int32_t i = 0; i < plan->num_launches; ++i) {
     if (plan->launches[i].schedule == kernels::Schedule::kQueue)
       return plan->launches[i].num_splits;
@@ -48,6 +54,26 @@ TEST(LaunchPlan, splits_are_sized_by_visible_keys) {
   EXPECT_EQ(num_splits(Mask::window(2047, 0) & Mask::causal()), 4);
   EXPECT_EQ(num_splits(Mask::chunked(1024) & Mask::causal()), 4);       // two chunks: 16 tiles
   EXPECT_EQ(num_splits(Mask::window(2047, -1)), kMultiprocessors / 4);  // open to the right
+}
+
+TEST(LaunchPlan, has_the_schedule_and_the_splits_that_options_ask_for) {
+  const Mask mask = Mask::causal();
+  const std::pair<pagoda::Schedule, kernels::Schedule> kSchedules[] = {
+      {pagoda::Schedule::kTransient, kernels::Schedule::kTransient},
+      {pagoda::Schedule::kPersistent, kernels::Schedule::kPersistent},
+      {pagoda::Schedule::kQueue, kernels::Schedule::kQueue},
+      {pagoda::Schedule::kStreamK, kernels::Schedule::kStreamK}};
+  for (const auto& [asked, planned] : kSchedules) {
+    const auto plan = make_plan(kShapes[1], chunk(mask), kMultiprocessors, {.schedule = asked});
+    ASSERT_EQ(plan->num_launches, 1);
+    EXPECT_EQ(plan->launches[0].schedule, planned);
+  }
+  for (const int32_t splits : {1, 2, 7}) {
+    const auto plan = make_plan(kShapes[1], chunk(mask), kMultiprocessors,
+                                {.schedule = pagoda::Schedule::kQueue, .num_kv_splits = splits});
+    EXPECT_EQ(plan->launches[0].num_splits, splits);
+    EXPECT_EQ(plan->num_split_rows > 0, splits > 1);
+  }
 }
 
 }  // namespace
