@@ -166,11 +166,12 @@ class Command(unittest.TestCase):
             "--jobs",
             "2",
         ]
-        result = pagoda(*arguments)
+        tensor_cores = [*arguments, "--kernel", "sm90.*"]
+        result = pagoda(*tensor_cores)
         self.assertEqual(result.returncode, 0, result.stdout)
         self.assertRegex(result.stdout, r"skipped +reason")
         self.assertRegex(result.stdout, r"queries are fp32")
-        report = json.loads(pagoda(*arguments, "--json").stdout)
+        report = json.loads(pagoda(*tensor_cores, "--json").stdout)
         self.assertGreater(report["passed"], 5)
         self.assertEqual(
             sum(reason["count"] for reason in report["skip_reasons"]), report["skipped"]
@@ -210,6 +211,8 @@ class Command(unittest.TestCase):
                     "explain",
                     "--backend",
                     f"emu:{kernels}",
+                    "--kernel",
+                    f"{kernels}.*",
                     *decode,
                     "--num-sms",
                     str(num_sms),
@@ -222,8 +225,22 @@ class Command(unittest.TestCase):
             ["check", "--backend", "emu:sm90", "--num-sms", "-1"], "must be from 0 to 1024"
         )
 
+    def test_decode_with_large_heads_is_split_over_all_multiprocessors_of_a_b200(self):
+        result = pagoda(
+            "explain",
+            *("--backend", "emu:sm100", "--num-sms", "148", "--dtype", "bf16", "--json"),
+            *("--head-dim", "256", "--q-heads", "8", "--kv-heads", "1"),
+            *("--seqlen-q", "1", "--seqlen-kv", "131072", "--mask", "causal"),
+        )
+        explained = json.loads(result.stdout)
+        chosen = [kernel["name"] for kernel in explained["kernels"] if kernel["reason"] == ""]
+        self.assertEqual(chosen, ["sm100.d256.bf16"])
+        self.assertEqual(explained["plan"]["work_items"], 148)
+        self.assertEqual(explained["plan"]["split_rows"], 8)
+
     def test_check_fails_where_nothing_could_run(self):
-        result = pagoda("check", "--backend", "emu:sm90", "--filter", "*_fp32_*", "--every", "400")
+        result = pagoda("check", "--backend", "emu:sm90", "--kernel", "sm90.*",
+                        "--filter", "*_fp32_*", "--every", "400")
         self.assertEqual(result.returncode, 1, result.stdout)
         self.assertRegex(result.stdout.splitlines()[-1], r"^0 passed, 0 failed, \d+ skipped$")
 
@@ -245,8 +262,25 @@ class Command(unittest.TestCase):
         self.assertLessEqual(
             expected.items(), reasons("--dtype", "bf16", "--head-dim", "128").items()
         )
-        # Nothing serves it: every kernel says why.
+        # CTA pairs: by rule.
+        prefill = ["--dtype", "bf16", "--batch", "4", "--padded", "--num-sms", "148"]
+        filled = reasons(*prefill, "--seqlen-q", "512", "--mask", "none")
+        self.assertEqual(filled["sm100.pair.d128.bf16"], "")
+        self.assertIn("CTA pairs serve it", filled["sm100.d128.bf16"])
+        for arguments, why in [
+            (["--seqlen-q", "256", "--mask", "none"], "64 tiles of a pair's rows for 74 pairs"),
+            (["--seqlen-q", "512", "--mask", "causal"], "its rows see different keys"),
+        ]:
+            chosen = reasons(*prefill, *arguments)
+            self.assertEqual(chosen["sm100.d128.bf16"], "")
+            self.assertIn(why, chosen["sm100.pair.d128.bf16"])
+        # One of the slow kernels serves it: every other one says why not, and it why none does.
         rejected = reasons("--dtype", "fp32", "--head-dim", "64")
+        selected = rejected.pop("simt.d128")
+        self.assertIn("slow, but no faster kernel serves this call", selected)
+        self.assertIn("with Q, K and V in bf16, sm100.d64.bf16 does", selected)
+        slower = [rejected.pop("simt.d256"), rejected.pop("simt.d576")]
+        self.assertEqual(slower, ["not selected: simt.d128 is ranked higher"] * 2)
         self.assertTrue(all("queries are fp32" in reason for reason in rejected.values()), rejected)
 
     def test_bench_takes_cases_from_a_file(self):

@@ -27,6 +27,7 @@ using emulate::EmulatedKernel;
 using emulate::Mutant;
 using emulate::MutationScore;
 using emulate::Outcome;
+using emulator::MmaOrder;
 using emulator::Mode;
 using emulator::Report;
 using emulator::Statistics;
@@ -38,6 +39,7 @@ struct EmulateOptions {
   std::vector<Mode> modes;  // parsed from `mode`
   int64_t seed = 1;
   int64_t seeds = 5;
+  std::string mma_order = "issue";
   std::string trace;
   bool mutates = false;
   bool is_sample = false;
@@ -70,6 +72,12 @@ std::vector<Mode> modes_of(const EmulateOptions& options) {
   return {*mode};
 }
 
+MmaOrder mma_order_of(const EmulateOptions& options) {
+  if (options.mma_order == "issue") return MmaOrder::kIssue;
+  if (options.mma_order == "isa") return MmaOrder::kIsa;
+  fail(fmt::format("--mma-order: '{}' is none of issue, isa", options.mma_order));
+}
+
 // A name, 'family/' for all kernels of a family, or 'all' for every kernel without a planted bug.
 std::vector<const EmulatedKernel*> kernels_of(const std::vector<std::string>& names) {
   std::vector<const EmulatedKernel*> chosen;
@@ -96,6 +104,9 @@ void check_options(const EmulateOptions& options) {
     if (options.mutates) fail("--mutate: needs a kernel, or 'all'");
   }
   if (options.is_sample && !options.mutates) fail("--sample: only together with --mutate");
+  if (options.mutates && mma_order_of(options) != MmaOrder::kIssue) {
+    fail("--mma-order: not together with --mutate");
+  }
   if (options.mutates && !options.trace.empty()) fail("--trace: not together with --mutate");
 }
 
@@ -171,7 +182,12 @@ void print_report(const Report& report) {
   fmt::print("\n{}{}\n", paint(text.substr(0, colon), Style::kRed), text.substr(colon));
 }
 
-void print_findings(const EmulatedKernel& kernel, const std::vector<Runs>& all) {
+void print_findings(const EmulatedKernel& kernel, const EmulateOptions& options,
+                    const std::vector<Runs>& all) {
+  const auto print_again = [&](Mode mode, uint64_t seed) {
+    fmt::print("  again: pagoda emulate {} --mode {} --seed {} --seeds 1{}\n", kernel.name,
+               name(mode), seed, mma_order_of(options) == MmaOrder::kIsa ? " --mma-order isa" : "");
+  };
   std::vector<std::string> shown;  // the same finding in several modes is shown once
   for (const Runs& runs : all) {
     for (const Report& report : runs.reports) {
@@ -180,14 +196,12 @@ void print_findings(const EmulatedKernel& kernel, const std::vector<Runs>& all) 
       if (std::find(shown.begin(), shown.end(), place) != shown.end()) continue;
       shown.push_back(place);
       print_report(report);
-      fmt::print("  again: pagoda emulate {} --mode {} --seed {} --seeds 1\n", kernel.name,
-                 name(report.mode), report.seed);
+      print_again(report.mode, report.seed);
     }
     if (runs.mismatches != 0) {
       fmt::print("\n{}: {}, {} elements in all runs\n", paint("wrong result", Style::kRed),
                  runs.first_mismatch, runs.mismatches);
-      fmt::print("  again: pagoda emulate {} --mode {} --seed {} --seeds 1\n", kernel.name,
-                 name(runs.mode), runs.mismatch_seed);
+      print_again(runs.mode, runs.mismatch_seed);
     }
   }
 }
@@ -251,7 +265,8 @@ std::vector<Runs> run_kernel(const EmulatedKernel& kernel, const EmulateOptions&
     runs.mode = mode;
     for (int64_t i = 0; i < options.seeds; ++i) {
       const auto seed = static_cast<uint64_t>(options.seed + i);
-      take_in(runs, kernel.run({.mode = mode, .seed = seed}), seed);
+      take_in(runs, kernel.run({.mode = mode, .seed = seed, .mma_order = mma_order_of(options)}),
+              seed);
       progress.update(++done, kernel.name);
     }
     all.push_back(std::move(runs));
@@ -285,7 +300,7 @@ void run_kernels(const std::vector<const EmulatedKernel*>& kernels, const Emulat
                            .dump(2));
   } else {
     print_speeds(all);
-    for (const auto& [kernel, modes] : all) print_findings(*kernel, modes);
+    for (const auto& [kernel, modes] : all) print_findings(*kernel, options, modes);
     fmt::print("\n{} runs, {} failed\n", format_count(done),
                failed == 0 ? "0" : paint(fmt::format("{}", failed), Style::kRed));
   }
@@ -301,6 +316,7 @@ void write_trace(const std::vector<const EmulatedKernel*>& kernels, const Emulat
   emulator::Tracer tracer;
   const Outcome outcome = kernel.run({.mode = options.modes.front(),
                                       .seed = static_cast<uint64_t>(options.seed),
+                                      .mma_order = mma_order_of(options),
                                       .tracer = &tracer});
   std::ofstream file(options.trace);
   file << tracer.to_chrome_json();
@@ -319,7 +335,7 @@ void write_trace(const std::vector<const EmulatedKernel*>& kernels, const Emulat
     fmt::print("{}: {} events of {}, mode {}, seed {}; open it in https://ui.perfetto.dev\n",
                options.trace, format_count(static_cast<long long>(tracer.events().size())),
                kernel.name, name(runs.mode), options.seed);
-    print_findings(kernel, {runs});
+    print_findings(kernel, options, {runs});
   }
   finish_with(runs.failed == 0 ? 0 : kExitFailed);
 }
@@ -455,6 +471,9 @@ void add_emulate_command(CLI::App& app) {
                       "--trace)");
   command->add_option("--seed", options->seed, "First seed (default 1): data and schedule");
   command->add_option("--seeds", options->seeds, "Seeds in each mode (default 5)");
+  command->add_option("--mma-order", options->mma_order,
+                      "Which tcgen05.mma of one thread are ordered: issue (default: all, as "
+                      "published kernels assume) or isa (only those that the PTX ISA lists)");
   command->add_option("--trace", options->trace,
                       "Write one run as Chrome trace events, for Perfetto, to this file");
   command->add_flag(

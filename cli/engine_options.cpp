@@ -116,16 +116,13 @@ void apply_backend_flags(const BackendFlags& flags) {
 namespace {
 
 Schedule parse_schedule(const std::string& flag, const std::string& text) {
-  const std::pair<const char*, Schedule> names[] = {{"automatic", Schedule::kAutomatic},
-                                                    {"transient", Schedule::kTransient},
-                                                    {"persistent", Schedule::kPersistent},
-                                                    {"queue", Schedule::kQueue},
-                                                    {"stream-k", Schedule::kStreamK}};
-  for (const auto& [name, schedule] : names) {
-    if (text == name) return schedule;
+  std::vector<const char*> names;
+  for (auto schedule = Schedule::kAutomatic; schedule <= Schedule::kStreamK;
+       schedule = static_cast<Schedule>(static_cast<int>(schedule) + 1)) {
+    names.push_back(name(schedule));
+    if (text == names.back()) return schedule;
   }
-  fail(fmt::format("{}: '{}' is none of automatic, transient, persistent, queue, stream-k", flag,
-                   text));
+  fail(fmt::format("{}: '{}' is none of {}", flag, text, fmt::join(names, ", ")));
 }
 
 }  // namespace

@@ -140,7 +140,11 @@ void ProblemBuffers::build_queries(const ProblemSpec& spec) {
     if (spec.has_lse) {
       a.lse = Tensor::contiguous(lse_.data(), DType::kF32, {spec.batch, padded, heads});
     }
-    a.seqlens_q = seqlens_q_;
+    // Without padding rows the call has no used lengths.
+    if (std::any_of(seqlens_q_.begin(), seqlens_q_.end(),
+                    [padded](int32_t length) { return length < padded; })) {
+      a.seqlens_q = seqlens_q_;
+    }
   } else {
     a.q = ConstTensor::contiguous(q_.data(), spec.dtype, {rows, heads, spec.head_dim_qk});
     a.out = Tensor::contiguous(out_.data(), out_dtype, {rows, heads, spec.vo()});

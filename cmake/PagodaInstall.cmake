@@ -1,6 +1,7 @@
 # Install rules: the libraries, public headers, the command, the CMake package and the pkg-config
 # file. The emulator, which is for tests, is installed on request:
 #   cmake --install BUILD --prefix P --component emulator
+# So is what compiles functors, component functors.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(pagoda_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/pagoda)
@@ -36,13 +37,21 @@ if(TARGET pagoda_emulator)
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pagoda COMPONENT emulator EXCLUDE_FROM_ALL)
 endif()
 
+# What compiles functors (docs/functors.md), on request: the headers of the kernels, and pagoda_add_functor().
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/src/" DESTINATION ${CMAKE_INSTALL_DATADIR}/pagoda/src
+  COMPONENT functors EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.hpp")
+install(FILES "${CMAKE_CURRENT_LIST_DIR}/PagodaFunctor.cmake" DESTINATION ${pagoda_cmake_dir}
+  COMPONENT functors EXCLUDE_FROM_ALL)
+set(PAGODA_KERNEL_SOURCE_DIR ${CMAKE_INSTALL_DATADIR}/pagoda/src)
+
 # What a static libpagoda.a needs at link time: oneTBB, and with GPU code the CUDA runtime.
 set(PAGODA_FIND_DEPENDENCIES "find_dependency(TBB)")
 if(PAGODA_HAS_CUDA)
   string(APPEND PAGODA_FIND_DEPENDENCIES "\n  find_dependency(CUDAToolkit)")
 endif()
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/pagodaConfig.cmake.in"
-  "${PROJECT_BINARY_DIR}/pagodaConfig.cmake" INSTALL_DESTINATION ${pagoda_cmake_dir})
+  "${PROJECT_BINARY_DIR}/pagodaConfig.cmake" INSTALL_DESTINATION ${pagoda_cmake_dir}
+  PATH_VARS CMAKE_INSTALL_INCLUDEDIR PAGODA_KERNEL_SOURCE_DIR)
 # Before 1.0 a minor version may change the API.
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/pagodaConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Replaces, in tests, every program that `./dev gpu` runs on a GPU, selected by its own name:
-pagoda, primitive_tests, graph_test, compute-sanitizer, and a Python with PyTorch. Times are
-computed from the work of a problem, so that ratios are known: cuDNN takes twice our time, FA2
-half of it.
+pagoda, primitive_tests, graph_test, the example, peer_calls_test, compute-sanitizer, and a Python
+with PyTorch. Times are computed from the work of a problem, so that ratios are known: cuDNN takes
+twice our time, FA2 half of it.
 """
 
 import fnmatch
@@ -134,9 +134,20 @@ def main():
         primitive_tests(arguments[arguments.index("--json") + 1])
     elif name == "compute-sanitizer":
         sanitizer(arguments)
-    elif name == "graph_test":
+    elif name == "functor_gpu_test":
+        print("passed time_prefill_2048 a 90.0 us, b 90.0 us, ratio 1.000")
+        print("failed decay_decode a the gain is 1.02")
+        sys.exit(1)
+    elif name in ("graph_test", "example_06_cuda_graph"):
         print("no NVIDIA GPU here")
         sys.exit(77)
+    elif name == "peer_calls_test":
+        print("[ RUN      ] FlashInfer/PeerCalls.are_one_call/cuda_mla_paged\n"
+              "[       OK ] FlashInfer/PeerCalls.are_one_call/cuda_mla_paged (3 ms)\n"
+              "[ RUN      ] FlashInfer/PeerCalls.are_one_call/cuda_batch_decode_paged\n"
+              "[  FAILED  ] FlashInfer/PeerCalls.are_one_call/cuda_batch_decode_paged (3 ms)\n"
+              "[  FAILED  ] FlashInfer/PeerCalls.are_one_call/cuda_batch_decode_paged")
+        sys.exit(1)
     else:
         sys.exit(f"not a program that is faked: {name} {arguments} {os.getcwd()}")
 

@@ -19,6 +19,7 @@ sys.path.append(str(HERE.parent / "peers"))
 import gpu_page
 import merge_logs
 import phases
+import python_phase
 import ratio_table
 import ratios
 import sharded_check
@@ -286,6 +287,9 @@ class WholeRun(unittest.TestCase):
             "pagoda",
             "primitive_tests",
             "graph_test",
+            "functor_gpu_test",
+            "example_06_cuda_graph",
+            "peer_calls_test",
             "compute-sanitizer",
             "python_with_torch",
         ):
@@ -318,9 +322,14 @@ class WholeRun(unittest.TestCase):
                 "primitives": "failed",
                 "check": "passed",
                 "graph": "skipped",
+                "example": "skipped",
+                "functors": "failed",
+                "peers": "failed",
                 "sanitize": "hazards",
                 "bench": "failed",
                 "replay": "passed",
+                "python": "skipped",
+                "model": "skipped",
             },
             self.result.stdout + self.result.stderr,
         )
@@ -330,6 +339,7 @@ class WholeRun(unittest.TestCase):
         found = self.log["phases"]
         self.assertEqual((found["primitives"]["passed"], found["primitives"]["failed"]), (3, 1))
         self.assertEqual((found["check"]["passed"], found["check"]["skipped"]), (4, 1))
+        self.assertEqual((found["peers"]["passed"], found["peers"]["failed"]), (1, 1))
         self.assertEqual(
             found["sanitize"]["counts"]["memcheck"]["clean"], len(found["sanitize"]["runs"]) // 4
         )
@@ -350,6 +360,21 @@ class WholeRun(unittest.TestCase):
             name for name, r in rows.items() if "median_seconds" not in r["contenders"]["pagoda"]
         ]
         self.assertEqual(unmeasured, ["decode.b128.k8192", "fp8.b128.k8192"])
+
+    def test_python_tests_run_once_each_in_processes_of_their_own(self):
+        tests = ["test_a.py::test_one", "test_a.py::test_sampled_combinations[x]",
+                 "test_a.py::test_sampled_combinations[y]", "test_b.py::test_torch_compile[z]",
+                 "test_b.py::test_two"]  # fmt: skip
+        self.assertEqual(
+            python_phase.shards(tests),
+            [[tests[1]], [tests[2]], [tests[3]],
+             ["test_a.py", f"--deselect={tests[1]}", f"--deselect={tests[2]}"],
+             ["test_b.py", f"--deselect={tests[3]}"]],
+        )  # fmt: skip
+        self.assertEqual(
+            python_phase.counts(["3 passed, 1 skipped in 1s", "1 failed, 2 error", "nothing"]),
+            {"passed": 3, "failed": 3, "skipped": 1},
+        )
 
     def test_the_log_names_no_folder_of_this_machine(self):
         self.assertEqual(

@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 
+import python_phase
 import ratio_table
 import sharded_check
 import watched
@@ -94,6 +95,12 @@ def check(context):
 # --- CUDA graphs --------------------------------------------------------------------------------
 
 
+def example(context):
+    command = [context.binary("example_06_cuda_graph")]
+    finished = watched.run(command, context.limit, context.say)
+    return outcome(finished, context.limit, command=recorded(command))
+
+
 def graph(context):
     command = [context.binary("graph_test")]
     finished = watched.run(command, context.limit, context.say)
@@ -108,6 +115,35 @@ def graph(context):
             if len(w) == 2 and w[0] in ("passed", "failed")
         ],
     )
+
+
+def functors(context):
+    """The functors of examples/functors: results, and the time of a functor compared with that of
+    the mask that it re-states."""
+    command = [context.binary("functor_gpu_test")]
+    finished = watched.run(command, context.limit, context.say)
+    words = [line.split(None, 2) for line in finished.lines]
+    tests = [
+        {"status": w[0], "name": w[1], "result": w[2] if len(w) == 3 else ""}
+        for w in words
+        if len(w) >= 2 and w[0] in ("passed", "failed")
+    ]
+    return outcome(finished, context.limit, command=recorded(command), tests=tests)
+
+
+# --- calls of the peers --------------------------------------------------------------------------
+
+
+def peers(context):
+    command = [context.binary("peer_calls_test"), "--gtest_filter=*cuda_*:PeerStates.*"]
+    finished = watched.run(command, context.limit)
+    result = outcome(finished, context.limit, command=recorded(command))
+    text = sharded_check.COLOURS.sub("", "\n".join(finished.lines))
+    result["passed"] = len(re.findall(r"^\[       OK \] .*/cuda_", text, re.MULTILINE))
+    result["failed"] = len(set(re.findall(r"^\[  FAILED  \] (\S+/cuda_\w+)", text, re.MULTILINE)))
+    if result["status"] == "passed" and not result["passed"]:
+        result |= {"status": "skipped", "why": "no test for CUDA: this build can't use this GPU"}
+    return result
 
 
 # --- compute-sanitizer --------------------------------------------------------------------------
@@ -324,9 +360,14 @@ PHASES = {
     "primitives": primitives,
     "check": check,
     "graph": graph,
+    "example": example,
+    "functors": functors,
+    "peers": peers,
     "sanitize": sanitize,
     "bench": bench,
     "replay": replay,
+    "python": python_phase.python,
+    "model": python_phase.model,
 }
 NEED_BACKEND = ("check", "sanitize", "bench", "replay")  # the other phases check for themselves
 

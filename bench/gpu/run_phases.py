@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """All tests and benchmarks that need a GPU, in phases: primitive tests, conformance, CUDA graphs,
-compute-sanitizer, the benchmark grid with cuDNN, replay of a trace. A phase that fails does not
-keep the next from running. Writes one JSON log, after every phase, and prints ratio tables.
-`./dev gpu` builds what this runs."""
+the calls of FlashAttention and FlashInfer, functors, compute-sanitizer, the benchmark grid with
+cuDNN, replay of a trace, the Python package, tokens per second of a whole model. A phase that fails
+does not keep the next from running. Writes one JSON log, after every phase, and prints ratio
+tables. `./dev gpu` builds what this runs."""
 
 import argparse
 import json
@@ -18,7 +19,8 @@ import phases
 
 ROOT = phases.ROOT
 START = time.monotonic()
-LIMITS = {"primitives": 180, "check": 540, "graph": 180, "sanitize": 540, "replay": 540}  # seconds
+LIMITS = {"primitives": 180, "check": 540, "graph": 180, "example": 60, "peers": 60,
+          "functors": 180, "sanitize": 540, "replay": 540, "python": 300, "model": 90}  # seconds
 PATH_OPTIONS = ("--json", "--python", "--trace")
 
 

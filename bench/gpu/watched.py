@@ -19,7 +19,8 @@ class Finished:
         return "\n".join(self.lines[-count:])
 
 
-def run(command, limit_seconds, on_line=None, silence_seconds=None, environment=None):
+def run(command, limit_seconds, on_line=None, silence_seconds=None, environment=None,
+        folder=None):  # fmt: skip
     """Merges stdout and stderr. After the time limit, or after too long without a line, it kills
     the command's process group."""
     process = subprocess.Popen(
@@ -31,6 +32,7 @@ def run(command, limit_seconds, on_line=None, silence_seconds=None, environment=
         errors="replace",
         start_new_session=True,
         env=environment,
+        cwd=folder,
     )
     is_over, is_late = threading.Event(), threading.Event()
     begin = last = time.monotonic()

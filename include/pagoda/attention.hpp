@@ -25,6 +25,7 @@
 #include "pagoda/array_view.hpp"
 #include "pagoda/device.hpp"
 #include "pagoda/executor.hpp"
+#include "pagoda/functor.hpp"
 #include "pagoda/kv_cache.hpp"
 #include "pagoda/mask.hpp"
 #include "pagoda/score_mod.hpp"
@@ -45,6 +46,11 @@ struct Attention {
   // padding rows: they may hold anything, and their rows of the outputs are written (see above).
   ArrayView<int32_t> seqlens_q{};
   KVCache kv{};
+  // Optional: [batch], left padding: rows of K and V of each sequence (slots of its pages) before
+  // its first key, at most its used length. They may hold anything and belong to no key: seqlen_kv
+  // is the used length without them, and positions, masks and biases count keys from 0 as in a call
+  // without padding.
+  ArrayView<int32_t> leftpad_kv{};
   KVScales kv_scales{};
 
   // [batch]: tokens in the cache before this call = the position of query row 0 of each sequence.
@@ -62,10 +68,17 @@ struct Attention {
   int32_t max_seqlen_q = 0;
   int32_t max_seqlen_kv = 0;
 
-  float q_scale = 1.0F;                  // fp8 queries: value = q_scale * stored element
+  float q_scale = 1.0F;  // fp8 queries: value = q_scale * stored element
+  // fp8 queries, optional, replaces q_scale: fp32 [num_q_heads] or [num_kv_heads] (one for each
+  // group of query heads), or [batch, either]; any strides, 0 shares a value.
+  ConstTensor q_scale_per_head{};
   std::optional<float> softmax_scale{};  // default 1 / sqrt(head_dim_qk)
   Mask mask{};
   ScoreMod score_mod{};
+  // A functor of the user, registered by its name (functor.hpp). Its mask is intersected with
+  // `mask`, its score modification comes last. With one, GPU kernels serve interval masks (none,
+  // causal, window, chunked, padding and their intersections), no soft cap and no ALiBi.
+  FunctorCall functor{};
   // [num_q_heads] or empty: logits that enter the softmax's denominator and have no value row
   // (Xiao et al. 2023; gpt-oss).
   ArrayView<float> sinks{};
@@ -74,7 +87,7 @@ struct Attention {
                  // padded [batch, seqlen_q, num_q_heads, head_dim_vo]; of any dtype. GPUs store Q's
                  // dtype (bf16 where Q is fp8) fastest
   // fp8 output: stored element = value / out_scale, rounded to nearest even, saturated at +-448.
-  // Other dtypes require 1.
+  // Above 1 / FLT_MAX = 2.9e-39. Other dtypes require 1.
   float out_scale = 1.0F;
   // Optional, fp32 [total_q, num_q_heads] / [batch, seqlen_q, num_q_heads]: logarithm of the
   // denominator, sink included. The order of the shape is fixed, that in memory is not; any strides
@@ -83,6 +96,9 @@ struct Attention {
   Tensor lse{};
   LogBase lse_base = LogBase::kE;
   Tensor row_max{};  // optional, as lse: the row's largest score, sink included; natural units
+  // Ragged Q: rows cu_seqlens_q[batch] .. total_q - 1 of the outputs are written as padding rows.
+  // Without it they keep what they hold in GPU memory; in host memory there must be none.
+  bool zero_padding_rows = false;
 };
 
 // How a GPU kernel assigns work tiles, the query rows that a CTA computes together, to CTAs.
@@ -93,6 +109,17 @@ enum class Schedule : uint8_t {
   kQueue,       // CTAs draw work tiles from a counter
   kStreamK,     // every CTA takes the same number of KV tiles
 };
+
+[[nodiscard]] constexpr const char* name(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::kAutomatic: return "automatic";
+    case Schedule::kTransient: return "transient";
+    case Schedule::kPersistent: return "persistent";
+    case Schedule::kQueue: return "queue";
+    case Schedule::kStreamK: return "stream-k";
+  }
+  return "?";
+}
 
 // Which back end and kernel a call uses, and how they run it.
 struct Options {
@@ -117,7 +144,8 @@ struct Options {
   int32_t num_kv_splits = 0;
 
   // Checked mode. For host memory: also validate the contents of page tables and slot mappings
-  // (offsets and lengths are always validated). For GPU memory: validate that every pointer of the
+  // (offsets and lengths are always validated), and that visible() of a functor agrees with its
+  // keep() for every row, head and key. For GPU memory: validate that every pointer of the
   // call points to memory that the GPU can read, as its device claims; contents stay unread.
   bool checks_indices = false;
 };
@@ -185,14 +213,15 @@ struct AppendKV {
   Tensor k_cache{};  // shape by `layout` (kv_cache.hpp); fp32, fp16, bf16 or fp8 e4m3
   Tensor v_cache{};  // the same; head_dim_vo
   PageLayout layout = PageLayout::kNHD;
-  KVScales kv_scales{};  // fp8: stored element = value / scale, rounded to nearest even, saturated
+  // fp8: stored element = value / scale, rounded to nearest even, saturated; scales per head only.
+  KVScales kv_scales{};
 };
 [[nodiscard]] Status append_kv(const AppendKV& append, const Options& options = {});
 
 // Merges attention over disjoint sets of keys: O = sum_p exp(LSE_p - LSE) O_p with LSE = log(sum_p
 // exp(LSE_p)), in the order of the parts (FlashDecoding). A part with LSE_p = -infinity is
-// ignored, whatever its O holds. LSEs may have any strides. In place: `out` may be one of the parts
-// (partial_out[p], of the same strides and dtype); `lse` must be apart.
+// ignored, whatever its O holds. LSEs may have any strides. In place: `out` and `lse` may each be
+// one of the parts (partial_out[p], partial_lse[p], of the same strides and dtype).
 struct MergeStates {
   ConstTensor partial_out{};       // [num_parts, total_q, num_q_heads, head_dim_vo]
   ConstTensor partial_lse{};       // fp32 [num_parts, total_q, num_q_heads]

@@ -24,7 +24,9 @@ struct KernelInfo {
   std::string backend;
   bool is_selected = false;
   bool can_run = false;
-  std::string reason{};  // why the engine does not select it; empty for the selected kernel
+  // Why the engine does not select it. Of the selected kernel: empty, or, where that is the slow
+  // kernel for what no other serves, what keeps the others from serving the call.
+  std::string reason{};
 };
 
 // Every kernel of options.backend in order of preference, with the engine's decision on each.

@@ -60,14 +60,14 @@ struct PagedKV {
 
 using KVCache = std::variant<DenseKV, RaggedKV, PagedKV>;
 
-// Dequantisation of a cache: value = scale * stored element. Per-head scales, if given, replace the
-// per-tensor scale. append_kv() requires the defaults for a 16- or 32-bit cache, and attention on a
-// GPU for k_per_head of one.
+// Dequantisation of a cache: value = scale * stored element. Scales per head, if given, replace the
+// one of the tensor: fp32 [num_kv_heads], or [batch, num_kv_heads]; any strides, 0 shares a value.
+// append_kv() requires the defaults for a 16- or 32-bit cache.
 struct KVScales {
   float k = 1.0F;
   float v = 1.0F;
-  ArrayView<float> k_per_head{};  // [num_kv_heads] or empty
-  ArrayView<float> v_per_head{};  // [num_kv_heads] or empty
+  ConstTensor k_per_head{};
+  ConstTensor v_per_head{};
 };
 
 }  // namespace pagoda

@@ -1,9 +1,10 @@
 // Mask: which keys a query sees, and which bias is added to their scores.
 //
 // Positions: query row i of a sequence has position q = cache_length + i, its keys have positions
-// k = 0..seqlen_kv-1; by default cache_length = seqlen_kv - seqlen_q (bottom-right alignment). Keys
-// at or past seqlen_kv are never visible. K and V of the others must be finite even where a mask
-// excludes them, because 0 * NaN is NaN.
+// k = 0..seqlen_kv-1; by default cache_length = seqlen_kv - seqlen_q (bottom-right alignment). Left
+// padding (Attention::leftpad_kv) is not among the keys. Keys at or past seqlen_kv are never
+// visible. K and V of the others must be finite even where a mask excludes them, because 0 * NaN is
+// NaN.
 #pragma once
 
 #include <cstdint>

@@ -171,8 +171,9 @@ typedef struct pagoda_kv_cache {
 typedef struct pagoda_kv_scales {
   size_t struct_size;
   float k, v;                       // 0 = 1
-  const pagoda_tensor* k_per_head;  // fp32 [num_kv_heads], replaces k
-  const pagoda_tensor* v_per_head;  // fp32 [num_kv_heads], replaces v
+  const pagoda_tensor* k_per_head;  // fp32 [num_kv_heads] or [batch, num_kv_heads], any strides;
+                                    // replaces k
+  const pagoda_tensor* v_per_head;  // the same; replaces v
 } pagoda_kv_scales;
 
 typedef int32_t pagoda_mask_kind;
@@ -261,7 +262,12 @@ typedef struct pagoda_attention {
                                  // strides
   const pagoda_tensor* row_max;  // optional, fp32, as lse
   pagoda_log_base lse_base;
-  float out_scale;  // fp8 out: stored element = value / out_scale; 0 = 1
+  float out_scale;                        // fp8 out: stored element = value / out_scale; 0 = 1
+  const pagoda_tensor* leftpad_kv;        // int32 [batch], rows of K and V before the first key
+  const pagoda_tensor* q_scale_per_head;  // fp8 queries, replaces q_scale: fp32 [num_q_heads] or
+                                          // [num_kv_heads], or [batch, either]; any strides
+  int32_t zero_padding_rows;              // 1: writes rows past cu_seqlens_q[batch] as padding rows
+  int32_t reserved;
 } pagoda_attention;
 
 // --- options ------------------------------------------------------------------------------------
@@ -398,7 +404,7 @@ typedef struct pagoda_kernel_info {
   size_t struct_size;  // set by the caller
   const char* name;    // the strings live as long as the list
   const char* backend;
-  const char* reason;  // why the kernel is not selected; empty for the selected one
+  const char* reason;  // why not selected; selected: empty, or why no faster kernel is
   int32_t is_selected;
   int32_t can_run;
 } pagoda_kernel_info;

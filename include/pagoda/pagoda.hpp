@@ -17,6 +17,7 @@
 #include "pagoda/device.hpp"
 #include "pagoda/dtype.hpp"
 #include "pagoda/executor.hpp"
+#include "pagoda/functor.hpp"
 #include "pagoda/host_allocator.hpp"
 #include "pagoda/kv_cache.hpp"
 #include "pagoda/mask.hpp"

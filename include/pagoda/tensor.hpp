@@ -1,7 +1,7 @@
 // Tensor: a non-owning view of memory (pointer, element type, shape, strides, device).
-// Strides count elements, not bytes; the last one must be 1 (of an LSE it may be any), the others
-// are free. `device` is where
-// the memory is; the back end of the call must be able to read it (attention.hpp, Placement).
+// Strides count elements, not bytes; the last one must be 1 (of LSEs and scales it may be any), the
+// others are free. `device` is where the memory is; the back end of the call must be able to read
+// it (attention.hpp, Placement).
 #pragma once
 
 #include <array>

@@ -7,6 +7,8 @@
 //   wgmma_commit_group()
 //   wgmma_wait_group<N>()      waits until at most N groups are in flight; accumulators of the
 //                              completed groups may be accessed
+//   wgmma_wait_group_after<N>(value)   the same, not before `value` is computed, which must be >= 0
+//                              or NaN: the compiler may otherwise wait first and compute then
 //   wgmma_pin(registers)       no instruction: the compiler computes the registers' final values
 //                              before and assumes that they change (before a fence, after a wait)
 //   struct Wgmma<T, N, Major a = kK, Major b = kK>

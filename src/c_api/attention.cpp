@@ -47,10 +47,8 @@ Status to_scales(const pagoda_kv_scales* from, KVScales& to) {
   if (Status s = read_optional("kv_scales", from, scales); !s) return s;
   if (scales.k != 0.0F) to.k = scales.k;
   if (scales.v != 0.0F) to.v = scales.v;
-  if (Status s = to_array("kv_scales.k_per_head", scales.k_per_head, to.k_per_head, 1); !s) {
-    return s;
-  }
-  return to_array("kv_scales.v_per_head", scales.v_per_head, to.v_per_head, 1);
+  if (Status s = to_tensor("kv_scales.k_per_head", scales.k_per_head, to.k_per_head); !s) return s;
+  return to_tensor("kv_scales.v_per_head", scales.v_per_head, to.v_per_head);
 }
 
 // The arrays that decide the kind of a cache, first the one that does. Each kind excludes those of
@@ -168,7 +166,13 @@ Status to_attention(const pagoda_attention* from, Attention& to) {
   if (Status s = to_required("out", a.out, to.out); !s) return s;
   if (Status s = to_tensor("lse", a.lse, to.lse); !s) return s;
   if (Status s = to_log_base(a.lse_base, to.lse_base); !s) return s;
-  return to_tensor("row_max", a.row_max, to.row_max);
+  if (Status s = to_tensor("row_max", a.row_max, to.row_max); !s) return s;
+  if (Status s = to_lengths("leftpad_kv", a.leftpad_kv, batch, to.leftpad_kv); !s) return s;
+  if (Status s = to_tensor("q_scale_per_head", a.q_scale_per_head, to.q_scale_per_head); !s) {
+    return s;
+  }
+  if (Status s = check_reserved("attention", a.reserved); !s) return s;
+  return to_bool("zero_padding_rows", a.zero_padding_rows, to.zero_padding_rows);
 }
 
 Status to_append_kv(const pagoda_append_kv_args* from, AppendKV& to) {

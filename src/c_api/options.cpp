@@ -54,11 +54,6 @@ Status to_executor(const pagoda_executor* from, std::unique_ptr<CallerExecutor>&
   return {};
 }
 
-Status to_bool(std::string_view name, int32_t from, bool& to) {
-  to = from == 1;
-  return from == 0 || from == 1 ? Status{} : complain(name, int64_t{from}, "must be 0 or 1");
-}
-
 }  // namespace
 
 void CallerExecutor::parallel(int32_t n, void (*body)(void* context, int32_t i), void* context) {

@@ -34,4 +34,10 @@ Status check_reserved(std::string_view name, int32_t value) {
                     : complain(std::string(name) + ".reserved", int64_t{value}, "must be 0");
 }
 
+Status to_bool(std::string_view name, int32_t from, bool& to) {
+  to = from == 1;
+  return from == 0 || from == 1 ? Status{}
+                                : engine::complain(name, int64_t{from}, "must be 0 or 1");
+}
+
 }  // namespace pagoda::c_api

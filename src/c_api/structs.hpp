@@ -60,5 +60,7 @@ template <typename T>
 
 // A field named `reserved`.
 [[nodiscard]] Status check_reserved(std::string_view name, int32_t value);
+// A field that is 0 or 1.
+[[nodiscard]] Status to_bool(std::string_view name, int32_t from, bool& to);
 
 }  // namespace pagoda::c_api

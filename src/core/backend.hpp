@@ -29,6 +29,9 @@ struct Backend {
   // The arguments have passed validation. Null = unsupported. They throw like Kernel::run.
   Status (*append_kv)(const AppendKV& append, const RunContext& context) = nullptr;
   Status (*merge_states)(const MergeStates& merge, const RunContext& context) = nullptr;
+  // Writes the rows of the outputs past the last offset of ragged queries: 0 and -infinity. Null =
+  // unsupported. Throws like Kernel::run.
+  void (*zero_padding_rows)(const Problem& problem, const RunContext& context) = nullptr;
 
   // Why kernels on `device` can't read `data`; empty = they can. Null = the back end can't tell.
   // Called in checked mode only.

@@ -75,10 +75,13 @@ struct Kernel {
   // Throws if the launch fails; guarded() turns the exception into a Status.
   void (*run)(const Kernel& self, const KernelPlan& plan, const Problem& problem,
               std::span<std::byte> workspace, const RunContext& context);
-  // Why select() prefers a later row although this one is supported; empty or null = it does not.
-  // Ignored for a kernel that Options::kernel names.
-  std::string (*ranked_lower_reason)(const Kernel& self, const Problem& problem) = nullptr;
+  // Whether select() prefers a later row although this one is supported; null = it does not.
+  // `reason` as in fit(). Ignored for a kernel that Options::kernel names.
+  bool (*is_ranked_lower)(const Kernel& self, const Problem& problem, const Options& options,
+                          std::string* reason) = nullptr;
   const void* data = nullptr;  // this row's parameters, read by its functions
+  // A slow kernel that serves what no other one does: explain() says why none does.
+  bool is_fallback = false;
 };
 
 // Why the kernel can't serve the problem on this machine; empty = it can.

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "core/array_elements.hpp"
+#include "core/functor.hpp"
 #include "pagoda/attention.hpp"
 
 namespace pagoda::core {
@@ -23,10 +24,11 @@ struct RowView {
   int64_t head_stride = 0;
 };
 
-// K or V: element (sequence b, key j, head h) is at offset
-//   dense   b * outer_stride + j * row_stride + h * head_stride
-//   ragged  (cu_seqlens_kv[b] + j) * row_stride + h * head_stride
-//   paged   page(b, j / page_size) * outer_stride + (j % page_size) * row_stride + h * head_stride
+// K or V: element (sequence b, key j, head h) is in row r = leftpad(b) + j of the sequence, at
+// offset
+//   dense   b * outer_stride + r * row_stride + h * head_stride
+//   ragged  (cu_seqlens_kv[b] + r) * row_stride + h * head_stride
+//   paged   page(b, r / page_size) * outer_stride + (r % page_size) * row_stride + h * head_stride
 struct KVView {
   const void* data = nullptr;
   DType dtype = DType::kF32;
@@ -36,6 +38,20 @@ struct KVView {
 };
 
 enum class KVKind : uint8_t { kDense, kRagged, kPaged };
+
+// The scales of (sequence, head) pairs: one for all, or an array in which `group` neighbouring
+// heads share a value.
+struct HeadScales {
+  float shared = 1;
+  const float* values = nullptr;  // nullptr: `shared`
+  int64_t sequence_stride = 0, head_stride = 0;
+  int32_t group = 1;
+
+  [[nodiscard]] float of(int32_t sequence, int32_t head) const {
+    if (values == nullptr) return shared;
+    return values[sequence * sequence_stride + head / group * head_stride];
+  }
+};
 
 // The pages of each sequence in compressed sparse rows (pagoda::CsrPages).
 struct CsrRows {
@@ -68,11 +84,12 @@ struct Problem {
   int64_t num_pages = 0;  // paged: pages of the pool
   int64_t total_kv = 0;   // ragged: rows of K and V
 
-  float softmax_scale = 1;  // times q_scale, and the per-tensor K scale of a 16- or 32-bit cache
+  float softmax_scale = 1;  // times q_scale, and the shared K scale of a 16- or 32-bit cache
   float lse_factor = 1;     // LSE = natural logarithm * lse_factor
   float out_scale = 1;      // stored O = O / out_scale
   // Borrowed from the caller: masks, score mods, sinks, scales, index arrays.
   std::span<const int32_t> cu_seqlens_q, seqlens_q_valid, cache_lengths;
+  std::span<const int32_t> leftpad_kv;     // may be empty
   std::span<const int32_t> seqlens_kv;     // dense and ragged (may be empty), block table
   std::span<const int32_t> cu_seqlens_kv;  // ragged
   int64_t max_seqlen_kv = 0;               // dense: the padded length
@@ -80,8 +97,11 @@ struct Problem {
   CsrRows csr;                             // paged otherwise
   std::span<const MaskNode> mask;          // postfix, root last
   ScoreMod score_mod;
+  Functor functor;
   std::span<const float> sinks;
-  KVScales kv_scales;
+  HeadScales q_scales;            // per head only: 1 otherwise
+  HeadScales k_scales, v_scales;  // of KV heads
+  bool zero_padding_rows = false;
 
   // The functions below require has_host_lengths.
   [[nodiscard]] int32_t seqlen_q(int32_t b) const {
@@ -95,7 +115,13 @@ struct Problem {
     const auto i = static_cast<size_t>(b);
     return is_ragged ? cu_seqlens_q[i + 1] - cu_seqlens_q[i] : max_seqlen_q;
   }
-  [[nodiscard]] int32_t seqlen_kv(int32_t b) const {
+  // Rows of K and V before key 0.
+  [[nodiscard]] int32_t leftpad(int32_t b) const {
+    return leftpad_kv.empty() ? 0 : leftpad_kv[static_cast<size_t>(b)];
+  }
+  [[nodiscard]] int32_t seqlen_kv(int32_t b) const { return used_rows_kv(b) - leftpad(b); }
+  // Rows of K and V up to the last key, left padding included.
+  [[nodiscard]] int32_t used_rows_kv(int32_t b) const {
     assert(has_host_lengths);
     const auto i = static_cast<size_t>(b);
     if (!seqlens_kv.empty()) return seqlens_kv[i];
@@ -130,28 +156,25 @@ struct Problem {
   // Element offset of key (or value) `key` of sequence b, key head h.
   [[nodiscard]] int64_t kv_offset(const KVView& view, int32_t b, int64_t key, int32_t head) const {
     int64_t offset = head * view.head_stride;
+    const int64_t row = leftpad(b) + key;
     switch (kv_kind) {
-      case KVKind::kDense: return offset + b * view.outer_stride + key * view.row_stride;
+      case KVKind::kDense: return offset + b * view.outer_stride + row * view.row_stride;
       case KVKind::kRagged:
-        return offset + (cu_seqlens_kv[static_cast<size_t>(b)] + key) * view.row_stride;
+        return offset + (cu_seqlens_kv[static_cast<size_t>(b)] + row) * view.row_stride;
       case KVKind::kPaged:
-        return offset + page(b, key / page_size) * view.outer_stride +
-               (key % page_size) * view.row_stride;
+        return offset + page(b, row / page_size) * view.outer_stride +
+               (row % page_size) * view.row_stride;
     }
     return offset;
   }
-  [[nodiscard]] float k_scale(int32_t kv_head) const {
-    return kv_scales.k_per_head.empty()
-               ? kv_scales.k
-               : elements(kv_scales.k_per_head)[static_cast<size_t>(kv_head)];
-  }
-  [[nodiscard]] float v_scale(int32_t kv_head) const {
-    return kv_scales.v_per_head.empty()
-               ? kv_scales.v
-               : elements(kv_scales.v_per_head)[static_cast<size_t>(kv_head)];
+  // From products of stored Q and K to scores, before soft cap and biases.
+  [[nodiscard]] float score_scale(int32_t b, int32_t q_head) const {
+    return softmax_scale * q_scales.of(b, q_head) * k_scales.of(b, q_head / group);
   }
   // From sums of stored V to stored O.
-  [[nodiscard]] float o_scale(int32_t kv_head) const { return v_scale(kv_head) / out_scale; }
+  [[nodiscard]] float o_scale(int32_t b, int32_t kv_head) const {
+    return v_scales.of(b, kv_head) / out_scale;
+  }
 };
 
 }  // namespace pagoda::core

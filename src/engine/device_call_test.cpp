@@ -176,9 +176,11 @@ TEST(DeviceCalls, of_every_cache_are_valid) {
       PagedKV{.k = fp8,
               .v = fp8,
               .table = CsrPages{nowhere<int32_t>(4), nowhere<int32_t>(9), nowhere<int32_t>(3)}};
-  call.a.kv_scales.k_per_head = nowhere<float>(2);
+  call.a.kv_scales.k_per_head = input({3, 2}, DType::kF32);
+  call.a.leftpad_kv = nowhere<int32_t>(3);
   EXPECT_EQ(call.problem().max_seqlen_kv_bound, 9 * 16);
   call.a.kv_scales = {};
+  call.a.leftpad_kv = {};
   const ConstTensor rows = input({70, 2, 64}), dense = input({3, 50, 2, 64});
   call.a.kv = RaggedKV{.k = rows, .v = rows, .cu_seqlens_kv = nowhere<int32_t>(4)};
   EXPECT_EQ(call.problem().max_seqlen_kv_bound, 70);
@@ -268,6 +270,7 @@ TEST(DeviceCalls, must_have_every_array_on_the_device_of_q) {
   static const std::vector<int64_t> longs(16);
   static const std::vector<uint32_t> words(16);
   static const std::vector<float> floats(16, 1.0F);
+  static const auto host_scales = ConstTensor::contiguous(floats.data(), DType::kF32, {2});
   const auto table_of = [](Attention& a) -> BlockTable& {
     return std::get<BlockTable>(std::get<PagedKV>(a.kv).table);
   };
@@ -277,8 +280,10 @@ TEST(DeviceCalls, must_have_every_array_on_the_device_of_q) {
       {"cache_lengths", [](Attention& a) { a.cache_lengths = ints; }},
       {"sinks", [](Attention& a) { a.sinks = floats; }},
       {"score_mod.alibi_slopes", [](Attention& a) { a.score_mod.alibi_slopes = floats; }},
-      {"kv_scales.k_per_head", [](Attention& a) { a.kv_scales.k_per_head = floats; }},
-      {"kv_scales.v_per_head", [](Attention& a) { a.kv_scales.v_per_head = floats; }},
+      {"kv_scales.k_per_head", [](Attention& a) { a.kv_scales.k_per_head = host_scales; }},
+      {"kv_scales.v_per_head", [](Attention& a) { a.kv_scales.v_per_head = host_scales; }},
+      {"q_scale_per_head", [](Attention& a) { a.q_scale_per_head = host_scales; }},
+      {"leftpad_kv", [](Attention& a) { a.leftpad_kv = ints; }},
       {"kv.table.pages",
        [&](Attention& a) {
          table_of(a).pages = {ints.data(), 3, 4, 4};

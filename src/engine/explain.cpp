@@ -16,25 +16,28 @@ Result<std::vector<KernelInfo>> explain(const Attention& attention, const Option
     const Result<const core::Kernel*> selected = engine::select(*problem, resolved);
     std::vector<KernelInfo> infos;
     const core::Backend& backend = **engine::backend_of(options, problem->device);
-    for (const core::Kernel& kernel : backend.kernels()) {
+    engine::visit_candidates(backend, *problem, [&](const core::Kernel& kernel) {
       KernelInfo info;
       info.name = kernel.name;
       info.backend = kernel.backend;
       info.reason = core::unsupported_reason(kernel, *problem, resolved);
       info.can_run = info.reason.empty();
       info.is_selected = selected && &kernel == *selected;
+      if (info.is_selected && kernel.is_fallback) {
+        info.reason = engine::fallback_reason(*problem, resolved);
+      }
       if (info.can_run && !info.is_selected) {
-        const std::string ranked_lower = engine::ranked_lower_reason(kernel, *problem);
-        info.reason = "not selected: ";
+        std::string why;
         if (!core::is_wanted(options.kernel, kernel.name)) {
-          info.reason += "the call requests " + options.kernel;
-        } else {
-          info.reason += ranked_lower.empty() ? std::string((*selected)->name) + " is ranked higher"
-                                              : ranked_lower;
+          why = "the call requests " + options.kernel;
+        } else if (!engine::is_ranked_lower(kernel, *problem, options, &why)) {
+          why = std::string((*selected)->name) + " is ranked higher";
         }
+        info.reason = "not selected: " + why;
       }
       infos.push_back(std::move(info));
-    }
+      return false;
+    });
     return infos;
   });
 }
@@ -44,6 +47,9 @@ std::vector<std::string> kernels(const std::string& backend) {
   const core::Backend* found = engine::find_backend(backend);
   if (found == nullptr) return names;
   for (const core::Kernel& kernel : found->kernels()) names.emplace_back(kernel.name);
+  for (const core::Kernel* kernel : engine::functor_kernels(backend, nullptr)) {
+    names.emplace_back(kernel->name);
+  }
   return names;
 }
 

@@ -1,6 +1,7 @@
 // One list of the arrays of each call serves both checks.
 #include "engine/placement.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/check.hpp"
@@ -19,8 +20,10 @@ struct Array {
   const void* data = nullptr;
   Device device{};
   int64_t mask_node = -1;  // >= 0: the field is mask.nodes[mask_node].name
+  int64_t index = -1;      // >= 0: the field is name[index]
 
   [[nodiscard]] std::string field() const {
+    if (index >= 0) return element_name(name, index);
     if (mask_node < 0) return std::string(name);
     return element_name("mask.nodes", mask_node) + "." + std::string(name);
   }
@@ -67,6 +70,15 @@ class Arrays {
         .add("kv.table.indices", csr.indices)
         .add("kv.table.last_page_len", csr.last_page_len);
   }
+  Arrays& add(const FunctorCall& functor) {
+    // check_functor() reports a num_arrays out of range.
+    for (int32_t i = 0; i < std::min(functor.num_arrays, kMaxFunctorArrays); ++i) {
+      const FunctorCall::Array& array = functor.arrays[static_cast<size_t>(i)];
+      if (array.bytes == 0) continue;
+      check({.name = "functor.arrays", .data = array.data, .device = array.device, .index = i});
+    }
+    return *this;
+  }
   Arrays& add(const MaskNode& node, int64_t index) {
     add("valid_lengths", node.valid_lengths, index)
         .add("words", node.words, index)
@@ -100,9 +112,12 @@ Status check_arrays(const Attention& a, const Check& check) {
       .add("cu_seqlens_q", a.cu_seqlens_q)
       .add("seqlens_q", a.seqlens_q)
       .add("cache_lengths", a.cache_lengths)
+      .add("leftpad_kv", a.leftpad_kv)
       .add("sinks", a.sinks)
       .add("score_mod.alibi_slopes", a.score_mod.alibi_slopes)
-      .add(a.kv_scales);
+      .add("q_scale_per_head", a.q_scale_per_head)
+      .add(a.kv_scales)
+      .add(a.functor);
   const std::vector<MaskNode>& nodes = a.mask.nodes();
   for (size_t i = 0; i < nodes.size(); ++i) arrays.add(nodes[i], static_cast<int64_t>(i));
   return arrays.status();

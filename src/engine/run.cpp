@@ -26,8 +26,9 @@ Status check_workspace(const Plan::State& state, std::span<std::byte> workspace)
 void launch(const Plan::State& state, const core::Problem& problem, std::span<std::byte> workspace,
             Stream stream) {
   const auto bytes = static_cast<size_t>(state.kernel_plan->workspace_bytes);
-  state.kernel->run(*state.kernel, *state.kernel_plan, problem, workspace.first(bytes),
-                    {.executor = state.executor, .stream = stream});
+  const core::RunContext context{.executor = state.executor, .stream = stream};
+  state.kernel->run(*state.kernel, *state.kernel_plan, problem, workspace.first(bytes), context);
+  if (problem.zero_padding_rows) state.backend->zero_padding_rows(problem, context);
 }
 
 Status launch_in_kept_workspace(const Plan::State& state, const core::Problem& problem,

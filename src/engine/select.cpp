@@ -1,6 +1,8 @@
 // Kernel selection walks the rows of a back end in order of preference.
 #include "engine/select.hpp"
 
+#include <vector>
+
 namespace pagoda::engine {
 namespace {
 
@@ -34,6 +36,25 @@ struct Unserved {
   }
 };
 
+// Why a back end has no candidate that options.kernel asks for.
+std::string none_reason(const core::Backend& backend, const Options& options) {
+  if (backend.kernels().empty()) {
+    return "back end " + std::string(backend.name) + " has no kernels";
+  }
+  return "\"" + options.kernel + "\" is compiled for a functor that the call does not name";
+}
+
+// Changes of element types with which a call may get a faster kernel.
+struct TypeChange {
+  const char* text;
+  DType q, kv;  // new types
+};
+std::vector<TypeChange> type_changes(const core::Problem& p) {
+  if (p.q.dtype == DType::kF32) return {{"Q, K and V in bf16", DType::kBF16, DType::kBF16}};
+  if (p.q.dtype == DType::kF8E4M3) return {{"Q in bf16", DType::kBF16, p.k.dtype}};
+  return {};
+}
+
 constexpr int32_t kMostKVSplits = 128;  // work tiles times splits must stay below 2^31
 
 Status check_schedule(const Options& options) {
@@ -60,7 +81,7 @@ std::string unavailable_reason(const core::Backend& backend) {
 }
 
 Result<const core::Backend*> check_options(const Options& options, Device device) {
-  const Result<const core::Backend*> found = backend_of(options, device);
+  Result<const core::Backend*> found = backend_of(options, device);
   if (!found) return found;
   const core::Backend& backend = **found;
   if (std::string reason = unavailable_reason(backend); !reason.empty()) {
@@ -75,38 +96,73 @@ Result<const core::Backend*> check_options(const Options& options, Device device
   for (const core::Kernel& kernel : backend.kernels()) {
     if (core::is_wanted(options.kernel, kernel.name)) return found;
   }
+  for (const core::Kernel* kernel : functor_kernels(backend.name, nullptr)) {
+    if (core::is_wanted(options.kernel, kernel->name)) return found;
+  }
   return Status(StatusCode::kNotFound, "kernel",
                 "kernel is \"" + options.kernel + "\"; back end " + backend.name + " has " +
                     names_of(backend.kernels()));
 }
 
-std::string ranked_lower_reason(const core::Kernel& kernel, const core::Problem& problem) {
-  return kernel.ranked_lower_reason == nullptr ? std::string()
-                                               : kernel.ranked_lower_reason(kernel, problem);
+bool is_ranked_lower(const core::Kernel& kernel, const core::Problem& problem,
+                     const Options& options, std::string* reason) {
+  return kernel.is_ranked_lower != nullptr &&
+         kernel.is_ranked_lower(kernel, problem, options, reason);
 }
 
 Result<const core::Kernel*> select(const core::Problem& problem, const Options& options) {
   const core::Backend& backend = **backend_of(options, problem.device);
   const core::Kernel* ranked_lower = nullptr;  // the first one that is supported, but ranked lower
+  const core::Kernel* selected = nullptr;
   Unserved unserved;
-  for (const core::Kernel& kernel : backend.kernels()) {
-    if (!core::is_wanted(options.kernel, kernel.name)) continue;
+  visit_candidates(backend, problem, [&](const core::Kernel& kernel) {
+    if (!core::is_wanted(options.kernel, kernel.name)) return false;
     const core::Fit fit = kernel.fit(kernel, problem, options, nullptr);
     if (fit != core::Fit::kServes) {
       unserved.add(kernel, fit);
-      continue;
+    } else if (options.kernel == kernel.name ||
+               !is_ranked_lower(kernel, problem, options, nullptr)) {
+      selected = &kernel;
+    } else if (ranked_lower == nullptr) {
+      ranked_lower = &kernel;
     }
-    if (options.kernel == kernel.name || ranked_lower_reason(kernel, problem).empty()) {
-      return &kernel;
-    }
-    if (ranked_lower == nullptr) ranked_lower = &kernel;
-  }
+    return selected != nullptr;
+  });
+  if (selected != nullptr) return selected;
   if (ranked_lower != nullptr) return ranked_lower;
-  return Status::unsupported(
-      options.kernel.empty() ? "backend" : "kernel",
-      "no kernel can serve this call: " +
-          (unserved.count == 0 ? "back end " + std::string(backend.name) + " has no kernels"
-                               : unserved.reason(problem, options)));
+  return Status::unsupported(options.kernel.empty() ? "backend" : "kernel",
+                             "no kernel can serve this call: " +
+                                 (unserved.count == 0 ? none_reason(backend, options)
+                                                      : unserved.reason(problem, options)));
+}
+
+std::string fallback_reason(const core::Problem& problem, const Options& options) {
+  const core::Backend& backend = **backend_of(options, problem.device);
+  Unserved unserved;
+  for (const core::Kernel& kernel : backend.kernels()) {
+    if (kernel.is_fallback) continue;
+    const core::Fit fit = kernel.fit(kernel, problem, options, nullptr);
+    if (fit == core::Fit::kServes) {
+      return std::string(kernel.name) + " is faster; the call requests " + options.kernel;
+    }
+    unserved.add(kernel, fit);
+  }
+  if (unserved.count == 0) return {};
+  std::string text =
+      "slow, but no faster kernel serves this call: " + std::string(unserved.closest->name) + ": " +
+      core::unsupported_reason(*unserved.closest, problem, options);
+  Options any = options;
+  any.kernel.clear();
+  for (const TypeChange& change : type_changes(problem)) {
+    core::Problem changed = problem;
+    changed.q.dtype = change.q;
+    changed.k.dtype = changed.v.dtype = change.kv;
+    const Result<const core::Kernel*> faster = select(changed, any);
+    if (faster && !(*faster)->is_fallback) {
+      text += std::string("; with ") + change.text + ", " + (*faster)->name + " does";
+    }
+  }
+  return text;
 }
 
 }  // namespace pagoda::engine

@@ -108,9 +108,9 @@ TEST(Select, a_bf16_kernel_does_not_support_fp32) {
 TEST(Select, a_kernel_that_may_be_ranked_lower_has_a_successor) {
   const auto kernels = engine::find_backend("cpu")->kernels();
   for (size_t i = 0; i < kernels.size(); ++i) {
-    if (kernels[i].ranked_lower_reason == nullptr) continue;
+    if (kernels[i].is_ranked_lower == nullptr) continue;
     ASSERT_LT(i + 1, kernels.size());
-    EXPECT_EQ(kernels[i + 1].ranked_lower_reason, nullptr);
+    EXPECT_EQ(kernels[i + 1].is_ranked_lower, nullptr);
   }
 }
 
@@ -165,6 +165,41 @@ TEST(Select, no_reason_is_made_where_a_kernel_serves) {
   EXPECT_EQ(Picky::texts, 0);
   EXPECT_EQ((*explain(call.attention, {.backend = "test:picky"}))[2].reason, "why not large");
   Picky::serves = false;
+}
+
+// A row for bf16, and a fallback for all types.
+struct Slow {
+  template <bool serves_all>
+  static constexpr core::Kernel row(const char* name) {
+    return {.name = name,
+            .backend = "test:slow",
+            .fit =
+                [](const core::Kernel& /*self*/, const core::Problem& problem, const Options&,
+                   std::string* reason) {
+                  if (serves_all || problem.q.dtype == DType::kBF16) return core::Fit::kServes;
+                  return core::unfit(core::Fit::kTypes, reason, [] { return "not bf16"; });
+                },
+            .plan = [](const core::Kernel&, const core::Problem&,
+                       const Options&) -> Result<std::unique_ptr<core::KernelPlan>> {
+              return std::make_unique<core::KernelPlan>();
+            },
+            .run = nullptr,
+            .is_fallback = serves_all};
+  }
+  static inline const core::Kernel kRows[] = {row<false>("fast"), row<true>("slow")};
+  static inline const core::Backend kBackend{
+      .name = "test:slow", .kernels = [] { return std::span<const core::Kernel>(kRows); }};
+};
+
+TEST(Select, a_fallback_says_why_no_faster_kernel_serves_the_call) {
+  ASSERT_TRUE(engine::register_backend(Slow::kBackend));
+  const Call call;
+  const auto infos = explain(call.attention, {.backend = "test:slow"});
+  ASSERT_TRUE(infos) << infos.status().message();
+  EXPECT_TRUE((*infos)[1].is_selected);
+  EXPECT_EQ((*infos)[1].reason,
+            "slow, but no faster kernel serves this call: fast: not bf16; with Q, K and V in bf16, "
+            "fast does");
 }
 
 TEST(Select, names_are_unique) {

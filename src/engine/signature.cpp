@@ -64,8 +64,10 @@ bool walk(const core::Problem& p, Visit&& visit) {
          visit("score_mod.softcap", p.score_mod.softcap != 0.0F) &&
          visit("score_mod.alibi_slopes", !p.score_mod.alibi_slopes.empty()) &&
          visit("score_mod.functor", p.score_mod.functor != nullptr) &&
-         visit("kv_scales.k_per_head", !p.kv_scales.k_per_head.empty()) &&
-         visit("kv_scales.v_per_head", !p.kv_scales.v_per_head.empty()) &&
+         visit("functor", p.functor.number()) && visit("leftpad_kv", !p.leftpad_kv.empty()) &&
+         visit("q_scale_per_head", p.q_scales.values != nullptr) &&
+         visit("kv_scales.k_per_head", p.k_scales.values != nullptr) &&
+         visit("kv_scales.v_per_head", p.v_scales.values != nullptr) &&
          visit("mask", static_cast<int64_t>(p.mask.size())) &&
          std::all_of(p.mask.begin(), p.mask.end(),
                      [&](const MaskNode& node) { return walk_mask(node, visit); });

@@ -108,9 +108,10 @@ Status check_queries(const Attention& a, core::Problem& p) {
     p.max_seqlen_q = static_cast<int32_t>(p.total_q);
     return check_used("seqlens_q", a.seqlens_q, a.cu_seqlens_q, contents_of(p));
   }
-  if (p.cu_seqlens_q.back() != p.total_q) {
+  if (p.cu_seqlens_q.back() != p.total_q && !a.zero_padding_rows) {
     return complain(element_name("cu_seqlens_q", batch), int64_t{p.cu_seqlens_q.back()},
-                    "must equal total_q = q.shape[0] = " + std::to_string(p.total_q));
+                    "must equal total_q = q.shape[0] = " + std::to_string(p.total_q) +
+                        ", or be at most that with zero_padding_rows");
   }
   for (int32_t b = 0; b < p.batch; ++b) p.max_seqlen_q = std::max(p.max_seqlen_q, p.num_rows(b));
   return check_used("seqlens_q", a.seqlens_q, a.cu_seqlens_q, contents_of(p));
@@ -131,8 +132,10 @@ Status check_results(const Attention& a, core::Problem& p) {
       !s) {
     return s;
   }
-  if (!std::isfinite(a.out_scale) || a.out_scale <= 0) {
-    return complain("out_scale", double{a.out_scale}, "must be finite and above 0");
+  // Kernels multiply with the reciprocal.
+  if (!std::isfinite(a.out_scale) || a.out_scale <= 0 || !std::isfinite(1 / a.out_scale)) {
+    return complain("out_scale", double{a.out_scale},
+                    "must be finite and above 0, and so must be its reciprocal");
   }
   if (a.out.dtype != DType::kF8E4M3 && a.out_scale != 1.0F) {
     return complain("out_scale", double{a.out_scale},
@@ -143,6 +146,7 @@ Status check_results(const Attention& a, core::Problem& p) {
   if (Status s = check_row_statistic("row_max", a.row_max, a, p); !s) return s;
   p.out = row_view(a.out, p.is_ragged, true);
   p.out_scale = a.out_scale;
+  p.zero_padding_rows = a.zero_padding_rows && p.is_ragged;
   p.lse = row_view(a.lse, p.is_ragged, false);
   p.row_max = row_view(a.row_max, p.is_ragged, false);
   if (Status s = check_log_base("lse_base", a.lse_base); !s) return s;
@@ -150,22 +154,45 @@ Status check_results(const Attention& a, core::Problem& p) {
   return check_outputs_apart(a, p);
 }
 
+Status check_q_scales(const Attention& a, core::Problem& p) {
+  if (!std::isfinite(a.q_scale) || a.q_scale <= 0) {
+    return complain("q_scale", double{a.q_scale}, "must be finite and above 0");
+  }
+  const bool has_scales = p.q.dtype == DType::kF8E4M3;
+  if (a.q_scale != 1.0F && !has_scales) {
+    return complain("q_scale", double{a.q_scale}, "must be 1: only fp8_e4m3 queries have a scale");
+  }
+  const ConstTensor& per_head = a.q_scale_per_head;
+  if (!per_head.present()) {
+    p.softmax_scale *= a.q_scale;
+    return {};
+  }
+  if (!has_scales) {
+    return complain("q_scale_per_head.rank", int64_t{per_head.rank},
+                    "must be 0 (absent): only fp8_e4m3 queries have scales");
+  }
+  const bool has_rank = per_head.rank == 1 || per_head.rank == 2;
+  const auto last = static_cast<size_t>(has_rank ? per_head.rank - 1 : 0);
+  const bool is_of_groups = has_rank && per_head.shape[last] == p.num_kv_heads;
+  const Extent heads = is_of_groups ? Extent{"num_kv_heads", p.num_kv_heads}
+                                    : Extent{"num_q_heads (or num_kv_heads)", p.num_q_heads};
+  if (Status s = check_head_scales("q_scale_per_head", per_head, p.batch, heads, contents_of(p));
+      !s) {
+    return s;
+  }
+  p.q_scales = head_scales(per_head, 1.0F);
+  p.q_scales.group = is_of_groups ? p.group : 1;
+  return {};
+}
+
 Status check_scores(const Attention& a, core::Problem& p) {
   p.softmax_scale = a.softmax_scale.value_or(1.0F / std::sqrt(static_cast<float>(p.head_dim_qk)));
   if (!std::isfinite(p.softmax_scale) || p.softmax_scale <= 0) {
     return complain("softmax_scale", double{p.softmax_scale}, "must be finite and above 0");
   }
-  if (!std::isfinite(a.q_scale) || a.q_scale <= 0) {
-    return complain("q_scale", double{a.q_scale}, "must be finite and above 0");
-  }
-  if (a.q_scale != 1.0F && p.q.dtype != DType::kF8E4M3) {
-    return complain("q_scale", double{a.q_scale}, "must be 1: only fp8_e4m3 queries have a scale");
-  }
-  p.softmax_scale *= a.q_scale;
-  // Kernels apply K scales to fp8 caches; of other caches the scale is one more factor of scores.
-  if (p.k.dtype != DType::kF8E4M3 && p.kv_scales.k_per_head.empty()) {
-    p.softmax_scale *= std::exchange(p.kv_scales.k, 1.0F);
-  }
+  if (Status s = check_q_scales(a, p); !s) return s;
+  // Kernels apply the K scale of an fp8 cache; that of others is one more factor of scores.
+  if (p.k.dtype != DType::kF8E4M3) p.softmax_scale *= std::exchange(p.k_scales.shared, 1.0F);
   if (!std::isfinite(p.softmax_scale) || p.softmax_scale <= 0) {
     return complain("softmax_scale", double{p.softmax_scale},
                     "must be finite and above 0, times q_scale and kv_scales.k");
@@ -186,8 +213,9 @@ Status check_scores(const Attention& a, core::Problem& p) {
 
 Result<core::Problem> validate_for(const core::Backend& backend, const Attention& attention,
                                    bool checks_indices) {
-  static constexpr std::array kSteps{check_queries, check_cache,  check_maxima, check_cache_lengths,
-                                     check_results, check_scores, check_mask};
+  static constexpr std::array kSteps{check_queries, check_cache,         check_leftpad,
+                                     check_maxima,  check_cache_lengths, check_results,
+                                     check_scores,  check_mask,          check_functor};
   if (Status s = check_placement(backend, attention); !s) return s;
   Result<core::Problem> result{core::Problem{}};
   core::Problem& problem = *result;
@@ -196,8 +224,15 @@ Result<core::Problem> validate_for(const core::Backend& backend, const Attention
   for (const auto step : kSteps) {
     if (Status s = step(attention, problem); !s) return s;
   }
+  if (problem.zero_padding_rows && backend.zero_padding_rows == nullptr) {
+    return Status::unsupported("zero_padding_rows", "back end " + std::string(backend.name) +
+                                                        " does not support zero_padding_rows");
+  }
   if (checks_indices && problem.kv_kind == core::KVKind::kPaged && problem.has_host_lengths) {
     if (Status s = check_page_ids(problem, problem.num_pages); !s) return s;
+  }
+  if (checks_indices && problem.has_host_lengths) {
+    if (Status s = check_functor_ranges(problem); !s) return s;
   }
   if (checks_indices) {
     if (Status s = check_pointers(backend, attention); !s) return s;

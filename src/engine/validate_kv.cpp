@@ -214,7 +214,47 @@ Status check_dtypes(const ConstTensor& k, const ConstTensor& v, DType q) {
 
 }  // namespace
 
-Status check_kv_scales(const KVScales& scales, int64_t num_kv_heads, Contents contents) {
+Status check_head_scales(std::string_view name, const ConstTensor& scales, int64_t batch,
+                         const Extent& heads, Contents contents) {
+  if (!scales.present()) return {};
+  const bool is_by_sequence = scales.rank == 2 && batch >= 0;
+  if (batch >= 0 && scales.rank != 1 && scales.rank != 2) {
+    const std::string of_heads = std::string(heads.name) + "]";
+    return complain(std::string(name) + ".rank", int64_t{scales.rank},
+                    "must be 1 [" + of_heads + ", or 2 [batch, " + of_heads);
+  }
+  if (Status s = is_by_sequence
+                     ? check_tensor(name, scales, {{"batch", batch}, heads}, LastDim::kAnyStride)
+                     : check_tensor(name, scales, {heads}, LastDim::kAnyStride);
+      !s) {
+    return s;
+  }
+  if (Status s = check_dtype(name, scales, DType::kF32, ""); !s) return s;
+  if (contents == Contents::kUnread) return {};
+  const core::HeadScales values = head_scales(scales, 1.0F);
+  const int64_t rows = is_by_sequence ? batch : 1;
+  for (int32_t b = 0; b < rows; ++b) {
+    for (int32_t h = 0; h < heads.extent; ++h) {
+      const float scale = values.of(b, h);
+      if (std::isfinite(scale) && scale > 0) continue;
+      const std::string sequence = is_by_sequence ? element_name(name, b) : std::string(name);
+      return complain(element_name(sequence, h), double{scale}, "must be finite and above 0");
+    }
+  }
+  return {};
+}
+
+core::HeadScales head_scales(const ConstTensor& per_head, float shared) {
+  if (!per_head.present()) return {.shared = shared};
+  const bool is_by_sequence = per_head.rank == 2;
+  return {.shared = shared,
+          .values = static_cast<const float*>(per_head.data),
+          .sequence_stride = is_by_sequence ? per_head.strides[0] : 0,
+          .head_stride = per_head.strides[is_by_sequence ? 1 : 0]};
+}
+
+Status check_kv_scales(const KVScales& scales, int64_t batch, int64_t num_kv_heads,
+                       Contents contents) {
   const std::pair<const char*, float> per_tensor[] = {{"kv_scales.k", scales.k},
                                                       {"kv_scales.v", scales.v}};
   for (const auto& [name, scale] : per_tensor) {
@@ -222,13 +262,13 @@ Status check_kv_scales(const KVScales& scales, int64_t num_kv_heads, Contents co
       return complain(name, double{scale}, "must be finite and above 0");
     }
   }
-  const std::pair<const char*, ArrayView<float>> per_head[] = {
-      {"kv_scales.k_per_head", scales.k_per_head}, {"kv_scales.v_per_head", scales.v_per_head}};
-  for (const auto& [name, values] : per_head) {
-    if (Status s = check_numbers(name, values, num_kv_heads, "num_kv_heads", true, contents); !s)
-      return s;
+  const Extent heads{"num_kv_heads", num_kv_heads};
+  if (Status s =
+          check_head_scales("kv_scales.k_per_head", scales.k_per_head, batch, heads, contents);
+      !s) {
+    return s;
   }
-  return {};
+  return check_head_scales("kv_scales.v_per_head", scales.v_per_head, batch, heads, contents);
 }
 
 Status check_cache(const Attention& a, core::Problem& p) {
@@ -246,11 +286,32 @@ Status check_cache(const Attention& a, core::Problem& p) {
         }
         p.group = p.num_q_heads / p.num_kv_heads;
         if (Status s = check_dtypes(kv.k, kv.v, a.q.dtype); !s) return s;
-        p.kv_scales = a.kv_scales;
-        if (Status s = check_kv_scales(a.kv_scales, p.num_kv_heads, contents_of(p)); !s) return s;
+        if (Status s = check_kv_scales(a.kv_scales, p.batch, p.num_kv_heads, contents_of(p)); !s) {
+          return s;
+        }
+        p.k_scales = head_scales(a.kv_scales.k_per_head, a.kv_scales.k);
+        p.v_scales = head_scales(a.kv_scales.v_per_head, a.kv_scales.v);
         return check_lengths_of(kv, p);
       },
       a.kv);
+}
+
+Status check_leftpad(const Attention& a, core::Problem& p) {
+  if (a.leftpad_kv.empty()) return {};
+  if (Status s = check_lengths("leftpad_kv", a.leftpad_kv, p.batch, 0, INT32_MAX,
+                               "the largest length", contents_of(p));
+      !s) {
+    return s;
+  }
+  p.leftpad_kv = core::elements(a.leftpad_kv);
+  if (!p.has_host_lengths) return {};
+  for (int32_t b = 0; b < p.batch; ++b) {
+    if (p.seqlen_kv(b) >= 0) continue;
+    return complain(element_name("leftpad_kv", b), int64_t{p.leftpad(b)},
+                    "must be at most the used rows of K and V of the sequence, " +
+                        std::to_string(p.used_rows_kv(b)));
+  }
+  return {};
 }
 
 Status check_cache_lengths(const Attention& a, core::Problem& p) {
@@ -323,8 +384,9 @@ Status check_maxima(const Attention& a, core::Problem& p) {
 Status check_page_ids(const core::Problem& p, int64_t num_pages) {
   const bool is_csr = p.block_table.data == nullptr;
   for (int32_t b = 0; b < p.batch; ++b) {
-    const auto count = core::ceil_div<int64_t>(p.seqlen_kv(b), p.page_size);
-    for (int64_t i = 0; i < count; ++i) {
+    if (p.seqlen_kv(b) == 0) continue;
+    const auto count = core::ceil_div<int64_t>(p.used_rows_kv(b), p.page_size);
+    for (int64_t i = p.leftpad(b) / p.page_size; i < count; ++i) {
       const int64_t page = p.page(b, i);
       if (page >= 0 && page < num_pages) continue;
       const int64_t entry =

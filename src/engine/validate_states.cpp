@@ -82,9 +82,9 @@ Status check_scales_are_used(const AppendKV& a) {
   }
   for (const auto& [name, values] : {std::pair("kv_scales.k_per_head", scales.k_per_head),
                                      {"kv_scales.v_per_head", scales.v_per_head}}) {
-    if (values.empty()) continue;
-    return complain(std::string(name) + ".size()", values.size(),
-                    std::string("must be 0: ") + kLimit);
+    if (!values.present()) continue;
+    return complain(std::string(name) + ".rank", int64_t{values.rank},
+                    std::string("must be 0 (absent): ") + kLimit);
   }
   return {};
 }
@@ -152,7 +152,7 @@ Status check_merge(const MergeStates& m) {
   if (Status s = check_written("lse", m.lse); !s) return s;
   if (Status s = check_apart("lse", m.lse, "out", m.out); !s) return s;
   if (Status s = check_apart("lse", m.lse, "partial_out", m.partial_out); !s) return s;
-  return check_apart("lse", m.lse, "partial_lse", m.partial_lse);
+  return check_apart_or_inside("lse", m.lse, "partial_lse", m.partial_lse);
 }
 
 }  // namespace
@@ -163,7 +163,8 @@ Status validate(const core::Backend& backend, const AppendKV& append, const Opti
   if (Status s = check_placement(backend, append); !s) return s;
   if (Status s = check_new_rows(append); !s) return s;
   if (Status s = check_caches(append); !s) return s;
-  if (Status s = check_kv_scales(append.kv_scales, append.k_new.shape[1], contents); !s) return s;
+  if (Status s = check_kv_scales(append.kv_scales, -1, append.k_new.shape[1], contents); !s)
+    return s;
   if (Status s = check_scales_are_used(append); !s) return s;
   if (Status s = check_slots(append, options.checks_indices, contents); !s) return s;
   return options.checks_indices ? check_pointers(backend, append) : Status{};

@@ -9,6 +9,7 @@
 #include "kernels/common/make_instance.hpp"
 #include "kernels/families.hpp"
 #include "kernels/mha_gfx942/kernel_of.hpp"
+#include "kernels/mha_simt/kernel_of.hpp"
 #include "kernels/mha_sm100/kernel_of.hpp"
 #include "kernels/mha_sm100_d512/kernel_of.hpp"
 #include "kernels/mha_sm80/kernel_of.hpp"
@@ -65,6 +66,15 @@ std::string describe(std::type_identity<kv_buffer::Kernel<Config, least_arch>>) 
   return chip + ".d" + dims_name(tile.depth_qk, tile.depth_vo) + "." +
          kTypeName<typename Config::T> + (tile.is_token_generation() ? " token" : " prefill") +
          staging + scores_name(tile.scores);
+}
+
+template <class Config, int least_arch>
+std::string describe(std::type_identity<mha_simt::Kernel<Config, least_arch>>) {
+  constexpr mha_simt::TileConfig tile = Config::tile;
+  return "simt.d" + dims_name(tile.depth_qk, tile.depth_vo) +
+         (tile.warp_size == 64 && least_arch == 942  ? " amd"
+          : tile.warp_size == 32 && least_arch == 80 ? " nvidia"
+                                                     : " wrong");
 }
 
 // Launches nothing and notes which kernel would have been.
@@ -128,6 +138,11 @@ TEST(KernelTable, instances_of_mha_gfx942_are_what_their_names_say) {
                                        " token vectors general", " token registers general"});
 }
 
+TEST(KernelTable, instances_of_mha_simt_are_what_their_names_say) {
+  expect_launches<mha_simt::Nvidia>({" nvidia"});
+  expect_launches<mha_simt::Amd>({" amd"});
+}
+
 TEST(KernelTable, an_instance_is_found_by_its_name) {
   for (size_t i = 0; i < std::size(mha_sm90::kShapes); ++i) {
     EXPECT_EQ(shape_index(mha_sm90::kShapes, mha_sm90::kShapes[i].name), i);
@@ -170,6 +185,7 @@ TEST(KernelTable, has_the_rows_of_the_families_for_its_machine_in_their_order) {
   for (const auto& shape : mha_sm100::kShapes) blackwell.emplace_back(shape.name);
   for (const auto& shape : mha_sm100_d512::kShapes) blackwell.emplace_back(shape.name);
   for (const auto& shape : mha_sm80::kShapes) every.emplace_back(shape.name);
+  for (const auto& shape : mha_simt::kShapes) every.emplace_back(shape.name);
   hopper.insert(hopper.end(), every.begin(), every.end());
   blackwell.insert(blackwell.end(), every.begin(), every.end());
   const KernelTable<TestMachine<90, true>> sm90{Families()};

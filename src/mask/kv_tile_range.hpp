@@ -54,9 +54,23 @@ struct KVTileRange {
   int32_t unmasked_begin = 0;
   int32_t unmasked_end = 0;
   int32_t num_tiles = 0;
+  // Functors (kernels/common/functor.hpp): the columns from gap_begin, a tile boundary, on stand
+  // for keys that are gap_keys further. The keys between are in no tile. Other masks: column = key.
+  int32_t gap_begin = 0;
+  int32_t gap_keys = 0;
 
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t column(int32_t tile) const {
     return start_column + tile * tile_keys;
+  }
+  // The first key of a tile, where there may be a gap.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t first_key(int32_t tile) const {
+    const int32_t at = column(tile);
+    return at < gap_begin ? at : at + gap_keys;
+  }
+  // The column of a key; the gap's begin for keys in the gap.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t column_of(int32_t key) const {
+    if (key < gap_begin) return key;
+    return key < gap_begin + gap_keys ? gap_begin : key - gap_keys;
   }
   // Columns of a tile that may be read. P V must stop there: later rows of V may be uninitialised,
   // and 0 * NaN is NaN.
@@ -68,6 +82,27 @@ struct KVTileRange {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr KVTileRange all_partial() const {
     KVTileRange range = *this;
     range.unmasked_begin = range.unmasked_end = num_tiles;
+    return range;
+  }
+  // The tiles from `start_column` on that some of the rows visit, of which the first sees `first`
+  // and the last `last`: up to the last key that they see. `keys` is tile_keys, a constant.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr KVTileRange of_rows(Interval first, Interval last,
+                                                                 int32_t keys) const {
+    return of_columns(last.hi, {last.lo, first.hi}, keys);  // every row sees [last.lo, first.hi)
+  }
+  // The tiles from `start_column` on up to column `past`. Every row sees the columns `unmasked`.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr KVTileRange of_columns(int32_t past_column,
+                                                                    Interval unmasked,
+                                                                    int32_t keys) const {
+    KVTileRange range = *this;
+    const int32_t past = past_column < end_column ? past_column : end_column;
+    range.num_tiles = past > start_column ? (past - start_column - 1) / keys + 1 : 0;
+    const int32_t begin =
+        unmasked.lo > start_column ? (unmasked.lo - start_column - 1) / keys + 1 : 0;
+    const int32_t end = unmasked.hi > start_column ? (unmasked.hi - start_column) / keys : 0;
+    const bool has_unmasked = begin < end && begin < range.num_tiles;
+    range.unmasked_begin = has_unmasked ? begin : range.num_tiles;
+    range.unmasked_end = has_unmasked ? clamp(end, range.num_tiles) : range.num_tiles;
     return range;
   }
   // The tiles of one KV split: columns [begin, end). Both are tile boundaries of this range; `end`
@@ -98,15 +133,30 @@ PAGODA_HOST_DEVICE constexpr KVTileRange make_kv_tile_range(Interval first, Inte
   range.end_column = range.start_column;
   if (last.hi <= first.lo) return range;
   range.end_column = last.hi;
-  range.num_tiles = (last.hi - range.start_column - 1) / shape.keys + 1;
-  // Every row sees [last.lo, first.hi).
-  int32_t begin = (last.lo - range.start_column) / shape.keys;
-  if (begin * shape.keys < last.lo - range.start_column) ++begin;
-  const int32_t end = (first.hi - range.start_column) / shape.keys;
-  const bool has_unmasked = first.hi > last.lo && begin < end;
-  range.unmasked_begin = has_unmasked ? begin : range.num_tiles;
-  range.unmasked_end = has_unmasked ? end : range.num_tiles;
-  return range;
+  return range.of_rows(first, last, shape.keys);
+}
+
+// The range of rows that see keys of `keys` and of `prefix`, which begins first, and of which every
+// one sees all keys of `unmasked`. Where a tile or more lies between both, it is in no tile.
+PAGODA_HOST_DEVICE constexpr KVTileRange make_kv_tile_range(Interval prefix, Interval keys,
+                                                            Interval unmasked, TileShape shape) {
+  if (keys.empty()) keys = prefix;
+  if (prefix.empty()) prefix = keys;
+  KVTileRange range;
+  range.tile_keys = shape.keys;
+  range.start_column = core::align_down(prefix.lo, shape.alignment);
+  range.end_column = range.start_column;
+  if (keys.empty()) return range;
+  const int32_t tiles = (prefix.hi - range.start_column - 1) / shape.keys + 1;
+  const int32_t past_prefix = range.start_column + tiles * shape.keys;
+  const int32_t gap = core::align_down(keys.lo, shape.alignment) - past_prefix;
+  if (gap > 0) {
+    range.gap_begin = past_prefix;
+    range.gap_keys = gap;
+  }
+  range.end_column = range.column_of(keys.hi > prefix.hi ? keys.hi : prefix.hi);
+  return range.of_columns(range.end_column,
+                          {range.column_of(unmasked.lo), range.column_of(unmasked.hi)}, shape.keys);
 }
 
 }  // namespace pagoda::mask

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "mask/interval_mask.hpp"
@@ -87,6 +88,33 @@ std::vector<Shape> shapes() {
   return all;
 }
 
+// The tiles of some of the rows, where their first tile is the one of all rows.
+void check_tiles_of_rows(const KVTileRange& range, const IntervalMask& mask, const RowTile& tile,
+                         const Elements& elements, int32_t keys) {
+  constexpr int32_t kRows = 16;
+  for (int32_t first = 0; first < tile.num_rows; first += kRows) {
+    const int32_t rows = std::min(kRows, tile.num_rows - first);
+    const int32_t row = tile.first_row + first;
+    const KVTileRange own =
+        range.of_rows(mask.visible(tile, row), mask.visible(tile, row + rows - 1), keys);
+    ASSERT_EQ(own.start_column, range.start_column);
+    ASSERT_LE(own.num_tiles, range.num_tiles);
+    for (int32_t t = 0; t < range.num_tiles; ++t) {
+      const TileStatus expected = elements.status(tile.position(row), rows, range.column(t), keys);
+      if (t >= own.num_tiles) {
+        ASSERT_EQ(expected, TileStatus::kSkip) << "tile " << t << " row " << row;
+      } else {
+        ASSERT_EQ(status(own, t) == TileStatus::kUnmasked, expected == TileStatus::kUnmasked)
+            << "tile " << t << " row " << row;
+      }
+    }
+    if (elements.sees(tile.position(row + rows - 1), mask.visible(tile, row + rows - 1).lo)) {
+      const int32_t last = range.column(own.num_tiles - 1);
+      ASSERT_NE(elements.status(tile.position(row), rows, last, keys), TileStatus::kSkip);
+    }
+  }
+}
+
 void check_tiles(const Shape& shape, int32_t seqlen_q, int32_t seqlen_kv, int32_t position,
                  const int32_t* valid) {
   const IntervalMask mask{.rule = shape.rule, .valid_lengths = valid};
@@ -136,6 +164,7 @@ void check_tiles(const Shape& shape, int32_t seqlen_q, int32_t seqlen_kv, int32_
     }
     ASSERT_EQ(range.column(range.num_tiles - 1) + range.valid_keys(range.num_tiles - 1),
               highest + 1);
+    ASSERT_NO_FATAL_FAILURE(check_tiles_of_rows(range, mask, tile, elements, shape.keys));
   }
 }
 
@@ -182,6 +211,55 @@ TEST(KVTileRange, parts_keep_every_tile_and_its_status) {
     ASSERT_EQ(next, range.num_tiles);
   }
   EXPECT_EQ(range.part(range.end_column, range.end_column).num_tiles, 0);
+}
+
+// Two ranges with keys between them that no row sees, as a functor may have.
+TEST(KVTileRange, a_gap_is_in_no_tile_and_every_visible_key_in_one) {
+  std::mt19937 random(7);
+  const auto below = [&random](int32_t n) { return static_cast<int32_t>(random() % n); };
+  int32_t num_gaps = 0;
+  for (int32_t round = 0; round < 20000; ++round) {
+    const TileShape shape = round % 2 == 0 ? TileShape{64, 16} : TileShape{96, 1};
+    const Interval prefix{below(200), below(400)};
+    const int32_t begin = prefix.lo + below(900);
+    const Interval keys{begin, begin + below(500) - 50};
+    const int32_t first = begin + below(100);
+    const Interval unmasked{first, first + below(600) - 100};
+    const auto is_visible = [&](int32_t key) { return prefix.contains(key) || keys.contains(key); };
+    const KVTileRange whole = make_kv_tile_range(prefix, keys, unmasked & keys, shape);
+    num_gaps += whole.gap_keys > 0 ? 1 : 0;
+    // Each half of the tiles, as a split has it, and all of them.
+    const int32_t middle = whole.num_tiles / 2;
+    std::vector<int32_t> seen(2000);
+    int32_t last_key = -1;
+    for (const auto& [from, to] : {std::pair(0, middle), std::pair(middle, whole.num_tiles)}) {
+      if (from == to) continue;
+      const int32_t end = to == whole.num_tiles ? whole.end_column : whole.column(to);
+      const KVTileRange part = whole.part(whole.column(from), end);
+      ASSERT_EQ(part.num_tiles, to - from);
+      for (int32_t tile = 0; tile < part.num_tiles; ++tile) {
+        const int32_t key = part.first_key(tile);
+        ASSERT_EQ(key, whole.first_key(from + tile));
+        ASSERT_GT(key, last_key) << "tiles overlap";
+        ASSERT_EQ(key % shape.alignment, 0);
+        last_key = key + shape.keys - 1;
+        const bool is_unmasked = part.unmasked_begin <= tile && tile < part.unmasked_end;
+        for (int32_t i = 0; i < shape.keys; ++i) {
+          ++seen[static_cast<size_t>(key + i)];
+          ASSERT_TRUE(!is_unmasked || (unmasked & keys).contains(key + i));
+        }
+      }
+    }
+    int32_t num_visible_tiles = 0;
+    for (int32_t key = 0; key < 1500; ++key) {
+      ASSERT_EQ(seen[static_cast<size_t>(key)] == 0 && is_visible(key), false) << key;
+    }
+    for (const Interval range : {prefix, keys}) {
+      if (!range.empty()) num_visible_tiles += (range.hi - range.lo - 1) / shape.keys + 2;
+    }
+    ASSERT_LE(whole.num_tiles, num_visible_tiles);
+  }
+  EXPECT_GT(num_gaps, 1000);
 }
 
 }  // namespace

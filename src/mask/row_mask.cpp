@@ -53,6 +53,23 @@ void keep_functor(const Run& run, const MaskNode& node, KeepWords& words) {
   }
 }
 
+// The functor of the call sees the pairs that the mask keeps.
+void apply_functor(const Run& run, KeepWords& words, float* scores) {
+  const core::Functor& functor = run.problem->functor;
+  const QueryRow row{run.position.sequence, run.seqlen_kv, run.position.row,
+                     run.position.q_position, run.position.q_head};
+  for (int32_t i = 0; i < run.n; ++i) {
+    uint32_t& word = words[static_cast<size_t>(i / 32)];
+    const uint32_t bit = 1U << static_cast<uint32_t>(i % 32);
+    if ((word & bit) == 0 || scores[i] == -std::numeric_limits<float>::infinity()) continue;
+    if (functor.keep(row, run.first_key + i)) {
+      scores[i] = functor.score(row, run.first_key + i, scores[i]);
+    } else {
+      word &= ~bit;
+    }
+  }
+}
+
 void keep(const Run& run, int32_t root, KeepWords& words) {
   const std::span<const MaskNode> nodes = run.problem->mask;
   const MaskNode& node = nodes[static_cast<size_t>(root)];
@@ -122,6 +139,7 @@ void apply(const core::Problem& problem, const RowPosition& position, int32_t fi
   }
   KeepWords words{};
   keep(run, static_cast<int32_t>(problem.mask.size()) - 1, words);
+  if (problem.functor.type != nullptr) apply_functor(inside, words, scores);
   for (int32_t i = 0; i < n; ++i) {
     const bool is_kept =
         ((words[static_cast<size_t>(i / 32)] >> static_cast<uint32_t>(i % 32)) & 1U) != 0;

@@ -21,12 +21,13 @@ struct KeyCoordinates {
 struct SequenceRows {
   arch::GlobalPtr<const int32_t> pages = nullptr;  // nullptr: not paged
   uint32_t page_size = 1;
-  KeyCoordinates first{};  // of key 0; not paged only
+  KeyCoordinates first{};  // of key 0; paged: its row, counted over the sequence's pages
 
   // `key` must be less than the sequence's number of keys.
   PAGODA_DEVICE KeyCoordinates at(uint32_t key) const {
-    if (pages == nullptr) return {first.outer, first.row + key};
-    return {arch::load_read_only(pages + key / page_size), key % page_size};
+    const uint32_t row = first.row + key;
+    if (pages == nullptr) return {first.outer, row};
+    return {arch::load_read_only(pages + row / page_size), row % page_size};
   }
 };
 
@@ -35,30 +36,49 @@ struct KeyRows {
   DenseRows dense{};
   RaggedRows ragged{};
   PagedRows paged{};
+  // Optional: [batch], left padding: rows of a sequence before its key 0.
+  arch::GlobalPtr<const int32_t> leftpad = nullptr;
 
   PAGODA_DEVICE uint32_t num_keys(int32_t batch) const {
-    if (kind == KeyRowsKind::kPaged) return paged.num_keys(batch);
-    return kind == KeyRowsKind::kRagged ? ragged.num_keys(batch) : dense.num_keys(batch);
+    const uint32_t rows = used_rows(batch), first = first_row(batch);
+    return rows < first ? 0 : rows - first;
+  }
+  // Key 0's row in its sequence.
+  PAGODA_DEVICE uint32_t first_row(int32_t batch) const {
+    return leftpad == nullptr ? 0 : static_cast<uint32_t>(arch::load_read_only(leftpad + batch));
   }
   // The page size; 0 = not paged.
   PAGODA_HOST_DEVICE int32_t paged_size() const {
     return kind == KeyRowsKind::kPaged ? paged.page_size : 0;
   }
   PAGODA_DEVICE SequenceRows sequence(int32_t batch) const {
-    if (kind == KeyRowsKind::kDense) return {nullptr, 1, {batch, 0}};
+    const uint32_t first = first_row(batch);
+    if (kind == KeyRowsKind::kDense) return {nullptr, 1, {batch, first}};
     if (kind == KeyRowsKind::kRagged) {
-      return {nullptr, 1, {0, static_cast<uint32_t>(arch::load_read_only(ragged.offsets + batch))}};
+      const auto start = static_cast<uint32_t>(arch::load_read_only(ragged.offsets + batch));
+      return {nullptr, 1, {0, start + first}};
     }
-    return {paged.pages_of(batch), static_cast<uint32_t>(paged.page_size), {}};
+    return {paged.pages_of(batch), static_cast<uint32_t>(paged.page_size), {0, first}};
   }
-  // The rows of the tile that starts at key `base_row`. Indices with several pages need kPaged.
+  // The rows of the tile that starts at key `base_key`. Indices with several pages need kPaged.
+  // Pages have no left padding here: a tile would start at any row of a page.
   template <class Indices>
-  PAGODA_DEVICE Indices populate(int32_t batch, uint32_t base_row) const {
+  PAGODA_DEVICE Indices populate(int32_t batch, uint32_t base_key) const {
     if constexpr (Indices::num_pages == 1) {
-      if (kind == KeyRowsKind::kDense) return dense.template populate<Indices>(batch, base_row);
-      if (kind == KeyRowsKind::kRagged) return ragged.template populate<Indices>(batch, base_row);
+      if (kind != KeyRowsKind::kPaged) {
+        const uint32_t base_row = first_row(batch) + base_key;
+        if (kind == KeyRowsKind::kDense) return dense.template populate<Indices>(batch, base_row);
+        return ragged.template populate<Indices>(batch, base_row);
+      }
     }
-    return paged.template populate<Indices>(batch, base_row);
+    return paged.template populate<Indices>(batch, base_key);
+  }
+
+ private:
+  // Rows of the sequence up to its last key.
+  PAGODA_DEVICE uint32_t used_rows(int32_t batch) const {
+    if (kind == KeyRowsKind::kPaged) return paged.num_keys(batch);
+    return kind == KeyRowsKind::kRagged ? ragged.num_keys(batch) : dense.num_keys(batch);
   }
 };
 static_assert(KVOperand<KeyRows>);

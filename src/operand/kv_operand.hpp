@@ -118,18 +118,15 @@ concept KVOperand = requires(const Operand operand) {
 };
 static_assert(KVOperand<DenseRows> && KVOperand<RaggedRows> && KVOperand<PagedRows>);
 
-// Dequantisation factors of an fp8 cache: one for the tensor, or one per KV head. K's factor is
-// part of the scale of the scores, V's scales the output.
-struct KVScaleFactors {
-  float k = 1, v = 1;
-  arch::GlobalPtr<const float> k_per_head = nullptr;  // [num_kv_heads]
-  arch::GlobalPtr<const float> v_per_head = nullptr;
+// Scales of (sequence, head) pairs: one for all, or an array.
+struct ScaleFactors {
+  float shared = 1;
+  arch::GlobalPtr<const float> values = nullptr;
+  int64_t sequence_stride = 0, head_stride = 0;
 
-  PAGODA_DEVICE float k_scale(int32_t kv_head) const {
-    return k_per_head != nullptr ? arch::load_read_only(k_per_head + kv_head) : k;
-  }
-  PAGODA_DEVICE float v_scale(int32_t kv_head) const {
-    return v_per_head != nullptr ? arch::load_read_only(v_per_head + kv_head) : v;
+  PAGODA_DEVICE float of(int32_t sequence, int32_t head) const {
+    if (values == nullptr) return shared;
+    return arch::load_read_only(values + (sequence * sequence_stride + head * head_stride));
   }
 };
 

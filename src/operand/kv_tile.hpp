@@ -37,9 +37,10 @@ class KVTile {
     const auto key = static_cast<uint32_t>(first_key);
     if (rows.pages != nullptr) {
       page_size_ = rows.page_size;
-      const uint32_t page = key / page_size_;
+      const uint32_t row = rows.first.row + key;
+      const uint32_t page = row / page_size_;
       pages_ = rows.pages + page;
-      first_slot_ = key - page * page_size_;
+      first_slot_ = row - page * page_size_;
       pages_per_row_ = 1 / static_cast<float>(page_size_);
     }
     is_contiguous_ = rows.pages == nullptr || first_slot_ + BN <= page_size_;

@@ -27,52 +27,32 @@ struct KVRows {
   arch::TensorMapType type = arch::TensorMapType::kBF16;
 };
 
-// is_folded: one rank-4 copy moves all chunks, which become a dimension of the map. Requires a tile
-// of one box (no pages inside) and a head dim that is a multiple of the chunk.
 // is_pair: .cta_group::2; the bytes complete on the barrier of the pair's even CTA.
-template <class T_, int box_rows_, int BK_, arch::Swizzle swizzle_, bool is_folded_ = false,
-          bool is_pair_ = false>
+template <class T_, int box_rows_, int BK_, arch::Swizzle swizzle_, bool is_pair_ = false>
 struct KVTmaTile {
   using T = T_;
   static constexpr int box_rows = box_rows_;
   static constexpr int BK = BK_;
   static constexpr arch::Swizzle swizzle = swizzle_;
-  static constexpr bool is_folded = is_folded_;
   static constexpr bool is_pair = is_pair_;
   static constexpr int gran = static_cast<int>(swizzle_width_bytes(swizzle) / sizeof(T));
   static constexpr int chunks = (BK + gran - 1) / gran;
-  static constexpr int rank = is_folded ? 4 : 3;
   static_assert(box_rows >= 1 && box_rows <= 256, "a box has at most 256 rows");
 
   const arch::TensorMap* map;
 
-  static constexpr uint32_t bytes(int rows) {
-    return static_cast<uint32_t>(rows * chunks * gran) * sizeof(T);
-  }
+  static constexpr uint32_t bytes = static_cast<uint32_t>(box_rows * chunks * gran) * sizeof(T);
 
   // The map of `rows` for this shape. Host code; validate it by arch::validate.
   static constexpr arch::TensorMapSpec tensor_map(const KVRows& rows) {
-    arch::TensorMapSpec spec{.type = rows.type,
-                             .rank = rank,
-                             .address = rows.address,
-                             .swizzle = swizzle,
-                             .l2_promotion = arch::L2Promotion::k128B};
-    if constexpr (is_folded) {
-      // [chunk][row][head][column in the chunk]
-      spec.dims[0] = gran;
-      spec.dims[3] = rows.depth / gran;
-      spec.strides_bytes[2] = gran * sizeof(T);
-      spec.box[3] = chunks;
-    } else {
-      spec.dims[0] = rows.depth;
-    }
-    spec.dims[1] = rows.num_heads;
-    spec.dims[2] = rows.num_rows;
-    spec.strides_bytes[0] = rows.head_stride_bytes;
-    spec.strides_bytes[1] = rows.row_stride_bytes;
-    spec.box[0] = gran;
-    spec.box[2] = box_rows;
-    return spec;
+    return {.type = rows.type,
+            .rank = 3,
+            .address = rows.address,
+            .dims = {rows.depth, rows.num_heads, rows.num_rows},
+            .strides_bytes = {rows.head_stride_bytes, rows.row_stride_bytes},
+            .box = {gran, 1, box_rows},
+            .swizzle = swizzle,
+            .l2_promotion = arch::L2Promotion::k128B};
   }
 
   // Copies box_rows rows to a tile whose panels have `smem_rows` rows.
@@ -80,32 +60,16 @@ struct KVTmaTile {
   PAGODA_DEVICE void copy(arch::SharedPtr<T> to, arch::MBarrier& mbar, uint32_t row,
                           uint32_t kv_head, uint32_t depth_offset, int32_t elect,
                           arch::Eviction eviction, arch::Where where) const {
-    if constexpr (is_folded) {
-      static_assert(smem_rows == box_rows, "a folded copy fills whole panels");
-      load<4>(to, mbar,
-              {{0, static_cast<int32_t>(kv_head), static_cast<int32_t>(row),
-                static_cast<int32_t>(depth_offset / gran)}},
-              elect, eviction, where);
-    } else {
-      PAGODA_UNROLL
-      for (int chunk = 0; chunk < chunks; ++chunk) {
-        load<3>(to + chunk * smem_rows * gran, mbar,
-                {{static_cast<int32_t>(depth_offset) + chunk * gran, static_cast<int32_t>(kv_head),
-                  static_cast<int32_t>(row)}},
-                elect, eviction, where);
+    PAGODA_UNROLL
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const arch::TmaCoordinates<3> at{{static_cast<int32_t>(depth_offset) + chunk * gran,
+                                        static_cast<int32_t>(kv_head), static_cast<int32_t>(row)}};
+      const arch::SharedPtr<T> panel = to + chunk * smem_rows * gran;
+      if constexpr (is_pair) {
+        arch::tma_load_pair<3>(elect, panel, *map, at, mbar, eviction, where);
+      } else {
+        arch::tma_load<3>(elect, panel, *map, at, mbar, eviction, where);
       }
-    }
-  }
-
- private:
-  template <int kRank>
-  PAGODA_DEVICE void load(arch::SharedPtr<T> to, arch::MBarrier& mbar,
-                          const arch::TmaCoordinates<kRank>& at, int32_t elect,
-                          arch::Eviction eviction, arch::Where where) const {
-    if constexpr (is_pair) {
-      arch::tma_load_pair<kRank>(elect, to, *map, at, mbar, eviction, where);
-    } else {
-      arch::tma_load<kRank>(elect, to, *map, at, mbar, eviction, where);
     }
   }
 };

@@ -32,12 +32,15 @@ PAGODA_HOST_DEVICE constexpr bool divide_one_another(int page_size, int BN) {
 // A row outside of every tensor: TMA fills the box with zeros.
 inline constexpr uint32_t kOutOfBoundsRow = 1U << 30;
 
-// What a copy does for pages of a tile past the sequence's last page.
+// What a partial copy does for the pages of a tile past the sequence's last page.
 enum class MissingPages : uint8_t {
-  // Skips them: the barrier expects the bytes of the valid pages only.
+  // Issues no copy: their rows of shared memory keep what they held, and the barrier expects the
+  // bytes of the valid pages. For the operands of asynchronous products: the mask replaces the
+  // scores of such rows of K, and the load role zeroes such rows of V.
   kSkip,
-  // Fills them with zeros: the barrier expects the bytes of the whole tile. V needs it: its rows
-  // are multiplied by P = 0, and 0 * NaN from stale memory is NaN.
+  // Fills them with zeros: the barrier expects the bytes of the whole tile. For consumers that read
+  // the tile by ordinary loads, which must not read unwritten memory; and for K of a pair of CTAs
+  // whose leader alone arrives on the full barrier.
   kZero,
 };
 
@@ -59,11 +62,16 @@ struct PagedRowIndices {
 
   uint32_t rows[num_pages];
 
-  // Physical row of row `offset` of the tile. Part of the documented interface; the TMA copies
-  // below index `rows` themselves.
+  // Physical row of row `offset` of the tile, for offsets known at compile time.
   [[nodiscard]] PAGODA_HOST_DEVICE uint32_t get_row(uint32_t offset) const {
     if constexpr (num_pages == 1) return rows[0] + offset;
     return rows[offset / eff_page] + offset % eff_page;
+  }
+
+  // Whether every copy of the tile at key `kv_row` is issued. A tile in one page always is: the
+  // rows past the sequence's end are read with the others.
+  [[nodiscard]] static PAGODA_HOST_DEVICE bool is_whole(uint32_t kv_row, uint32_t num_keys) {
+    return num_pages == 1 || kv_row + BN <= num_keys;
   }
 
   // --- K: this CTA's rows ---
@@ -71,8 +79,7 @@ struct PagedRowIndices {
   static constexpr int k_issue_rows =
       kv_sub_tile_rows(k_tile_rows, page_size);               // the box of K's map
   static constexpr int k_pages = k_tile_rows / k_issue_rows;  // copies per tile
-  static constexpr int k_first_page = pair_cta && !is_leader && num_pages >= 2 ? num_pages / 2 : 0;
-  static constexpr int k_row_in_page = pair_cta && !is_leader && num_pages == 1 ? BN / 2 : 0;
+  static constexpr int k_first_row = pair_cta && !is_leader ? k_tile_rows : 0;
 
   // --- V: num_v_sub_tiles parts of its rows, each in its own shared-memory buffer ---
   template <int num_v_sub_tiles>
@@ -86,8 +93,7 @@ struct PagedRowIndices {
   // keys.
   [[nodiscard]] static PAGODA_HOST_DEVICE uint32_t k_num_valid_pages(uint32_t kv_row,
                                                                      uint32_t num_keys) {
-    return valid_pages(kv_row + (pair_cta && !is_leader ? BN / 2 : 0), num_keys, k_issue_rows,
-                       k_pages);
+    return valid_pages(kv_row + k_first_row, num_keys, k_issue_rows, k_pages);
   }
   template <int num_v_sub_tiles = 1>
   [[nodiscard]] static PAGODA_HOST_DEVICE uint32_t v_num_valid_pages(uint32_t kv_row,
@@ -104,13 +110,13 @@ struct PagedRowIndices {
             class Tile>
   PAGODA_DEVICE void tma_copy_k(const Tile& tma_op, arch::SharedPtr<typename Tile::T> stage_base,
                                 arch::MBarrier& mbar, uint32_t kv_head_idx, int32_t elect,
-                                uint32_t k_num_valid_pages = k_pages, uint32_t depth_offset = 0,
-                                arch::Eviction eviction = arch::Eviction::kNormal,
+                                arch::Eviction eviction, uint32_t k_num_valid_pages = k_pages,
+                                uint32_t depth_offset = 0,
                                 arch::Where where = arch::Where::current()) const {
     static_assert(Tile::box_rows == k_issue_rows, "K's tensor map has boxes of k_issue_rows rows");
     const Issue issue{kv_head_idx, depth_offset, elect, eviction, where};
-    copy_pages<needs_partial, k_pages, k_first_page, smem_BN, missing>(
-        tma_op, stage_base, mbar, k_row_in_page, k_num_valid_pages, issue);
+    copy_pages<needs_partial, k_pages, k_first_row, smem_BN, missing>(tma_op, stage_base, mbar,
+                                                                      k_num_valid_pages, issue);
   }
 
   // Copies V, or one of num_v_sub_tiles parts of its rows, in panels of that many rows.
@@ -118,22 +124,18 @@ struct PagedRowIndices {
             MissingPages missing = MissingPages::kSkip, class Tile>
   PAGODA_DEVICE void tma_copy_v(const Tile& tma_op, arch::SharedPtr<typename Tile::T> stage_base,
                                 arch::MBarrier& mbar, uint32_t kv_head_idx, int32_t elect,
+                                arch::Eviction eviction,
                                 uint32_t num_valid_pages = v_pages<num_v_sub_tiles>,
                                 uint32_t depth_offset = 0,
-                                arch::Eviction eviction = arch::Eviction::kNormal,
                                 arch::Where where = arch::Where::current()) const {
     static_assert(BN % num_v_sub_tiles == 0 && v_sub_tile_idx < num_v_sub_tiles,
                   "no such part of V");
     static_assert(Tile::box_rows == v_issue_rows<num_v_sub_tiles>,
                   "V's tensor map has boxes of v_issue_rows rows");
-    // A page that covers several parts has one entry for all of them.
-    constexpr bool has_own_pages = num_pages >= num_v_sub_tiles;
-    constexpr int first = has_own_pages ? v_sub_tile_idx * v_pages<num_v_sub_tiles> : 0;
-    constexpr uint32_t row_in_page =
-        has_own_pages ? 0 : v_sub_tile_idx * v_tile_rows<num_v_sub_tiles>;
+    constexpr int rows_of_part = v_tile_rows<num_v_sub_tiles>;
     const Issue issue{kv_head_idx, depth_offset, elect, eviction, where};
-    copy_pages<needs_partial, v_pages<num_v_sub_tiles>, first, v_tile_rows<num_v_sub_tiles>,
-               missing>(tma_op, stage_base, mbar, row_in_page, num_valid_pages, issue);
+    copy_pages<needs_partial, v_pages<num_v_sub_tiles>, v_sub_tile_idx * rows_of_part, rows_of_part,
+               missing>(tma_op, stage_base, mbar, num_valid_pages, issue);
   }
 
  private:
@@ -153,53 +155,25 @@ struct PagedRowIndices {
     return count < static_cast<uint32_t>(pages) ? count : static_cast<uint32_t>(pages);
   }
 
-  // Issues `count` copies, unrolled; the entries from `valid` on are out of bounds.
-  template <int count, int first_page, int smem_rows, class Tile>
-  PAGODA_DEVICE void issue_pages(const Tile& tma_op, arch::SharedPtr<typename Tile::T> stage_base,
-                                 arch::MBarrier& mbar, uint32_t row_in_page, uint32_t valid,
-                                 const Issue& issue) const {
+  // Issues the copies of `pages` pages from row `first_row` of the tile on, unrolled. The pages
+  // from `valid` on are missing.
+  template <bool needs_partial, int pages, int first_row, int smem_rows, MissingPages missing,
+            class Tile>
+  PAGODA_DEVICE void copy_pages(const Tile& tma_op, arch::SharedPtr<typename Tile::T> stage_base,
+                                arch::MBarrier& mbar, uint32_t valid, const Issue& issue) const {
+    arch::expect(!needs_partial || valid <= pages,
+                 "the number of valid pages is at most that of the tile", issue.where);
     PAGODA_UNROLL
-    for (int page = 0; page < count; ++page) {
-      const bool is_valid = static_cast<uint32_t>(page) < valid;
-      const uint32_t row = is_valid ? rows[first_page + page] + row_in_page : kOutOfBoundsRow;
+    for (int page = 0; page < pages; ++page) {
+      const bool is_missing = needs_partial && static_cast<uint32_t>(page) >= valid;
+      // A branch that all lanes take. As a part of the instruction's predicate, with `elect`, the
+      // condition makes nvcc emit a loop over the lanes for every copy.
+      if (missing == MissingPages::kSkip && is_missing) break;
+      const uint32_t row =
+          is_missing ? kOutOfBoundsRow : get_row(first_row + page * Tile::box_rows);
       tma_op.template copy<smem_rows>(stage_base + page * Tile::box_rows * Tile::gran, mbar, row,
                                       issue.kv_head, issue.depth_offset, issue.elect,
                                       issue.eviction, issue.where);
-    }
-  }
-
-  template <bool needs_partial, int pages, int first_page, int smem_rows, MissingPages missing,
-            class Tile>
-  PAGODA_DEVICE void copy_pages(const Tile& tma_op, arch::SharedPtr<typename Tile::T> stage_base,
-                                arch::MBarrier& mbar, uint32_t row_in_page, uint32_t valid,
-                                const Issue& issue) const {
-    if constexpr (!needs_partial) {
-      issue_pages<pages, first_page, smem_rows>(tma_op, stage_base, mbar, row_in_page, pages,
-                                                issue);
-    } else {
-      arch::expect(valid <= pages, "the number of valid pages is at most that of the tile",
-                   issue.where);
-      if constexpr (missing == MissingPages::kZero) {
-        issue_pages<pages, first_page, smem_rows>(tma_op, stage_base, mbar, row_in_page, valid,
-                                                  issue);
-      } else {
-        copy_exactly<pages, first_page, smem_rows>(tma_op, stage_base, mbar, row_in_page, valid,
-                                                   issue);
-      }
-    }
-  }
-
-  // Straight-line code for every page count; the run-time count selects it.
-  template <int count, int first_page, int smem_rows, class Tile>
-  PAGODA_DEVICE void copy_exactly(const Tile& tma_op, arch::SharedPtr<typename Tile::T> stage_base,
-                                  arch::MBarrier& mbar, uint32_t row_in_page, uint32_t valid,
-                                  const Issue& issue) const {
-    if (valid == count) {
-      issue_pages<count, first_page, smem_rows>(tma_op, stage_base, mbar, row_in_page, count,
-                                                issue);
-    } else if constexpr (count > 1) {
-      copy_exactly<count - 1, first_page, smem_rows>(tma_op, stage_base, mbar, row_in_page, valid,
-                                                     issue);
     }
   }
 };

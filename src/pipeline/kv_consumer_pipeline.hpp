@@ -60,10 +60,6 @@ struct KVConsumerPipeline {
   static PAGODA_DEVICE KVConsumerPipeline create(arch::MBarrier* mbar, arch::SharedPtr<T> smem) {
     return create(Pipeline::consumer(mbar), smem);
   }
-  // Called by one thread, either of the producer or of the consumer.
-  PAGODA_DEVICE void init(uint32_t consumers, arch::Where where = arch::Where::current()) const {
-    Pipeline::init(kv_pipeline.mbar, consumers, "kv", where);
-  }
 
   // Waits until a part of the current stage is full; returns the part's byte offset from the start
   // of the ring.

@@ -204,7 +204,7 @@ struct Addresses {
     auto& storage = arch::shared_storage<Storage>();
     if (arch::thread_idx() != 0) return;
     Consumer kv = Consumer::create(storage.mbar, storage.kv.data());
-    kv.init(1);
+    Consumer::Pipeline::init(storage.mbar, 1);
     for (int i = 0; i < Consumer::Pipeline::num_mbars / 2; ++i) storage.mbar[i].arrive();
     const uint32_t base = storage.kv.data().address();
     const auto start = [&](arch::SmemDescriptor descriptor) {

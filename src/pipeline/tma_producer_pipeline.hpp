@@ -2,13 +2,13 @@
 // num_qk_stages parts [k_rows_per_cta, BK0], K-major; V whole, [BK1, v_cols_per_cta], MN-major. A
 // load role calls, for every tile,
 //
-//   k.acquire<part>();                             waits for the consumers' release
-//   TMADestination to = k.get_tile<part>(elect);   arrive with expect-tx of the part's bytes
+//   k.acquire_k<part>();                           waits for the consumers' release
+//   TMADestination to = k.get_k<part>(elect);      arrive with expect-tx of the part's bytes
 //   rows.tma_copy_k(..., to.smem, to.mbar);        the copies complete these bytes
 //   k.commit_step();                               after the last part
 //
-// get_k, get_v, acquire_k, acquire_v and get_k_smem, get_v_smem belong to the documented interface;
-// the attention kernels call get_tile and acquire.
+// and acquire_v, get_v for V. Where another barrier counts the bytes, or no bytes are counted
+// (gathered rows), get_k_smem and get_v_smem give the stage's memory alone.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,11 @@ struct TMAProducerPipeline {
 
   // A producer at the start of its ring.
   static PAGODA_DEVICE TMAProducerPipeline create(arch::MBarrier* mbar, SMemType smem) {
-    return {Pipeline::producer(mbar), smem};
+    return create(Pipeline::producer(mbar), smem);
+  }
+  // A producer at the position of `pipeline`.
+  static PAGODA_DEVICE TMAProducerPipeline create(Pipeline pipeline, SMemType smem) {
+    return {pipeline, smem};
   }
 
   template <int qk_stage = 0>
@@ -72,7 +76,7 @@ struct TMAProducerPipeline {
   // The lane with e != 0 arrives with expect-tx: tile_bytes, or the bytes of the valid pages, plus
   // other copies that complete on this barrier (Q with the first K).
   template <int qk_stage = 0>
-  PAGODA_DEVICE PairType get_tile(int32_t e, uint32_t expected_bytes = tile_bytes,
+  PAGODA_DEVICE PairType get_tile(int32_t e, uint32_t expected_bytes = bytes,
                                   arch::Where where = arch::Where::current()) const {
     pipeline.template producer_mbar<qk_stage>().arrive_expect_tx_if(e, expected_bytes, where);
     return get_tile<qk_stage>();
@@ -101,13 +105,13 @@ struct TMAProducerPipeline {
     return get_smem<qk_stage>();
   }
   template <int qk_stage = 0>
-  PAGODA_DEVICE PairType get_k() const {
+  PAGODA_DEVICE KPairType get_k() const {
     static_assert(is_k, "this pipeline loads V");
     return get_tile<qk_stage>();
   }
   template <int qk_stage = 0>
-  PAGODA_DEVICE PairType get_k(int32_t e, uint32_t expected_bytes = tile_bytes,
-                               arch::Where where = arch::Where::current()) const {
+  PAGODA_DEVICE KPairType get_k(int32_t e, uint32_t expected_bytes = bytes,
+                                arch::Where where = arch::Where::current()) const {
     static_assert(is_k, "this pipeline loads V");
     return get_tile<qk_stage>(e, expected_bytes, where);
   }
@@ -124,7 +128,7 @@ struct TMAProducerPipeline {
     static_assert(serves_v, "a stage of K has another size than one of V");
     return get_smem<0>();
   }
-  PAGODA_DEVICE PairType get_v(int32_t e, uint32_t expected_bytes = tile_bytes,
+  PAGODA_DEVICE PairType get_v(int32_t e, uint32_t expected_bytes = bytes,
                                arch::Where where = arch::Where::current()) const {
     static_assert(serves_v, "a stage of K has another size than one of V");
     return get_tile<0>(e, expected_bytes, where);

@@ -17,6 +17,11 @@ struct ScoreMap {
   float inverse_range = 0;  // soft cap: scale / cap, inside the tanh; 0 = linear
 
   [[nodiscard]] PAGODA_HOST_DEVICE bool is_linear() const { return inverse_range == 0; }
+  // The map of products that are smaller by `factor`.
+  [[nodiscard]] PAGODA_HOST_DEVICE ScoreMap scaled(float factor) const {
+    return is_linear() ? ScoreMap{scale_log2 * factor, 0}
+                       : ScoreMap{scale_log2, inverse_range * factor};
+  }
   // Score without ALiBi, log2 units.
   [[nodiscard]] PAGODA_HOST_DEVICE float operator()(float product) const {
     return is_linear() ? product * scale_log2 : scale_log2 * ::tanhf(product * inverse_range);

@@ -27,10 +27,13 @@ float ProblemData::v_value(size_t b, int64_t key, int64_t head, int64_t d) const
 void ProblemData::make_cache() {
   int32_t total = 0;
   kv_offsets_.push_back(0);
-  for (const Sequence& s : case_.lengths.sequences) {
-    kv_lengths_.push_back(s.kv);
-    kv_offsets_.push_back(total += s.kv + case_.padding_keys);
+  for (size_t b = 0; b < batch(); ++b) {
+    kv_lengths_.push_back(sequence(b).kv);
+    leftpads_.push_back(leftpad(b));
+    used_kv_.push_back(leftpad(b) + sequence(b).kv);
+    kv_offsets_.push_back(total += used_kv_.back() + case_.padding_keys);
   }
+  if (case_.leftpad > 0) attention_.leftpad_kv = leftpads_;
   if (case_.is_paged()) {
     make_pages();
   } else {
@@ -41,19 +44,21 @@ void ProblemData::make_cache() {
 // [batch, keys, heads, dim] or [total_kv, heads, dim].
 void ProblemData::make_contiguous_cache() {
   const bool is_dense = case_.kv_layout == KVLayout::kDense;
+  const int64_t keys = keys_ + most_leftpad();  // dense: rows of a sequence
   const auto fill = [&](Memory& memory, int32_t dim, auto value) {
     const int64_t head_stride = dim + case_.inner_gap;
     const int64_t row_stride = case_.kv_heads * head_stride + case_.middle_gap;
-    const int64_t outer_stride = is_dense ? keys_ * row_stride + case_.outer_gap : 0;
+    const int64_t outer_stride = is_dense ? keys * row_stride + case_.outer_gap : 0;
     const auto n = static_cast<int64_t>(batch());
-    const int64_t last = is_dense ? (n - 1) * outer_stride + (keys_ - 1) * row_stride
+    const int64_t last = is_dense ? (n - 1) * outer_stride + (keys - 1) * row_stride
                                   : (kv_offsets_.back() - 1) * row_stride;
     memory = Memory((std::max<int64_t>(last + (case_.kv_heads - 1) * head_stride, 0) + dim) *
                     size_bytes(case_.kv_dtype));
     memory.fill_with_nan(case_.kv_dtype);
     for (size_t b = 0; b < batch(); ++b) {
       const int64_t start =
-          is_dense ? static_cast<int64_t>(b) * outer_stride : kv_offsets_[b] * row_stride;
+          (is_dense ? static_cast<int64_t>(b) * outer_stride : kv_offsets_[b] * row_stride) +
+          leftpads_[b] * row_stride;
       for (int64_t key = 0; key < sequence(b).kv; ++key) {
         for (int64_t h = 0; h < case_.kv_heads; ++h) {
           memory.store(case_.kv_dtype, start + key * row_stride + h * head_stride, dim,
@@ -62,7 +67,7 @@ void ProblemData::make_contiguous_cache() {
       }
     }
     ConstTensor t = is_dense ? ConstTensor::contiguous(memory.data(), case_.kv_dtype,
-                                                       {n, keys_, case_.kv_heads, dim})
+                                                       {n, keys, case_.kv_heads, dim})
                              : ConstTensor::contiguous(memory.data(), case_.kv_dtype,
                                                        {kv_offsets_.back(), case_.kv_heads, dim});
     if (is_dense) {
@@ -80,12 +85,12 @@ void ProblemData::make_contiguous_cache() {
            [&](size_t b, int64_t j, int64_t h, int64_t d) { return v_value(b, j, h, d); });
   if (!is_dense) {
     attention_.kv = RaggedKV{k, v, kv_offsets_, {}};
-    if (case_.padding_keys > 0) std::get<RaggedKV>(attention_.kv).seqlens_kv = kv_lengths_;
+    if (case_.padding_keys > 0) std::get<RaggedKV>(attention_.kv).seqlens_kv = used_kv_;
     return;
   }
-  const bool is_full = std::all_of(kv_lengths_.begin(), kv_lengths_.end(),
-                                   [&](int32_t length) { return length == keys_; });
-  attention_.kv = DenseKV{k, v, is_full ? ArrayView<int32_t>{} : kv_lengths_};
+  const bool is_full =
+      std::all_of(used_kv_.begin(), used_kv_.end(), [&](int32_t length) { return length == keys; });
+  attention_.kv = DenseKV{k, v, is_full ? ArrayView<int32_t>{} : used_kv_};
 }
 
 void ProblemData::make_pages() {
@@ -93,7 +98,7 @@ void ProblemData::make_pages() {
   std::vector<std::vector<int32_t>> pages_of(batch());
   int32_t used = 0;
   for (size_t b = 0; b < batch(); ++b) {
-    pages_of[b].resize(static_cast<size_t>((sequence(b).kv + page_size - 1) / page_size));
+    pages_of[b].resize(static_cast<size_t>((used_kv_[b] + page_size - 1) / page_size));
     used += static_cast<int32_t>(pages_of[b].size());
   }
   std::vector<int32_t> ids(static_cast<size_t>(used + kUnusedPages));
@@ -147,8 +152,9 @@ void ProblemData::make_pages() {
 
   for (size_t b = 0; b < batch(); ++b) {
     for (int64_t key = 0; key < sequence(b).kv; ++key) {
-      const int64_t page = pages_of[b][static_cast<size_t>(key / page_size)];
-      const int64_t slot = key % page_size;
+      const int64_t row = leftpads_[b] + key;
+      const int64_t page = pages_of[b][static_cast<size_t>(row / page_size)];
+      const int64_t slot = row % page_size;
       for (int64_t h = 0; h < case_.kv_heads; ++h) {
         k_memory_.store(case_.kv_dtype, page * k.page + slot * k.row + h * k.head, case_.dim_qk,
                         [&](int64_t d) { return k_value(b, key, h, d); });
@@ -179,8 +185,7 @@ void ProblemData::make_page_table(const std::vector<std::vector<int32_t>>& pages
       indices_.insert(indices_.end(), pages_of[b].begin(), pages_of[b].end());
       indptr_.push_back(static_cast<int32_t>(indices_.size()));
       // Ignored for a sequence without pages.
-      last_page_len_.push_back(pages_of[b].empty() ? -5
-                                                   : (sequence(b).kv - 1) % case_.page_size + 1);
+      last_page_len_.push_back(pages_of[b].empty() ? -5 : (used_kv_[b] - 1) % case_.page_size + 1);
     }
     paged.table = CsrPages{indptr_, indices_, last_page_len_};
     return;
@@ -195,7 +200,7 @@ void ProblemData::make_page_table(const std::vector<std::vector<int32_t>>& pages
   }
   paged.table = BlockTable{{table_.data(), static_cast<int64_t>(batch()),
                             static_cast<int64_t>(longest), static_cast<int64_t>(row_stride)},
-                           kv_lengths_};
+                           used_kv_};
 }
 
 }  // namespace pagoda::conformance

@@ -37,7 +37,8 @@ enum class KVStorage : uint8_t {
   kVInsideK,     // V is the first head_dim_vo elements of K's rows (latent attention)
 };
 
-enum class Scales : uint8_t { kNone, kPerTensor, kPerHead };
+// kPerSequence: of each sequence and KV head, in memory heads first.
+enum class Scales : uint8_t { kNone, kPerTensor, kPerHead, kPerSequence };
 
 // Requirements in addition to agreement with the reference.
 enum class Demand : uint8_t {
@@ -74,8 +75,11 @@ struct Case {
   bool is_q_ragged = true;
   // Unused rows of Q: past the longest sequence where padded, after each sequence where ragged.
   int32_t padding_rows = 0;
+  int32_t zeroed_rows = 0;  // ragged: rows past the last offset, which the call zeroes
   KVLayout kv_layout = KVLayout::kBlockTable;
   int32_t padding_keys = 0;  // dense: keys past the longest sequence; ragged: after each
+  // Rows before key 0 of sequence i: i + 1 times this, modulo 3 times it.
+  int32_t leftpad = 0;
   int32_t page_size = 16;
   PageLayout page_layout = PageLayout::kNHD;
   KVStorage storage = KVStorage::kSeparate;
@@ -90,9 +94,13 @@ struct Case {
   float softcap = 0;
   bool has_alibi = false;
   bool has_score_functor = false;
+  // Makes the call's functor over arrays that outlive the case; empty = none.
+  std::function<FunctorCall()> functor;
   std::optional<float> sinks;  // centre of the sinks
   Scales scales = Scales::kNone;
   float q_scale = 1;
+  // kPerHead: [num_q_heads]; kPerSequence: [batch, num_kv_heads]; otherwise q_scale.
+  Scales q_scales = Scales::kNone;
   bool wants_statistics = true;  // LSE and row_max
   bool has_heads_first = false;  // LSE and row_max in memory: heads before rows
   LogBase lse_base = LogBase::kE;

@@ -25,6 +25,8 @@ std::string layout_name(const Case& c) {
   if (c.storage == KVStorage::kVInsideK) text += "_mla";
   if (!c.is_q_ragged) text += "_padq";
   if (c.inner_gap + c.middle_gap + c.outer_gap != 0) text += "_gaps";
+  if (c.leftpad != 0) text += "_leftpad" + std::to_string(c.leftpad);
+  if (c.zeroed_rows != 0) text += "_zeroedrows";
   return text;
 }
 
@@ -45,6 +47,9 @@ std::string scores_name(const Case& c) {
   if (c.sinks) text += *c.sinks > 10 ? "_sinkhigh" : *c.sinks < -10 ? "_sinklow" : "_sink";
   if (c.scales == Scales::kPerTensor) text += "_scale";
   if (c.scales == Scales::kPerHead) text += "_headscale";
+  if (c.scales == Scales::kPerSequence) text += "_seqscale";
+  if (c.q_scales == Scales::kPerHead) text += "_qheadscale";
+  if (c.q_scales == Scales::kPerSequence) text += "_qseqscale";
   return text;
 }
 
@@ -90,6 +95,8 @@ std::vector<Case> build_table() {
   add_used_lengths(list);
   add_statistics(list);
   add_scales(list);
+  add_leftpads(list);
+  add_zeroed_rows(list);
   return list.take();
 }
 

@@ -36,6 +36,8 @@ void add_output_types(CaseList& list);
 void add_used_lengths(CaseList& list);
 void add_statistics(CaseList& list);
 void add_scales(CaseList& list);
+void add_leftpads(CaseList& list);
+void add_zeroed_rows(CaseList& list);
 void add_tile_edges(CaseList& list);
 void add_large_heads(CaseList& list);
 void add_empty(CaseList& list);

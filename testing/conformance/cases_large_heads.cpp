@@ -1,5 +1,6 @@
 // Cases of head dims above 128, which GPUs serve by kernels of their own: tiles of 128 keys and 64
 // or 128 query rows a CTA to 256, of 256 keys and 64 rows to 512, in pairs of CTAs.
+#include <string>
 #include <utility>
 
 #include "testing/conformance/case_list.hpp"
@@ -83,6 +84,120 @@ void add_calls(CaseList& list, int32_t dim) {
   list.add(c);
 }
 
+// Keys that several CTA pairs share: a stream-K partition of decode, KV splits of a chunk of
+// queries, both in one batch. 148: the multiprocessors of a B200.
+void add_splits(CaseList& list, int32_t dim) {
+  const bool is_512 = dim == 512;  // fewer keys: a tile of 256 x 512 takes longer to emulate
+  for (const int32_t num_sms : {0, 148}) {
+    Case c = large(dim);
+    c.page_size = 64;
+    c.num_sms = num_sms;
+    if (num_sms != 0) c.tag = "sms" + std::to_string(num_sms);
+    c.q_heads = 8;
+    c.kv_heads = is_512 ? 1 : 2;
+    c.lengths = {"decode1500", {{1, 1500}, {2, 700}, {1, 0}, {1, 1}}};
+    if (is_512) c.lengths = {"decode700", {{1, 700}, {2, 200}, {1, 0}}};
+    list.add(c);
+    c.q_heads = 3;  // rows of both CTAs, and of the first one alone
+    c.kv_heads = 1;
+    c.sinks = 0.5F;
+    c.lengths = {"chunk700", {{70, 700}, {1, 900}, {5, 3}}};
+    if (is_512) c.lengths = {"chunk300", {{70, 200}, {1, 500}, {5, 3}}};
+    list.add(c);
+  }
+  struct Choice {
+    const char* name;
+    Schedule schedule;
+    int32_t num_kv_splits;
+  };
+  for (const Choice& choice :
+       {Choice{"streamk", Schedule::kStreamK, 0}, Choice{"streamk_nosplits", Schedule::kStreamK, 1},
+        Choice{"persistent_splits3", Schedule::kPersistent, 3},
+        Choice{"queue", Schedule::kQueue, 0},
+        Choice{"transient_splits2", Schedule::kTransient, 2}}) {
+    Case c = large(dim, DType::kF16);
+    c.schedule = choice.schedule;
+    c.num_kv_splits = choice.num_kv_splits;
+    c.tag = choice.name;
+    c.mask = {"window500", [](M&) { return Mask::window(499, 0); }};
+    c.lengths = {"scheduled", {{40, 1100}, {70, 300}, {2, 0}}};
+    if (is_512) c.lengths.sequences = {{20, 1100}, {66, 100}, {2, 0}};
+    list.add(c);
+  }
+  // O of other types, by the merge of split rows.
+  for (const DType out : {DType::kF32, DType::kF16, DType::kF8E4M3}) {
+    Case c = large(dim);
+    c.dim_vo = dim - 40;
+    c.out = out;
+    if (out == DType::kF8E4M3) c.out_scale = 0.02F;
+    c.has_alibi = true;
+    c.lengths = {"splits", {{3, 900}}};
+    list.add(c);
+  }
+  Case c = large(dim, DType::kF8E4M3);
+  c.lengths = {"splits", {{3, 1300}, {1, 200}}};
+  list.add(c);
+}
+
+// K and V that TMA can't load: small pages, strides and left padding at which it has no box, and
+// e4m3 caches under 16-bit queries.
+void add_gathered(CaseList& list, int32_t dim) {
+  Case c = large(dim);
+  c.lengths = {"mixed", {{33, 200}, {1, 140}, {2, 300}}};
+  for (const int32_t page_size : {1, 8, 17}) {
+    c.page_size = page_size;
+    list.add(c);
+  }
+  c.page_size = 16;
+  c.leftpad = 3;
+  list.add(c);
+  c.leftpad = 0;
+  c.kv_layout = KVLayout::kDense;
+  c.outer_gap = 5;  // rows that do not start at a multiple of 16 bytes
+  c.dim_vo = dim - 48;
+  c.mask = {"window70", [](M&) { return Mask::window(69, 0); }};
+  list.add(c);
+
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    c = large(dim, dtype);
+    c.kv_dtype = DType::kF8E4M3;
+    c.page_size = 64;
+    c.scales = Scales::kPerHead;
+    c.lengths = {"mixed", {{33, 200}, {1, 140}, {2, 300}}};
+    list.add(c);
+    c.dim_qk = dim - 56;
+    c.dim_vo = dim - 72;
+    c.sinks = 0.5F;
+    c.has_alibi = true;
+    list.add(c);
+  }
+  // Gathered keys that CTA pairs share, at a B200's number of multiprocessors.
+  c = large(dim);
+  c.kv_dtype = DType::kF8E4M3;
+  c.page_size = 5;
+  c.num_sms = 148;
+  c.tag = "sms148";
+  c.lengths = {"decode700", {{1, 700}, {2, 200}, {1, 0}}};
+  list.add(c);
+
+  c = large(dim, DType::kF8E4M3);
+  c.page_size = 8;
+  c.lengths = {"mixed", {{33, 200}, {1, 140}, {2, 900}}};
+  list.add(c);
+}
+
+// O of e4m3 queries in every type.
+void add_fp8_outputs(CaseList& list, int32_t dim) {
+  for (const DType out : {DType::kF32, DType::kF16, DType::kF8E4M3}) {
+    Case c = large(dim, DType::kF8E4M3);
+    c.out = out;
+    if (out == DType::kF8E4M3) c.out_scale = 0.02F;
+    c.scales = Scales::kPerTensor;
+    c.lengths = {"mixed", {{70, 200}, {1, 140}}};
+    list.add(c);
+  }
+}
+
 }  // namespace
 
 void add_large_heads(CaseList& list) {
@@ -90,6 +205,9 @@ void add_large_heads(CaseList& list) {
     add_edges(list, dim);
     add_scores(list, dim);
     add_calls(list, dim);
+    add_splits(list, dim);
+    add_gathered(list, dim);
+    add_fp8_outputs(list, dim);
   }
   for (const int32_t dim : {256, 512}) {
     Case c = large(dim, DType::kF8E4M3);

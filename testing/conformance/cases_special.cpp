@@ -62,6 +62,10 @@ void add_output_types(CaseList& list) {
       c.q_heads = 4;
       c.lengths = {"outs", {{150, 150}, {1, 300}, {20, 33}, {3, 0}}};
       list.add(c);
+      c.q_heads = 2;  // several whole work tiles of short rows for a CTA
+      c.lengths = mixed_lengths();
+      list.add(c);
+      c.q_heads = 4;
       c.dim_qk = c.dim_vo = 104;
       c.outputs_have_gaps = true;
       c.sinks = 0.5F;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/element.hpp"
+#include "engine/functors.hpp"
 #include "testing/conformance/random.hpp"
 
 namespace pagoda::conformance {
@@ -83,6 +84,8 @@ void ProblemData::make_query() {
     q_lengths_.push_back(s.q);
     q_offsets_.push_back(total += s.q + (case_.is_q_ragged ? case_.padding_rows : 0));
   }
+  total += case_.zeroed_rows;
+  attention_.zero_padding_rows = case_.zeroed_rows > 0;
   const int64_t head_stride = case_.dim_qk + case_.inner_gap;
   const int64_t row_stride = case_.q_heads * head_stride + case_.middle_gap;
   const int64_t sequence_stride =
@@ -150,23 +153,40 @@ void ProblemData::make_scalars() {
   if (case_.scales == Scales::kPerTensor) {
     attention_.kv_scales.k = 0.7F;
     attention_.kv_scales.v = 1.6F;
-  } else if (case_.scales == Scales::kPerHead) {
-    for (int32_t h = 0; h < case_.kv_heads; ++h) {
-      k_scales_.push_back(0.5F + 0.3F * static_cast<float>(h));
-      v_scales_.push_back(1.5F - 0.2F * static_cast<float>(h));
-    }
-    attention_.kv_scales.k_per_head = k_scales_;
-    attention_.kv_scales.v_per_head = v_scales_;
   }
+  KVScales& scales = attention_.kv_scales;
+  scales.k_per_head = draw_scales(case_.scales, case_.kv_heads, 0.5F, 0.3F, k_scales_);
+  scales.v_per_head = draw_scales(case_.scales, case_.kv_heads, 1.5F, -0.2F, v_scales_);
+  const int32_t q_heads = case_.q_scales == Scales::kPerHead ? case_.q_heads : case_.kv_heads;
+  attention_.q_scale_per_head = draw_scales(case_.q_scales, q_heads, 0.6F, 0.2F, q_scales_);
   material_.emplace(case_, rows_, keys_);
   if (case_.mask.make) attention_.mask = case_.mask.make(*material_);
+  if (case_.functor) attention_.functor = case_.functor();
+}
+
+ConstTensor ProblemData::draw_scales(Scales scales, int32_t heads, float first, float step,
+                                     std::vector<float>& values) const {
+  if (scales == Scales::kNone || scales == Scales::kPerTensor) return {};
+  const size_t sequences = scales == Scales::kPerSequence ? batch() : 1;
+  for (int32_t h = 0; h < heads; ++h) {
+    for (size_t b = 0; b < sequences; ++b) {
+      const float more = sequences == 1 ? 0 : 0.15F * static_cast<float>(sequence(b).id % 4);
+      values.push_back(first + step * static_cast<float>(h) + more);
+    }
+  }
+  if (scales == Scales::kPerHead) {
+    return ConstTensor::contiguous(values.data(), DType::kF32, {heads});
+  }
+  return ConstTensor::contiguous(values.data(), DType::kF32,
+                                 {heads, static_cast<int64_t>(sequences)})
+      .transposed(0, 1);
 }
 
 void ProblemData::make_outputs() {
   const int64_t gap = case_.outputs_have_gaps ? 3 : 0;
   const auto n = static_cast<int64_t>(batch());
   const int64_t heads = case_.q_heads;
-  const int64_t total = q_offsets_.back();
+  const int64_t total = q_offsets_.back() + case_.zeroed_rows;
   out_ = case_.is_q_ragged
              ? OutputTensor(case_.out_dtype(), {total, heads, case_.dim_vo}, gap, gap)
              : OutputTensor(case_.out_dtype(), {n, rows_, heads, case_.dim_vo}, gap, gap);
@@ -216,15 +236,29 @@ void ProblemData::make_canonical() {
   p.k = dense(k_, keys_, case_.kv_heads, case_.dim_qk);
   p.v = dense(v_, keys_, case_.kv_heads, case_.dim_vo);
   p.softmax_scale = case_.softmax_scale.value_or(1 / std::sqrt(static_cast<float>(case_.dim_qk)));
-  p.softmax_scale *= case_.q_scale;
+  if (case_.q_scales == Scales::kNone) p.softmax_scale *= case_.q_scale;
   p.seqlens_q_valid = q_lengths_;
   p.cache_lengths = cache_lengths_;
   p.seqlens_kv = kv_lengths_;
   p.max_seqlen_kv = keys_;
   p.mask = attention_.mask.nodes();
   p.score_mod = attention_.score_mod;
+  const FunctorCall& functor = attention_.functor;
+  if (!functor.name.empty()) {
+    p.functor = {engine::find_functor(functor.name), functor.value.data(), {}};
+  }
   p.sinks = core::elements(attention_.sinks);
-  p.kv_scales = attention_.kv_scales;
+  const KVScales& scales = attention_.kv_scales;
+  const auto of = [](const ConstTensor& t, float shared, int32_t group) -> core::HeadScales {
+    if (!t.present()) return {.shared = shared};
+    const auto heads = static_cast<size_t>(t.rank - 1);
+    return {shared, static_cast<const float*>(t.data), heads == 0 ? 0 : t.strides[0],
+            t.strides[heads], group};
+  };
+  p.k_scales = of(scales.k_per_head, scales.k, 1);
+  p.v_scales = of(scales.v_per_head, scales.v, 1);
+  p.q_scales =
+      of(attention_.q_scale_per_head, 1, case_.q_scales == Scales::kPerSequence ? p.group : 1);
   p.out_scale = case_.out_scale;
 }
 
@@ -245,6 +279,26 @@ float ProblemData::lse(int32_t b, int32_t row, int32_t head) const {
 
 float ProblemData::row_max(int32_t b, int32_t row, int32_t head) const {
   return statistic(row_max_, b, row, head);
+}
+
+std::string ProblemData::unzeroed_row() const {
+  const int64_t first = q_offsets_.back();
+  for (int64_t row = first; row < first + case_.zeroed_rows; ++row) {
+    for (int64_t head = 0; head < case_.q_heads; ++head) {
+      bool is_right = true;
+      for (int64_t d = 0; d < case_.dim_vo; ++d) is_right &= out_.at({row, head, d}) == 0;
+      for (const OutputTensor* statistics : {&lse_, &row_max_}) {
+        const auto [outer, inner] =
+            case_.has_heads_first ? std::pair(head, row) : std::pair(row, head);
+        if (!case_.wants_statistics) continue;
+        is_right &= statistics->at({outer, inner}) == -std::numeric_limits<float>::infinity();
+      }
+      if (is_right) continue;
+      return "row " + std::to_string(row) + " past the last sequence, head " +
+             std::to_string(head) + ", is not zeroed";
+    }
+  }
+  return {};
 }
 
 std::vector<uint32_t> ProblemData::result_bits(int32_t b) const {

@@ -35,6 +35,9 @@ class ProblemData {
   // The bits of everything written for sequence b's valid rows.
   [[nodiscard]] std::vector<uint32_t> result_bits(int32_t b) const;
 
+  // The first of the zeroed rows past the last sequence that is not; empty = none.
+  [[nodiscard]] std::string unzeroed_row() const;
+
   void poison_outputs();
   // A write outside the outputs or into an input; empty = none.
   [[nodiscard]] std::string damage() const;
@@ -67,6 +70,13 @@ class ProblemData {
 
   [[nodiscard]] size_t batch() const { return case_.lengths.sequences.size(); }
   [[nodiscard]] const Sequence& sequence(size_t b) const { return case_.lengths.sequences[b]; }
+  [[nodiscard]] int32_t leftpad(size_t b) const {
+    return case_.leftpad * static_cast<int32_t>((sequence(b).id + 1) % 3);
+  }
+  [[nodiscard]] int32_t most_leftpad() const { return 2 * case_.leftpad; }
+  // A scale of each sequence and head, and the tensor that says so.
+  [[nodiscard]] ConstTensor draw_scales(Scales scales, int32_t heads, float first, float step,
+                                        std::vector<float>& values) const;
   [[nodiscard]] float k_value(size_t b, int64_t key, int64_t head, int64_t d) const;
   [[nodiscard]] float v_value(size_t b, int64_t key, int64_t head, int64_t d) const;
   [[nodiscard]] float statistic(const OutputTensor& memory, int32_t b, int32_t row,
@@ -77,8 +87,9 @@ class ProblemData {
   int32_t rows_ = 0, keys_ = 0;   // extents of the padded, dense form
   std::vector<float> q_, k_, v_;  // that form: [batch, rows | keys, heads, dim]
   std::vector<int32_t> q_lengths_, q_offsets_, kv_lengths_, kv_offsets_, cache_lengths_;
+  std::vector<int32_t> leftpads_, used_kv_;  // used_kv_: keys and the left padding before them
   std::vector<int32_t> table_, indptr_, indices_, last_page_len_;
-  std::vector<float> slopes_, sinks_, k_scales_, v_scales_;
+  std::vector<float> slopes_, sinks_, q_scales_, k_scales_, v_scales_;
   Memory q_memory_, k_memory_, v_memory_;
   OutputTensor out_, lse_, row_max_;
   std::optional<MaskMaterial> material_;

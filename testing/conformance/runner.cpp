@@ -133,6 +133,7 @@ Outcome CaseRunner::judge() const {
   outcome.shares = comparison.shares();
   outcome.message = data_.damage();
   if (outcome.message.empty()) outcome.message = comparison.message();
+  if (outcome.message.empty()) outcome.message = data_.unzeroed_row();
   if (!outcome.message.empty()) outcome.verdict = Verdict::kFailed;
   return outcome;
 }

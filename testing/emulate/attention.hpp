@@ -15,6 +15,10 @@ Outcome run_gfx942_prefill(const emulator::Options& options);
 Outcome run_gfx942_prefill_split(const emulator::Options& options);
 Outcome run_gfx942_token(const emulator::Options& options);
 
+Outcome run_simt(const emulator::Options& options);
+Outcome run_simt_split(const emulator::Options& options);
+Outcome run_simt_waves(const emulator::Options& options);
+
 Outcome run_prefill(const emulator::Options& options);
 Outcome run_prefill_split(const emulator::Options& options);
 Outcome run_decode(const emulator::Options& options);
@@ -26,12 +30,16 @@ Outcome run_mha_2q_gathered(const emulator::Options& options);
 Outcome run_mha_2q_decode(const emulator::Options& options);
 Outcome run_mha_2q_persistent(const emulator::Options& options);
 Outcome run_mha_2q_pair(const emulator::Options& options);
+Outcome run_mha_2q_pair_split(const emulator::Options& options);
 // Not in the registry: with one tile a CTA no ring of work goes around, and mutants of it survive.
 Outcome run_mha_2q_transient(const emulator::Options& options);
 Outcome run_mha_2q_pair_transient(const emulator::Options& options);
 
 Outcome run_mha_d512(const emulator::Options& options);
 Outcome run_mha_d512_sections(const emulator::Options& options);
+Outcome run_mha_d512_decode(const emulator::Options& options);
+Outcome run_mha_d512_split(const emulator::Options& options);
+Outcome run_mha_d512_gathered(const emulator::Options& options);
 Outcome run_mha_d512_transient(const emulator::Options& options);  // not in the registry, as above
 
 }  // namespace pagoda::emulate

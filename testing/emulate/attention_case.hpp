@@ -70,6 +70,8 @@ class TypedAttentionCase {
   using Bits = typename Element::Bits;
   static constexpr int kDepth = 64, kPageSize = 16;
   static constexpr Bits kNan = static_cast<Bits>(0xffff);
+  // Of the copies of K and V by TMA.
+  arch::Eviction kv_eviction = arch::Eviction::kNormal;
   // Kernels support a K scale for 8-bit K only.
   static constexpr float kKScale = sizeof(T) == 1 ? 1.25F : 1, kVScale = 0.75F;
 
@@ -198,8 +200,8 @@ class TypedAttentionCase {
     params.out_data = out_.data();
     params.lse = lse_.data();
     params.sinks = sinks_.data();
-    params.kv_scales.k = kKScale;
-    params.kv_scales.v = kVScale;
+    params.k_scales.shared = kKScale;
+    params.v_scales.shared = kVScale;
     params.q_rows = params.out_rows = {0, num_heads * kDepth, kDepth};
     params.lse_rows = {0, num_heads, 1};
     params.is_out_by_tma = true;
@@ -219,6 +221,8 @@ class TypedAttentionCase {
     const auto row = static_cast<int64_t>(kv_heads()) * kDepth;
     params.k_rows = params.v_rows = {shape_.page_size * row, row, kDepth};
     params.kv_element_bytes = sizeof(T);
+    params.q_dtype = params.kv_dtype = Element::dtype;
+    params.kv_eviction = kv_eviction;
     params.q = rows_map(q_, kMapType, swizzle, fused, block_tokens);
     constexpr auto out_swizzle = sizeof(T) == 1 ? arch::Swizzle::k64B : arch::Swizzle::k128B;
     params.out = rows_map(out_, arch::TensorMapType::kBF16, out_swizzle, fused, block_tokens);

@@ -35,6 +35,8 @@ constexpr Explained kExplained[] = {
     {"sm90/decode", "mbarrier_init", "kernel.hpp", Mutation::kFewer},
     // The first loads of Q are issued before those of K and V: speed only.
     {"sm90/", "mbarrier_wait", "q_before_kv.hpp", Mutation::kDrop, 2},
+    // The next work tile is drawn late: speed only.
+    {"sm90/prefill", "mbarrier_wait", "kernel.hpp", Mutation::kDrop},
     // Gathered K and V: the consumer's later fence also covers Q; a barrier for TMA is not used; a
     // wrong answer of test_wait only costs time; the lanes converge again at the next test.
     {"sm90/decode_gathered", "fence_proxy_async_shared", "load_q.hpp", Mutation::kDrop},
@@ -46,9 +48,11 @@ constexpr Explained kExplained[] = {
     // Arrivals that expect bytes, and a wait for bytes alone: they order no thread's writes.
     {"sm100/", "mbarrier_arrive_expect_tx_remote", "load.hpp", Mutation::kNarrow, 2},
     {"sm100/", "mbarrier_wait_cluster", "mma.hpp", Mutation::kNarrow},
+    {"sm100/", "mbarrier_wait_cluster", "pair_queue.hpp", Mutation::kNarrow},
     // Released stages: any wait sees that a product is complete. Only a part of K that no product
     // reads needs the scope (head dims below the instance's); the small cases have none.
     {"sm100/", "mbarrier_wait_cluster", "load.hpp", Mutation::kNarrow, 2},
+    {"sm100/", "mbarrier_wait_cluster", "gather.hpp", Mutation::kNarrow, 2},
     {"sm100/", "mbarrier_wait_cluster", "rings.hpp", Mutation::kNarrow},
 };
 
@@ -62,9 +66,9 @@ const Explained* explanation(const EmulatedKernel& kernel, const Mutant& mutant)
   return found != std::end(kExplained) ? found : nullptr;
 }
 
-bool is_on_kv_buffer(const EmulatedKernel& kernel) {
+bool has_no_roles(const EmulatedKernel& kernel) {
   const std::string_view name = kernel.name;
-  return name.starts_with("sm80/") || name.starts_with("gfx942/");
+  return name.starts_with("sm80/") || name.starts_with("gfx942/") || name.starts_with("simt/");
 }
 
 class Mutants : public testing::TestWithParam<const EmulatedKernel*> {};
@@ -74,7 +78,7 @@ TEST_P(Mutants, are_shown_but_for_those_that_are_explained) {
   MutationPlan plan{.is_sample = !is_nightly(), .max_runs_of = {}};
   if (plan.is_sample) {
     // Without roles and rings there are few calls.
-    plan.stride = is_on_kv_buffer(kernel) ? 2 : 8;
+    plan.stride = has_no_roles(kernel) ? 2 : 8;
     plan.offset = static_cast<size_t>(&kernel - all_kernels().data());
     // What is expected to survive gets few runs.
     plan.max_runs_of = [&](const Mutant& mutant) {
@@ -114,7 +118,8 @@ std::vector<const EmulatedKernel*> attention_kernels() {
   std::vector<const EmulatedKernel*> kernels;
   for (const EmulatedKernel& kernel : all_kernels()) {
     const std::string_view name = kernel.name;
-    if (name.starts_with("sm") || name.starts_with("gfx")) kernels.push_back(&kernel);
+    if (name.starts_with("sm") || name.starts_with("gfx") || name.starts_with("simt"))
+      kernels.push_back(&kernel);
   }
   return kernels;
 }

@@ -149,6 +149,17 @@ Outcome run_mha_2q_pair_transient(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<SmallPairConfig<4>>>(options);
 }
 
+// A queue of row tiles, of which the leaders draw for both CTAs, with their keys in two parts.
+Outcome run_mha_2q_pair_split(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_2q_pair_split",
+                             .sequences = {{300, 310}, {5, 0}, {66, 130}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 4,
+                             .num_splits = 2};
+  return AttentionCase(shape, options.seed).run<Traits<SmallPairConfig<4>>>(options);
+}
+
 Outcome run_mha_2q_persistent(const Options& options) {
   return run_mha_2q_scheduled(options, Schedule::kPersistent);
 }

@@ -68,6 +68,41 @@ Outcome run_mha_d512_sections(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<SectionConfig>>(options);
 }
 
+// Decode: a stream-K partition of all key tiles by two CTA pairs, with merges of two lanes per row.
+Outcome run_mha_d512_decode(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_d512_decode",
+                             .sequences = {{2, 150}, {1, 37}, {2, 0}, {30, 130}},
+                             .num_kv_heads = 2,
+                             .group = 3,
+                             .ctas = 4,
+                             .schedule = Schedule::kStreamK};
+  return AttentionCase(shape, options.seed).run<Traits<SectionConfig>>(options);
+}
+
+// A queue of row tiles, of which the leaders draw for both CTAs, with their keys in two parts.
+Outcome run_mha_d512_split(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_d512_split",
+                             .sequences = {{140, 300}, {5, 0}, {66, 130}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 4,
+                             .num_splits = 2};
+  return AttentionCase(shape, options.seed).run<Traits<RowConfig>>(options);
+}
+
+// K and V gathered by two warps of each CTA from pages of 7 keys.
+Outcome run_mha_d512_gathered(const Options& options) {
+  const AttentionShape shape{.kernel = "sm100/mha_d512_gathered",
+                             .sequences = {{150, 160}, {70, 0}, {140, 200}, {33, 33}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 2,
+                             .schedule = Schedule::kPersistent,
+                             .is_gathered = true,
+                             .page_size = 7};
+  return AttentionCase(shape, options.seed).run<Traits<RowConfig>>(options);
+}
+
 Outcome run_mha_d512_transient(const Options& options) {
   const AttentionShape shape{
       .kernel = "sm100/mha_d512_transient",

@@ -23,17 +23,7 @@ inline constexpr int kHeads = 2, kHead = 1;         // heads of the cache; the h
 inline constexpr int kChunks = 2, kFirstChunk = 1;  // the copied ones of the cache's three chunks
 
 // The copies of one tile; each fills the start of `stage`.
-enum Section : int {
-  kK,
-  kKHalfPanels,
-  kKFolded,
-  kV,
-  kVZero,
-  kVFolded,
-  kVPart0,
-  kVPart1,
-  kSections
-};
+enum Section : int { kK, kKHalfPanels, kV, kVZero, kVPart0, kVPart1, kSections };
 
 }  // namespace copy_tile
 
@@ -44,16 +34,12 @@ struct CopyTile {
   static constexpr int BN = Indices::BN;
   static constexpr int gran = static_cast<int>(swizzle_width_bytes(swizzle)) / 2;
   static constexpr int BK = copy_tile::kChunks * gran;
-  static constexpr bool folds_k = Indices::k_pages == 1 && !Indices::pair_cta;
-  static constexpr bool folds_v = Indices::num_pages == 1;
   using KTile = operand::KVTmaTile<T, Indices::k_issue_rows, BK, swizzle>;
-  using KFoldedTile = operand::KVTmaTile<T, Indices::k_issue_rows, BK, swizzle, true>;
   using VTile = operand::KVTmaTile<T, Indices::template v_issue_rows<1>, BK, swizzle>;
-  using VFoldedTile = operand::KVTmaTile<T, Indices::template v_issue_rows<1>, BK, swizzle, true>;
   using VPartTile = operand::KVTmaTile<T, Indices::template v_issue_rows<2>, BK, swizzle>;
 
   struct Params {
-    arch::TensorMap k, k_folded, v, v_folded, v_part;
+    arch::TensorMap k, v, v_part;
     operand::PagedRows paged;
     operand::DenseRows dense;
     int32_t batch;
@@ -113,60 +99,45 @@ struct CopyTile {
     constexpr uint32_t first = copy_tile::kFirstChunk * gran;
     const uint32_t k_rows = k_pages * Indices::k_issue_rows, v_rows = v_pages * VTile::box_rows;
     const bool is_partial = k_pages < Indices::k_pages;
+    constexpr auto kPolicy = arch::Eviction::kFirst;
     section(storage, params, copy_tile::kK, phase, k_rows, BN, [&](int32_t elect) {
       if (is_partial) {
         indices.template tma_copy_k<true>(KTile{&params.k}, stage, storage.mbar, copy_tile::kHead,
-                                          elect, k_pages, first);
+                                          elect, kPolicy, k_pages, first);
       } else {
         indices.template tma_copy_k<false>(KTile{&params.k}, stage, storage.mbar, copy_tile::kHead,
-                                           elect, k_pages, first, arch::Eviction::kFirst);
+                                           elect, kPolicy, k_pages, first);
       }
     });
     if constexpr (Indices::pair_cta) {
       section(storage, params, copy_tile::kKHalfPanels, phase, k_rows, BN / 2, [&](int32_t elect) {
         indices.template tma_copy_k<true, BN / 2>(KTile{&params.k}, stage, storage.mbar,
-                                                  copy_tile::kHead, elect, k_pages, first);
+                                                  copy_tile::kHead, elect, kPolicy, k_pages, first);
       });
-    }
-    if constexpr (folds_k) {
-      if (k_pages == 1) {
-        section(storage, params, copy_tile::kKFolded, phase, k_rows, BN, [&](int32_t elect) {
-          indices.template tma_copy_k<false>(KFoldedTile{&params.k_folded}, stage, storage.mbar,
-                                             copy_tile::kHead, elect, 1, first);
-        });
-      }
     }
     section(storage, params, copy_tile::kV, phase, v_rows, BN, [&](int32_t elect) {
       indices.template tma_copy_v<true>(VTile{&params.v}, stage, storage.mbar, copy_tile::kHead,
-                                        elect, v_pages, first);
+                                        elect, kPolicy, v_pages, first);
     });
     section(storage, params, copy_tile::kVZero, phase, BN, BN, [&](int32_t elect) {
       indices.template tma_copy_v<true, 1, 0, operand::MissingPages::kZero>(
-          VTile{&params.v}, stage, storage.mbar, copy_tile::kHead, elect, v_pages, first);
+          VTile{&params.v}, stage, storage.mbar, copy_tile::kHead, elect, kPolicy, v_pages, first);
     });
-    if constexpr (folds_v) {
-      if (v_pages == 1) {
-        section(storage, params, copy_tile::kVFolded, phase, v_rows, BN, [&](int32_t elect) {
-          indices.template tma_copy_v<false>(VFoldedTile{&params.v_folded}, stage, storage.mbar,
-                                             copy_tile::kHead, elect, 1, first);
-        });
-      }
-    }
     const uint32_t part0 =
         Indices::template v_num_valid_pages<2>(params.base_row, params.num_keys, 0);
     section(storage, params, copy_tile::kVPart0, phase, part0 * VPartTile::box_rows, BN / 2,
             [&](int32_t elect) {
               indices.template tma_copy_v<true, 2, 0>(VPartTile{&params.v_part}, stage,
-                                                      storage.mbar, copy_tile::kHead, elect, part0,
-                                                      first);
+                                                      storage.mbar, copy_tile::kHead, elect,
+                                                      kPolicy, part0, first);
             });
     const uint32_t part1 =
         Indices::template v_num_valid_pages<2>(params.base_row, params.num_keys, 1);
     section(storage, params, copy_tile::kVPart1, phase, part1 * VPartTile::box_rows, BN / 2,
             [&](int32_t elect) {
               indices.template tma_copy_v<true, 2, 1>(VPartTile{&params.v_part}, stage,
-                                                      storage.mbar, copy_tile::kHead, elect, part1,
-                                                      first);
+                                                      storage.mbar, copy_tile::kHead, elect,
+                                                      kPolicy, part1, first);
             });
   }
 };

@@ -75,10 +75,8 @@ class CopyTileCase {
     constexpr int kVBox = Kernel::VTile::box_rows, kPartBox = Kernel::VPartTile::box_rows;
     gather(copy_tile::kK, k_first, kKRows, kKBox);
     if (Indices::pair_cta) gather(copy_tile::kKHalfPanels, k_first, kKRows, kKBox);
-    if (Kernel::folds_k) gather(copy_tile::kKFolded, k_first, kKRows, kKBox);
     gather(copy_tile::kV, 0, BN, kVBox);
     gather(copy_tile::kVZero, 0, BN, kVBox, true);
-    if (Kernel::folds_v) gather(copy_tile::kVFolded, 0, BN, kVBox);
     gather(copy_tile::kVPart0, 0, BN / 2, kPartBox);
     gather(copy_tile::kVPart1, BN / 2, BN / 2, kPartBox);
     return out;
@@ -98,9 +96,7 @@ class CopyTileCase {
                                .row_stride_bytes = kRowBytes,
                                .head_stride_bytes = kColumns * 2};
     typename Kernel::Params params{.k = make_map(Kernel::KTile::tensor_map(rows)),
-                                   .k_folded = make_map(Kernel::KFoldedTile::tensor_map(rows)),
                                    .v = make_map(Kernel::VTile::tensor_map(rows)),
-                                   .v_folded = make_map(Kernel::VFoldedTile::tensor_map(rows)),
                                    .v_part = make_map(Kernel::VPartTile::tensor_map(rows)),
                                    .paged = {},
                                    .dense = {.rows_per_batch = static_cast<uint32_t>(kMaxKeys)},

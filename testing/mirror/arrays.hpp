@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -93,6 +94,21 @@ class Replacer {
     array("mask.row_offsets", node.row_offsets);
   }
 
+  // The words of the value that hold the address of one of its arrays (DeviceArray) follow it.
+  void functor(FunctorCall& functor) const {
+    for (size_t i = 0; i < static_cast<size_t>(functor.num_arrays); ++i) {
+      FunctorCall::Array& array = functor.arrays[i];
+      const auto* const before = static_cast<const std::byte*>(array.data);
+      const std::byte* const after = replaced("functor.arrays", before, array.bytes);
+      for (size_t at = 0; at < functor.value.size(); at += sizeof before) {
+        if (std::memcmp(&functor.value[at], &before, sizeof before) != 0) continue;
+        std::memcpy(&functor.value[at], &after, sizeof after);
+      }
+      array.data = after;
+      array.device = device_;
+    }
+  }
+
  private:
   template <typename T>
   const T* replaced(const char* name, const T* data, int64_t count) const {
@@ -121,14 +137,17 @@ void replace_arrays(Attention& a, Device device, const Visit& visit) {
         replace.table(kv);
       },
       a.kv);
-  replace.array("kv_scales.k_per_head", a.kv_scales.k_per_head);
-  replace.array("kv_scales.v_per_head", a.kv_scales.v_per_head);
+  replace.array("leftpad_kv", a.leftpad_kv);
+  replace.tensor("q_scale_per_head", a.q_scale_per_head);
+  replace.tensor("kv_scales.k_per_head", a.kv_scales.k_per_head);
+  replace.tensor("kv_scales.v_per_head", a.kv_scales.v_per_head);
   replace.array("cache_lengths", a.cache_lengths);
   std::vector<MaskNode> nodes = a.mask.nodes();
   for (MaskNode& node : nodes) replace.node(node);
   a.mask = mask_of(nodes);
   replace.array("score_mod.alibi_slopes", a.score_mod.alibi_slopes);
   replace.array("sinks", a.sinks);
+  replace.functor(a.functor);
   replace.tensor("out", a.out, /*is_output=*/true);
   replace.tensor("lse", a.lse, /*is_output=*/true);
   replace.tensor("row_max", a.row_max, /*is_output=*/true);

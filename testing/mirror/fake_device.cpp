@@ -138,6 +138,16 @@ Status fake_append_kv(const AppendKV& append, const core::RunContext& context) {
   return cpu::backend().append_kv(append, context);
 }
 
+Status fake_merge_states(const MergeStates& merge, const core::RunContext& context) {
+  const AtWork at_work;
+  return cpu::backend().merge_states(merge, context);
+}
+
+void fake_zero_padding_rows(const core::Problem& problem, const core::RunContext& context) {
+  const AtWork at_work;
+  cpu::backend().zero_padding_rows(problem, context);
+}
+
 std::string misplaced(const void* data, Device /*device*/) {
   const auto* at = static_cast<const std::byte*>(data);
   for (const auto& [block, bytes] : fake().blocks) {
@@ -165,6 +175,8 @@ Status register_fake_device() {
       .kernels = [] { return std::span<const core::Kernel>(&kKernel, 1); },
       .description = [] { return std::string("a device without hardware"); },
       .append_kv = fake_append_kv,
+      .merge_states = fake_merge_states,
+      .zero_padding_rows = fake_zero_padding_rows,
       .misplaced = misplaced,
       .keep_workspace = keep_workspace,
       .memory_space = fake_space};

@@ -28,7 +28,7 @@ float naive_score(const core::Problem& p, int32_t b, int32_t row, int32_t head, 
   const float* k = static_cast<const float*>(p.k.data) + p.kv_offset(p.k, b, key, kv_head);
   float s = 0;
   for (int32_t d = 0; d < p.head_dim_qk; ++d) s += q[d] * k[d];
-  s *= p.softmax_scale * p.k_scale(kv_head);
+  s *= p.score_scale(b, head);
   const int64_t q_position = int64_t{p.q_position(b)} + row;
   const ScoreMod& mod = p.score_mod;
   if (mod.softcap != 0) s = mod.softcap * std::tanh(s / mod.softcap);
@@ -72,7 +72,7 @@ void naive_row(const core::Problem& p, Precision precision, int32_t b, int32_t r
       const float* v = static_cast<const float*>(p.v.data) + p.kv_offset(p.v, b, j, h / p.group);
       for (int32_t d = 0; d < p.head_dim_vo; ++d) o[d] += rounded * v[d];
     }
-    const float scale = p.o_scale(h / p.group) / sum;
+    const float scale = p.o_scale(b, h / p.group) / sum;
     for (int32_t d = 0; d < p.head_dim_vo; ++d)
       o[d] = core::rounded_to(precision.out, o[d] * scale);
     lse[h] += std::log(sum);

@@ -57,7 +57,8 @@ struct Call {
     const Result<core::Problem> valid = engine::validate(attention, {});
     EXPECT_TRUE(valid.ok()) << valid.status().message();
     core::Problem problem = *valid;
-    problem.kv_scales.v = v_scale;  // K and V are canonical: fp32 whatever they were quantised to
+    problem.v_scales.shared =
+        v_scale;  // K and V are canonical: fp32 whatever they were quantised to
     return problem;
   }
 

@@ -49,7 +49,7 @@ std::vector<VisibleKey> visible_keys(const core::Problem& p, int32_t b, int64_t 
   std::vector<float> q_copy(static_cast<size_t>(p.head_dim_qk));
   const float* const q =
       load_row(p.q.data, p.q.dtype, p.row_offset(p.q, b, row, head), p.head_dim_qk, q_copy.data());
-  const double scale = static_cast<double>(p.softmax_scale) * p.k_scale(head / p.group);
+  const auto scale = static_cast<double>(p.score_scale(b, head));
   const int64_t position = int64_t{p.q_position(b)} + row;
   const ScoreMod& mod = p.score_mod;
   std::vector<VisibleKey> visible;
@@ -82,6 +82,13 @@ std::vector<VisibleKey> visible_keys(const core::Problem& p, int32_t b, int64_t 
           mod.functor(mod.context, static_cast<float>(s), b, head, position, j));
       magnitude += std::abs(s);
     }
+    if (p.functor.has_score()) {
+      const QueryRow query{b, p.seqlen_kv(b), static_cast<int32_t>(row),
+                           static_cast<int32_t>(position), head};
+      const double before = s;
+      s = static_cast<double>(p.functor.score(query, j, static_cast<float>(s)));
+      magnitude += std::abs(s - before);
+    }
     if (s == -kInfinity) continue;
     visible.push_back({s, magnitude, keys.v(j)});
   }
@@ -107,7 +114,7 @@ std::vector<ExpectedRow> expect_rows(const core::Problem& p, Precision precision
       const std::vector<VisibleKey> visible =
           is_padding ? std::vector<VisibleKey>{} : visible_keys(p, b, row, head, keys);
       ExpectedRow& expected = rows.emplace_back(
-          expect_row(visible, p.head_dim_vo, precision, p.o_scale(kv_head), sink));
+          expect_row(visible, p.head_dim_vo, precision, p.o_scale(b, kv_head), sink));
       const auto h = static_cast<size_t>(head);
       std::copy_n(out.begin() + static_cast<ptrdiff_t>(h * dim), dim, expected.out.begin());
       expected.lse = lse[h];

@@ -108,19 +108,83 @@ std::span<const BadCall> bad_caches() {
       {"per_head_scales_too_many", Base::kFp8,
        [](ValidCall& c) {
          c.floats = {1, 1, 1, 1};
-         c.a.kv_scales.k_per_head = c.floats;
+         c.a.kv_scales.k_per_head = c.floats_of({4});
        },
-       "kv_scales.k_per_head.size()", "must be 0 or num_kv_heads = 2"},
+       "kv_scales.k_per_head.shape[0]", "must equal num_kv_heads = 2"},
+      {"scales_of_another_batch", Base::kFp8,
+       [](ValidCall& c) {
+         c.floats = {1, 1, 1, 1, 1, 1};
+         c.a.kv_scales.v_per_head = c.floats_of({3, 2});
+       },
+       "kv_scales.v_per_head.shape[0]", "must equal batch = 2"},
+      {"scales_of_rank_3", Base::kFp8,
+       [](ValidCall& c) {
+         c.floats = {1, 1, 1, 1};
+         c.a.kv_scales.k_per_head = c.floats_of({2, 2, 1});
+       },
+       "kv_scales.k_per_head.rank", "must be 1 [num_kv_heads], or 2 [batch, num_kv_heads]"},
+      {"scales_of_fp16", Base::kFp8,
+       [](ValidCall& c) {
+         c.floats = {1, 1};
+         c.a.kv_scales.k_per_head = c.floats_of({2});
+         c.a.kv_scales.k_per_head.dtype = DType::kF16;
+       },
+       "kv_scales.k_per_head.dtype", "must be fp32"},
+      {"scales_without_memory", Base::kDense,
+       [](ValidCall& c) { c.a.kv_scales.k_per_head = c.floats_of({2}); },
+       "kv_scales.k_per_head.data", "must not be null"},
+      {"scale_of_a_sequence_0", Base::kDense,
+       [](ValidCall& c) {
+         c.floats = {1, 1, 0, 1};
+         c.a.kv_scales.k_per_head = c.floats_of({2, 2});
+       },
+       "kv_scales.k_per_head[1][0]", "finite and above 0"},
+      {"leftpad_too_few", Base::kBlockTable,
+       [](ValidCall& c) {
+         c.ints = {0};
+         c.a.leftpad_kv = c.ints;
+       },
+       "leftpad_kv.size()", "must equal batch = 2"},
+      {"leftpad_negative", Base::kDense,
+       [](ValidCall& c) {
+         c.ints = {0, -1};
+         c.a.leftpad_kv = c.ints;
+       },
+       "leftpad_kv[1]", "is -1"},
+      {"leftpad_past_the_used_rows", Base::kBlockTable,
+       [](ValidCall& c) {
+         c.ints = {10, 8};
+         c.a.leftpad_kv = c.ints;
+       },
+       "leftpad_kv[1]", "must be at most the used rows of K and V of the sequence, 7"},
+      {"leftpad_past_the_last_page", Base::kCsr,
+       [](ValidCall& c) {
+         c.ints = {11, 0};
+         c.a.leftpad_kv = c.ints;
+       },
+       "leftpad_kv[0]", "the sequence, 10"},
+      {"leftpad_past_the_offsets", Base::kRagged,
+       [](ValidCall& c) {
+         c.ints = {0, INT32_MAX};
+         c.a.leftpad_kv = c.ints;
+       },
+       "leftpad_kv[1]", "the sequence, 7"},
+      {"leftpad_on_a_gpu", Base::kRagged,
+       [](ValidCall& c) {
+         c.ints = {0, 0};
+         c.a.leftpad_kv = {c.ints.data(), 2, {DeviceType::kCuda, 0}};
+       },
+       "leftpad_kv.device", "host memory"},
       {"per_head_scale_infinite", Base::kFp8,
        [](ValidCall& c) {
          c.floats = {1, INFINITY};
-         c.a.kv_scales.v_per_head = c.floats;
+         c.a.kv_scales.v_per_head = c.floats_of({2});
        },
        "kv_scales.v_per_head[1]", "finite and above 0"},
       {"per_head_scale_negative", Base::kFp8,
        [](ValidCall& c) {
          c.floats = {-1, 1};
-         c.a.kv_scales.k_per_head = c.floats;
+         c.a.kv_scales.k_per_head = c.floats_of({2});
        },
        "kv_scales.k_per_head[0]", "is -1"},
   };

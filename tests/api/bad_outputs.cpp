@@ -28,6 +28,12 @@ std::span<const BadCall> bad_outputs() {
          c.a.out_scale = 0;
        },
        "out_scale", "must be finite and above 0"},
+      {"out_scale_without_reciprocal", Base::kDense,
+       [](ValidCall& c) {
+         c.a.out.dtype = DType::kF8E4M3;
+         c.a.out_scale = 1e-39F;
+       },
+       "out_scale", "and so must be its reciprocal"},
       {"out_scale_of_16_bits", Base::kDense,
        [](ValidCall& c) {
          c.a.out.dtype = DType::kBF16;

@@ -1,4 +1,6 @@
 // Bad q, offsets and lengths of queries.
+#include <cmath>
+
 #include "bad_call.hpp"
 
 namespace pagoda::test {
@@ -71,7 +73,7 @@ std::span<const BadCall> bad_queries() {
       {"offsets_end_past_total_q", Base::kRagged, [](ValidCall& c) { c.cu_seqlens_q[2] = 6; },
        "cu_seqlens_q[2]", "total_q must be at most 5"},
       {"offsets_end_before_total_q", Base::kRagged, [](ValidCall& c) { c.cu_seqlens_q[2] = 4; },
-       "cu_seqlens_q[2]", "must equal total_q"},
+       "cu_seqlens_q[2]", "or be at most that with zero_padding_rows"},
       {"used_rows_past_the_offsets", Base::kRagged,
        [](ValidCall& c) {
          c.ints = {3, 3};
@@ -88,6 +90,45 @@ std::span<const BadCall> bad_queries() {
        "only fp8_e4m3 queries have a scale"},
       {"q_scale_0", Base::kDense, [](ValidCall& c) { c.a.q_scale = 0; }, "q_scale",
        "finite and above 0"},
+      {"q_scales_of_bf16", Base::kFp8,
+       [](ValidCall& c) {
+         c.floats = {1, 1, 1, 1};
+         c.a.q_scale_per_head = c.floats_of({4});
+       },
+       "q_scale_per_head.rank", "only fp8_e4m3 queries have scales"},
+      {"q_scales_of_no_heads", Base::kFp8,
+       [](ValidCall& c) {
+         c.a.q.dtype = DType::kF8E4M3;
+         c.floats = {1, 1, 1};
+         c.a.q_scale_per_head = c.floats_of({3});
+       },
+       "q_scale_per_head.shape[0]", "num_q_heads (or num_kv_heads) = 4"},
+      {"q_scales_of_rank_4", Base::kFp8,
+       [](ValidCall& c) {
+         c.a.q.dtype = DType::kF8E4M3;
+         c.a.q_scale_per_head.rank = 4;
+       },
+       "q_scale_per_head.rank", "must be 1"},
+      {"q_scale_of_a_group_infinite", Base::kFp8,
+       [](ValidCall& c) {
+         c.a.q.dtype = DType::kF8E4M3;
+         c.floats = {1, 1, 1, INFINITY};
+         c.a.q_scale_per_head = c.floats_of({2, 2});
+       },
+       "q_scale_per_head[1][1]", "finite and above 0"},
+      {"q_scales_of_another_batch", Base::kFp8,
+       [](ValidCall& c) {
+         c.a.q.dtype = DType::kF8E4M3;
+         c.floats = {1, 1, 1, 1};
+         c.a.q_scale_per_head = c.floats_of({1, 4});
+       },
+       "q_scale_per_head.shape[0]", "must equal batch = 2"},
+      {"zeroed_rows_of_offsets_past_total_q", Base::kRagged,
+       [](ValidCall& c) {
+         c.cu_seqlens_q[2] = 6;
+         c.a.zero_padding_rows = true;
+       },
+       "cu_seqlens_q[2]", "total_q must be at most 5"},
       {"lengths_too_few", Base::kDense,
        [](ValidCall& c) {
          c.ints = {3};

@@ -112,9 +112,15 @@ constexpr BadRow<Append> kBadAppends[] = {
     {"scale_per_head_too_few",
      [](Append& a) {
        a.floats = {1};
-       a.call.kv_scales.k_per_head = a.floats;
+       a.call.kv_scales.k_per_head = ConstTensor::contiguous(a.floats.data(), DType::kF32, {1});
      },
-     "kv_scales.k_per_head.size()", "must be 0 or num_kv_heads = 2"},
+     "kv_scales.k_per_head.shape[0]", "must equal num_kv_heads = 2"},
+    {"scale_by_sequence",
+     [](Append& a) {
+       a.floats = {1, 1};
+       a.call.kv_scales.v_per_head = ConstTensor::contiguous(a.floats.data(), DType::kF32, {1, 2});
+     },
+     "kv_scales.v_per_head.rank", "must be 1 [num_kv_heads]"},
     {"backend_unknown", [](Append& a) { a.options.backend = "gpu"; }, "backend", "\"gpu\"",
      StatusCode::kNotFound},
 };
@@ -191,8 +197,14 @@ constexpr BadRow<Merge> kBadMerges[] = {
      "must be 2 [total_q, num_q_heads]"},
     {"lse_bf16", [](Merge& m) { m.call.lse.dtype = DType::kBF16; }, "lse.dtype", "must be fp32"},
     {"lse_is_out", [](Merge& m) { m.call.lse.data = m.call.out.data; }, "lse.data", "inside out"},
-    {"lse_is_partial_lse", [](Merge& m) { m.call.lse.data = m.partial_lse.data(); }, "lse.data",
-     "inside partial_lse"},
+    {"lse_is_a_part_of_other_strides",
+     [](Merge& m) {
+       m.call.lse.data = m.partial_lse.data();
+       m.call.lse.strides = {1, 3};
+     },
+     "lse.data", "inside partial_lse"},
+    {"lse_is_between_parts", [](Merge& m) { m.call.lse.data = m.partial_lse.data() + 4; },
+     "lse.data", "inside partial_lse"},
     {"backend_unknown", [](Merge& m) { m.options.backend = "gpu"; }, "backend", "this library has",
      StatusCode::kNotFound},
 };

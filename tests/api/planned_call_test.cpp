@@ -78,9 +78,15 @@ constexpr Change kChanges[] = {
     {"per_head_scales_given", Base::kFp8,
      [](ValidCall& c) {
        c.floats = {1, 2};
-       c.a.kv_scales.k_per_head = c.floats;
+       c.a.kv_scales.k_per_head = c.floats_of({2});
      },
      "kv_scales.k_per_head"},
+    {"leftpad_given", Base::kBlockTable,
+     [](ValidCall& c) {
+       c.ints = {0, 0};
+       c.a.leftpad_kv = c.ints;
+     },
+     "leftpad_kv"},
     {"another_q_dtype", Base::kFp8, [](ValidCall& c) { c.a.q.dtype = c.a.out.dtype = DType::kF16; },
      "q"},
 };

@@ -48,6 +48,10 @@ struct ValidCall {
   std::vector<int64_t> longs;
   std::vector<float> floats;
   std::vector<uint32_t> words;
+  // `floats` as a tensor.
+  [[nodiscard]] ConstTensor floats_of(std::initializer_list<int64_t> shape) const {
+    return ConstTensor::contiguous(floats.data(), DType::kF32, shape);
+  }
 
  private:
   ConstTensor input(DType dtype, std::initializer_list<int64_t> extents);

@@ -106,8 +106,8 @@ CCall::CCall(const Attention& a) {
       a.kv);
   kv_scales.k = a.kv_scales.k;
   kv_scales.v = a.kv_scales.v;
-  kv_scales.k_per_head = views.array(a.kv_scales.k_per_head, PAGODA_FLOAT32);
-  kv_scales.v_per_head = views.array(a.kv_scales.v_per_head, PAGODA_FLOAT32);
+  kv_scales.k_per_head = views.tensor(a.kv_scales.k_per_head);
+  kv_scales.v_per_head = views.tensor(a.kv_scales.v_per_head);
   for (const MaskNode& node : a.mask.nodes()) nodes.push_back(to_c(node, views));
   mask.nodes = nodes.data();
   mask.num_nodes = static_cast<int64_t>(nodes.size());
@@ -134,6 +134,9 @@ CCall::CCall(const Attention& a) {
   attention.lse = views.tensor(a.lse);
   attention.lse_base = static_cast<pagoda_log_base>(a.lse_base);
   attention.row_max = views.tensor(a.row_max);
+  attention.leftpad_kv = views.array(a.leftpad_kv, PAGODA_INT32);
+  attention.q_scale_per_head = views.tensor(a.q_scale_per_head);
+  attention.zero_padding_rows = a.zero_padding_rows ? 1 : 0;
 }
 
 }  // namespace pagoda::test

@@ -29,7 +29,7 @@ static_assert(offsetof(pagoda_tensor, data) == 0 && offsetof(pagoda_tensor, devi
 static_assert(sizeof(pagoda_status) == 1024 && sizeof(pagoda_kv_cache) == 80 &&
               sizeof(pagoda_kv_scales) == 32 && sizeof(pagoda_mask_node) == 88 &&
               sizeof(pagoda_mask) == 24 && sizeof(pagoda_score_mod) == 40 &&
-              sizeof(pagoda_attention) == 128 && sizeof(pagoda_executor) == 32 &&
+              sizeof(pagoda_attention) == 152 && sizeof(pagoda_executor) == 32 &&
               sizeof(pagoda_options) == 56 && sizeof(pagoda_plan_info) == 72 &&
               sizeof(pagoda_append_kv_args) == 64 && sizeof(pagoda_merge_states_args) == 56 &&
               sizeof(pagoda_backend_info) == 32 && sizeof(pagoda_kernel_info) == 40 &&
@@ -122,12 +122,26 @@ TEST(CCalls, pass_used_lengths_and_forms_of_the_lse_on) {
 TEST(CCalls, pass_scales_on) {
   ValidCall call(Base::kFp8), same(Base::kFp8);
   for (ValidCall* c : {&call, &same}) {
-    c->floats = {0.5F, 2.0F};
+    c->floats = {0.5F, 2.0F, 3.0F, 0.75F};
     c->a.kv_scales = {.k = 0.25F, .v = 3.0F};
-    c->a.kv_scales.v_per_head = c->floats;
+    c->a.kv_scales.v_per_head = c->floats_of({2, 2}).transposed(0, 1);
+    c->ints = {1, 3};
+    c->a.leftpad_kv = c->ints;
     c->a.out.dtype = DType::kF8E4M3;
     c->a.out_scale = 0.125F;
     c->paged().page_size = ValidCall::kPageSize;
+  }
+  expect_same_result(call, same);
+}
+
+TEST(CCalls, pass_scales_of_queries_and_padding_rows_on) {
+  ValidCall call(Base::kFp8), same(Base::kFp8);
+  for (ValidCall* c : {&call, &same}) {
+    c->a.q.dtype = DType::kF8E4M3;
+    c->floats = {0.5F, 2.0F, 3.0F, 0.75F};
+    c->a.q_scale_per_head = c->floats_of({2, 2});
+    c->cu_seqlens_q = {0, 3, 4};
+    c->a.zero_padding_rows = true;
   }
   expect_same_result(call, same);
 }

@@ -1,6 +1,7 @@
 // On described devices, without a GPU and over a fake CUDA runtime: which kernel the public API
 // selects for a call, and that its launches fit the device, have code for it in the library's fat
 // binaries and use the row's types.
+#include <algorithm>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <optional>
@@ -27,10 +28,10 @@ bool is_compiled(int32_t arch) {
 
 bool is_blackwell(int32_t arch) { return arch == 100 || arch == 103; }
 
-// What nvcc may compile mha_sm80 for, newest first.
+// What nvcc may compile mha_sm80 and mha_simt for, newest first.
 constexpr int32_t kSM80Archs[] = {121, 120, 110, 90, 89, 88, 87, 86, 80};
 
-// The code of this build with which mha_sm80 runs on a GPU: SASS of the same major version, or PTX
+// The code of this build with which mha_sm80 and mha_simt run on a GPU: SASS of the same major version, or PTX
 // of sm_80.
 struct Code {
   int32_t arch;
@@ -79,7 +80,7 @@ constexpr Shape kLatent{8, 1, 4096, 128, 1, 64};  // one cached head for all, as
 
 // One call. `sm90`, `sm100` and `sm80`: the row of those families that serves it; nullptr = none.
 // Without the type: "d128" is sm90.d128.bf16 where the queries are bf16. A GPU takes the row of its
-// own architecture, otherwise that of sm80.
+// own architecture, otherwise that of sm80; a call that none of them serves takes one of mha_simt.
 struct Call {
   const char* name;
   Types types;
@@ -94,23 +95,23 @@ struct Call {
 // clang-format off
 const Call kCalls[] = {
     // name                  types   dims        shape     bias   sm90        sm100    sm80
-    {"prefill",              kBF16,  {128, 128}, kPrefill, false, "d128",     "d128",  "d128"},
-    {"prefill f16",          kF16,   {128, 128}, kPrefill, false, "d128",     "d128",  "d128"},
+    {"prefill",              kBF16,  {128, 128}, kPrefill, false, "d128",     "pair.d128", "d128"},
+    {"prefill f16",          kF16,   {128, 128}, kPrefill, false, "d128",     "pair.d128", "d128"},
     {"prefill d64",          kBF16,  {64, 64},   kPrefill, false, "d64",      "d64",   "d64"},
     {"prefill d64 f16",      kF16,   {64, 64},   kPrefill, false, "d64",      "d64",   "d64"},
-    {"prefill d96",          kBF16,  {96, 96},   kPrefill, false, "d96",      "d128",  "d128"},
-    {"prefill d96 f16",      kF16,   {96, 96},   kPrefill, false, "d96",      "d128",  "d128"},
+    {"prefill d96",          kBF16,  {96, 96},   kPrefill, false, "d96",      "pair.d128", "d128"},
+    {"prefill d96 f16",      kF16,   {96, 96},   kPrefill, false, "d96",      "pair.d128", "d128"},
     {"prefill d192x128",     kBF16,  {192, 128}, kPrefill, false, "d192x128", "d256",  "d192x128"},
     {"prefill d192x128 f16", kF16,   {192, 128}, kPrefill, false, "d192x128", "d256",  "d192x128"},
     {"prefill d256",         kBF16,  {256, 256}, kPrefill, false, "d256",     "d256",  "d256"},
     {"prefill d256 f16",     kF16,   {256, 256}, kPrefill, false, "d256",     "d256",  "d256"},
     {"prefill d512",         kBF16,  {512, 512}, kPrefill, false, nullptr,    "d512",  "d576x512"},
     {"prefill d512 f16",     kF16,   {512, 512}, kPrefill, false, nullptr,    "d512",  "d576x512"},
-    {"prefill fp8",          kFp8,   {128, 128}, kPrefill, false, nullptr,    "d128",  nullptr},
+    {"prefill fp8",          kFp8,   {128, 128}, kPrefill, false, nullptr,    "pair.d128", nullptr},
     {"prefill fp8 d64",      kFp8,   {64, 64},   kPrefill, false, nullptr,    "d64",   nullptr},
     {"prefill fp8 d256",     kFp8,   {256, 256}, kPrefill, false, nullptr,    "d256",  nullptr},
     {"prefill fp8 d512",     kFp8,   {512, 512}, kPrefill, false, nullptr,    "d512",  nullptr},
-    {"prefill, ALiBi",       kBF16,  {128, 128}, kPrefill, true,  "d128",     "d128",  "d128"},
+    {"prefill, ALiBi",       kBF16,  {128, 128}, kPrefill, true,  "d128",     "pair.d128", "d128"},
     {"chunk, long cache",    kBF16,  {128, 128}, kChunk,   false, "d128",     "d128",  "d128"},
     {"decode",               kBF16,  {128, 128}, kDecode,  false, "d128",     "d128",  "d128"},
     {"decode, 1-key pages",  kBF16,  {128, 128}, kPages1,  false, "d128",     "d128",  "d128"},
@@ -120,9 +121,9 @@ const Call kCalls[] = {
     {"decode d576x512",      kBF16,  {576, 512}, kLatent,  false, nullptr,    nullptr, "d576x512"},
     {"decode d576x512 f16",  kF16,   {576, 512}, kLatent,  true,  nullptr,    nullptr, "d576x512"},
     {"prefill d576x512",     kBF16,  {576, 512}, kPrefill, false, nullptr,    nullptr, "d576x512"},
-    {"decode d512, fp8 KV",  kFp8KV, {512, 512}, kDecode8, false, nullptr,    nullptr, "d576x512"},
-    {"decode d256, fp8 KV",  kFp8KV, {256, 256}, kDecode8, false, "d256",     nullptr, "d256"},
-    {"decode d256, 1-key",   kF16,   {256, 256}, kPages1,  false, "d256",     nullptr, "d256"},
+    {"decode d512, fp8 KV",  kFp8KV, {512, 512}, kDecode8, false, nullptr,    "d512",  "d576x512"},
+    {"decode d256, fp8 KV",  kFp8KV, {256, 256}, kDecode8, false, "d256",     "d256",  "d256"},
+    {"decode d256, 1-key",   kF16,   {256, 256}, kPages1,  false, "d256",     "d256",  "d256"},
     {"decode d40",           kBF16,  {40, 40},   kDecode,  false, "d64",      "d64",   "d64"},
     {"decode fp32",          kFp32,  {128, 128}, kShort,   false, nullptr,    nullptr, nullptr},
 };
@@ -182,6 +183,9 @@ std::string expected_instance(const std::string& row) {
   const size_t x = dims.find('x');
   const std::string both =
       x == std::string::npos ? dims + ", " + dims : dims.substr(0, x) + ", " + dims.substr(x + 1);
+  if (row.starts_with("simt.")) {
+    return "pagoda::mha_simt::Kernel<pagoda::mha_simt::Instance<" + both + ", ";
+  }
   if (row.starts_with("sm90.")) {
     return "pagoda::mha_sm90::Kernel<pagoda::mha_sm90::Instance<" + type + ", " + both + ", ";
   }
@@ -237,10 +241,17 @@ std::string expected_variant(const Call& call) {
          number("ScoreClass", call.has_bias || !is_async ? 1 : 0) + ">, 80>";
 }
 
-// Expects of a launch of mha_sm80: the variant of the call, and what every GPU since sm_80 has.
+bool is_of_sm80(const std::string& row) {
+  return row.starts_with("sm80.") || row.starts_with("simt.");
+}
+
+// Expects of a launch of mha_sm80 or mha_simt what every GPU since sm_80 has, and of mha_sm80 the
+// variant of the call.
 void expect_sm80(const RecordedLaunch& launch, const Call& call, const DescribedDevice& device) {
-  EXPECT_TRUE(contains(launch.kernel, expected_variant(call)))
-      << launch.kernel << " should have " << expected_variant(call);
+  if (!contains(launch.kernel, "mha_simt")) {
+    EXPECT_TRUE(contains(launch.kernel, expected_variant(call)))
+        << launch.kernel << " should have " << expected_variant(call);
+  }
   EXPECT_EQ(launch.cluster, 1U);
   EXPECT_FALSE(launch.is_dependent);
   EXPECT_EQ(launch.block[0], 128U);
@@ -266,7 +277,7 @@ void on_each_device(const Body& body) {
 
 // Whether a row can run on a GPU with the code of this build.
 bool has_code(const std::string& row, int32_t arch) {
-  if (row.starts_with("sm80.")) return sm80_code(arch).has_value();
+  if (is_of_sm80(row)) return sm80_code(arch).has_value();
   return (row.starts_with("sm90.") ? arch == 90 : is_blackwell(arch)) && is_compiled(arch);
 }
 
@@ -280,7 +291,9 @@ std::string wanted_row(const Call& call, int32_t arch) {
   for (const auto& [family, dims] : rows) {
     if (dims != nullptr && has_code(family, arch)) return std::string(family) + dims + type;
   }
-  return {};
+  if (!has_code("simt.", arch)) return {};
+  const int32_t dim = std::max(call.dims.qk, call.dims.vo);
+  return dim <= 128 ? "simt.d128" : dim <= 256 ? "simt.d256" : "simt.d576";
 }
 
 const KernelInfo* selected(const std::vector<KernelInfo>& infos) {
@@ -316,6 +329,7 @@ TEST(DescribedDevices, each_call_selects_the_kernel_of_its_architecture) {
       EXPECT_EQ(planned->kernel(), wanted);
       ASSERT_NE(selected(*infos), nullptr);
       EXPECT_EQ(selected(*infos)->name, wanted);
+      EXPECT_EQ(selected(*infos)->reason.empty(), !wanted.starts_with("simt."));
     }
   });
 }
@@ -340,9 +354,9 @@ TEST(DescribedDevices, launches_fit_the_device_and_have_code_for_it) {
         expect_fits(launch, device);
         EXPECT_TRUE(contains(launch.kernel, expected_instance(wanted)))
             << wanted << " must launch " << expected_instance(wanted);
-        if (wanted.starts_with("sm80.")) expect_sm80(launch, call, device);
+        if (is_of_sm80(wanted)) expect_sm80(launch, call, device);
       }
-      if (wanted.starts_with("sm80.")) {
+      if (is_of_sm80(wanted)) {
         EXPECT_EQ(num_tensor_maps(), maps_before) << "TMA begins with sm_90";
       } else if (!wanted.empty() && call.shape.page_size == 0) {
         EXPECT_GT(num_tensor_maps(), maps_before);
@@ -354,11 +368,11 @@ TEST(DescribedDevices, launches_fit_the_device_and_have_code_for_it) {
 // Every row that has code for the device launches instances of its own shape.
 TEST(DescribedDevices, every_row_launches_instances_of_its_own_types) {
   on_each_device([](const DescribedDevice& device, Device at) {
-    int of_chip = 0, of_sm80 = 0;
+    int of_chip = 0, of_sm80 = 0, of_simt = 0;
     for (const std::string& row : kernels("cuda")) {
       if (!has_code(row, device.arch)) continue;
-      const bool is_sm80 = row.starts_with("sm80.");
-      ++(is_sm80 ? of_sm80 : of_chip);
+      const bool is_sm80 = is_of_sm80(row);
+      ++(row.starts_with("simt.") ? of_simt : is_sm80 ? of_sm80 : of_chip);
       SCOPED_TRACE(row);
       const DType q = contains(row, ".bf16")  ? DType::kBF16
                       : contains(row, ".f16") ? DType::kF16
@@ -391,23 +405,24 @@ TEST(DescribedDevices, every_row_launches_instances_of_its_own_types) {
     const int rows = device.arch == 90 ? 10 : is_blackwell(device.arch) ? 15 : 0;
     EXPECT_EQ(of_chip, is_compiled(device.arch) ? rows : 0);
     EXPECT_EQ(of_sm80, sm80_code(device.arch) ? 10 : 0);
+    EXPECT_EQ(of_simt, sm80_code(device.arch) ? 3 : 0);
   });
 }
 
-TEST(DescribedDevices, rows_of_sm80_come_last) {
+TEST(DescribedDevices, rows_of_simt_come_last) {
   std::vector<std::string> families;
   for (const std::string& row : kernels("cuda")) {
     const std::string family = row.substr(0, row.find('.'));
     if (families.empty() || families.back() != family) families.push_back(family);
   }
-  EXPECT_EQ(families, (std::vector<std::string>{"sm90", "sm100", "sm80"}));
+  EXPECT_EQ(families, (std::vector<std::string>{"sm90", "sm100", "sm80", "simt"}));
 }
 
 TEST(DescribedDevices, rows_that_cannot_run_name_the_device_and_the_code_of_this_build) {
   on_each_device([](const DescribedDevice& device, Device at) {
     const auto infos = explain(attention_of(kCalls[0], at), Options{.backend = "cuda"});
     ASSERT_TRUE(infos) << infos.status().message();
-    EXPECT_EQ(infos->size(), 35U);
+    EXPECT_EQ(infos->size(), 38U);
     for (const KernelInfo& info : *infos) {
       if (has_code(info.name, device.arch)) continue;
       SCOPED_TRACE(info.name + ": " + info.reason);
@@ -416,7 +431,7 @@ TEST(DescribedDevices, rows_that_cannot_run_name_the_device_and_the_code_of_this
       EXPECT_TRUE(contains(info.reason, device.name));
       EXPECT_TRUE(contains(info.reason, "sm_" + std::to_string(device.arch)));
       EXPECT_TRUE(contains(info.reason, "this build has"));
-      if (info.name.starts_with("sm80.")) {
+      if (is_of_sm80(info.name)) {
         const std::string missing = "no code for sm_" + std::to_string(device.arch);
         EXPECT_TRUE(contains(info.reason, missing));
         continue;
@@ -476,19 +491,20 @@ TEST(DescribedDevices, merge_states_runs_on_every_device_since_sm_80) {
   });
 }
 
-TEST(DescribedDevices, append_kv_and_merge_states_have_ptx_for_newer_gpus) {
+TEST(DescribedDevices, kernels_beside_attention_have_ptx_for_newer_gpus) {
   int found = 0;
   for (const RegisteredKernel& kernel : registered_kernels()) {
-    const bool is_state =
-        contains(kernel.symbol, "AppendKVRows") || contains(kernel.symbol, "MergeStatesRows");
-    if (!is_state) continue;
+    const bool is_beside = contains(kernel.symbol, "AppendKVRows") ||
+                           contains(kernel.symbol, "MergeStatesRows") ||
+                           contains(kernel.symbol, "PaddingRows");
+    if (!is_beside) continue;
     ++found;
     const CodeEntry* code = code_for(kernel.code, 200);
     ASSERT_NE(code, nullptr);
     EXPECT_TRUE(code->is_ptx);
     EXPECT_EQ(code_for(kernel.code, 75), nullptr);
   }
-  EXPECT_EQ(found, 2);
+  EXPECT_EQ(found, 3);
 }
 
 // CMake's macros list the architectures of the library; its fat binaries must contain the same.
@@ -517,14 +533,15 @@ TEST(DescribedDevices, attention_kernels_have_code_for_the_architectures_of_this
   EXPECT_EQ(sm100, is_compiled(100) || is_compiled(103) ? 30 : 0);
 }
 
-TEST(DescribedDevices, kernels_of_sm80_have_code_for_this_build_and_ptx_beside_that_of_sm_80) {
+TEST(DescribedDevices,
+     kernels_of_sm80_and_simt_have_code_for_this_build_and_ptx_beside_that_of_sm_80) {
   std::set<int32_t> wanted;
   for (const int32_t arch : kSM80Archs) {
     if (is_compiled(arch)) wanted.insert(arch);
   }
   int found = 0;
   for (const RegisteredKernel& kernel : registered_kernels()) {
-    if (!contains(kernel.symbol, "8mha_sm80")) continue;
+    if (!contains(kernel.symbol, "8mha_sm80") && !contains(kernel.symbol, "8mha_simt")) continue;
     SCOPED_TRACE(kernel.symbol);
     ++found;
     std::set<int32_t> sass, ptx;
@@ -539,8 +556,9 @@ TEST(DescribedDevices, kernels_of_sm80_have_code_for_this_build_and_ptx_beside_t
     EXPECT_EQ(ptx, is_compiled(80) ? std::set<int32_t>{80} : std::set<int32_t>());
     EXPECT_EQ(code_for(kernel.code, 75), nullptr);
   }
-  // Six variants of four shapes and three of 576 x 512, which has no prefill tile; two types.
-  EXPECT_EQ(found, wanted.empty() ? 0 : 2 * (6 * 4 + 3));
+  // mha_sm80: six variants of four shapes and three of 576 x 512, which has no prefill tile; two
+  // types. mha_simt: three shapes.
+  EXPECT_EQ(found, wanted.empty() ? 0 : 2 * (6 * 4 + 3) + 3);
 }
 
 TEST(DescribedDevices, a_missing_device_is_named) {

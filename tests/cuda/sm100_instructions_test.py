@@ -66,7 +66,8 @@ def expected_of_mha_2q(element_bytes, depth, is_general):
         # P, and S stored back; O rescaled and merged.
         "tensor memory stores": (3 + written_back) * batches + 2 * depth // 16 + 1,
         # K, V of a whole tile, V of a tile with a tail.
-        "TMA loads of K and V": 3 * panels * copies,
+        # K: a tile in one page; complete and partial tiles of smaller pages. V: complete, and with a tail.
+        "TMA loads of K and V": panels * (2 * copies - 1 + 2 * copies),
         "TMA loads of Q": 4 * panels,  # one for each of four schedules
         # O of two halves. With 8-bit queries its panels have 32 columns: 16-bit O is staged in Q.
         "TMA stores of O": 2 * panels if element_bytes == 2 else 4 * panels,
@@ -81,7 +82,7 @@ def expected_of_mha_2q(element_bytes, depth, is_general):
 
 
 def expected_of_pair(element_bytes, depth, is_general):
-    """A CTA pair has no KV splits, neither in the CTA nor over CTAs, and no gathering."""
+    """A CTA pair does not split the keys of one CTA, and gathers nothing."""
     counts, _ = expected_of_mha_2q(element_bytes, depth, is_general)
     mma_k = 32 // element_bytes
     keys = 256 - depth
@@ -97,12 +98,12 @@ def expected_of_pair(element_bytes, depth, is_general):
         # S and O of each half: first and next.
         "MMAs": 4 * depth // mma_k + 4 * keys // mma_k,
         "commits": 4 + 4 + 2 * parts + 2,
-        "tensor memory loads": 3 * reads * batches + 2 * depth // 16 + 2 * 2 * depth // 32,
+        # As above, without the merge of both O.
+        "tensor memory loads": 3 * reads * batches + 2 * depth // 16 + 2 * 3 * depth // 32,
         "tensor memory stores": (3 + written_back) * batches + 2 * depth // 16,
         # K, and V of half of the columns, whole and with a tail; once for the leader, once for its
         # peer.
-        "TMA loads of K and V": 2 * (panels * k_copies + 2 * panels // 2 * v_copies),
-        "TMA loads of Q": 2 * panels,  # one for each of two schedules
+        "TMA loads of K and V": 2 * (panels * (2 * k_copies - 1) + 2 * panels // 2 * v_copies),
     }
     return counts, [152, 112, 96] if is_general else [168, 104, 72]
 
@@ -118,13 +119,14 @@ def expected_of_d512(element_bytes, depth, _is_general):
         # After S and O, and after each slot of K, and of V in two parts.
         "commits": 2 + 2 + 2 * 2 * sections,
         # S of a row or of half a row. O where it is rescaled, 256 columns of a lane; and where it
-        # is read: staged (not with 8-bit queries), and stored from registers.
-        "tensor memory loads": 128 // 16 + 256 // 16 + sections * (2 if element_bytes == 2 else 1),
+        # is read: staged (not with 8-bit queries), stored from registers, stored as a partial
+        # result.
+        "tensor memory loads": 128 // 16 + 256 // 16 + sections * (3 if element_bytes == 2 else 2),
         "tensor memory stores": 256 // 16,
         # K, first and next, and two parts of V, whole or with a tail; two panels; once for the
         # leader, once for its peer.
         "TMA loads of K and V": 2 * 2 * (2 + 2 * 2) * copies,
-        "TMA loads of Q": 2,  # one for each of two schedules
+        "TMA loads of Q": 4,  # one for each of four schedules
         "TMA stores of O": depth // 64 if element_bytes == 2 else 0,
         "register budgets raised": 1,
         "register budgets lowered": 2,

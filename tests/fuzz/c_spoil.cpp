@@ -19,6 +19,8 @@ std::vector<const pagoda_tensor**> views_of(test::CCall& c) {
                                            &c.attention.seqlens_q,
                                            &c.attention.sinks,
                                            &c.attention.cache_lengths,
+                                           &c.attention.leftpad_kv,
+                                           &c.attention.q_scale_per_head,
                                            &c.attention.out,
                                            &c.attention.lse,
                                            &c.attention.row_max,
@@ -52,9 +54,15 @@ void spoil_node(FuzzedDataProvider& data, pagoda_mask_node& node) {
 
 void spoil_integer(FuzzedDataProvider& data, test::CCall& c) {
   const auto value = static_cast<int32_t>(nasty_number(data));
-  void* const fields[] = {
-      &c.attention.max_seqlen_q, &c.attention.max_seqlen_kv, &c.kv.layout,         &c.kv.page_size,
-      &c.attention.lse_base,     &c.attention.out_scale,     &c.score_mod.reserved};
+  void* const fields[] = {&c.attention.max_seqlen_q,
+                          &c.attention.max_seqlen_kv,
+                          &c.kv.layout,
+                          &c.kv.page_size,
+                          &c.attention.lse_base,
+                          &c.attention.out_scale,
+                          &c.attention.zero_padding_rows,
+                          &c.attention.reserved,
+                          &c.score_mod.reserved};
   std::memcpy(data.PickValueInArray(fields), &value, sizeof value);  // out_scale: any bits
 }
 

@@ -75,7 +75,8 @@ void Builder::place_queries() {
   const bool has_lse = data.ConsumeBool(), has_row_max = data.ConsumeBool();
   if (data.ConsumeBool()) {
     const std::vector<int32_t> offsets = offsets_of(seqlens_q);
-    const int64_t total = offsets.back();
+    a.zero_padding_rows = data.ConsumeBool();
+    const int64_t total = offsets.back() + (a.zero_padding_rows ? number(0, 3) : 0);
     a.cu_seqlens_q = memory.keep(offsets);
     a.q = Memory::view(data, types.q, {total, q_heads, dim_qk});
     a.out = writable(Memory::view(data, types.out, {total, q_heads, dim_vo}));
@@ -174,8 +175,28 @@ void Builder::choose_scores() {
   if (types.kv == DType::kF8E4M3) {
     a.kv_scales.k = data.ConsumeFloatingPointInRange<float>(0.1F, 2);
     a.kv_scales.v = data.ConsumeFloatingPointInRange<float>(0.1F, 2);
-    if (data.ConsumeBool()) a.kv_scales.k_per_head = floats(kv_heads, 0.1F, 2);
-    if (data.ConsumeBool()) a.kv_scales.v_per_head = floats(kv_heads, 0.1F, 2);
+  }
+  // [heads] or [batch, heads], whose strides may be anything. At least [heads] in memory: a shape
+  // that spoil() changes may be right again.
+  const auto scales = [&](int64_t heads) -> ConstTensor {
+    if (!data.ConsumeBool()) return {};
+    const ArrayView<float> values = floats(std::max<int64_t>(batch, 1) * heads, 0.1F, 2);
+    if (data.ConsumeBool() || batch == 0) {
+      return ConstTensor::contiguous(values.data(), DType::kF32, {heads});
+    }
+    return ConstTensor::contiguous(values.data(), DType::kF32, {heads, batch}).transposed(0, 1);
+  };
+  a.kv_scales.k_per_head = scales(kv_heads);
+  a.kv_scales.v_per_head = scales(kv_heads);
+  if (types.q == DType::kF8E4M3) {
+    a.q_scale_per_head = scales(data.ConsumeBool() ? q_heads : kv_heads);
+  }
+  if (data.ConsumeBool()) {
+    std::vector<int32_t> pads;
+    for (const int32_t length : seqlens_kv) {
+      pads.push_back(static_cast<int32_t>(number(0, length)));
+    }
+    a.leftpad_kv = memory.keep(pads);
   }
   if (data.ConsumeBool()) {
     std::vector<int32_t> positions;

@@ -25,6 +25,13 @@ void spoil_lengths(FuzzedDataProvider& data, Memory& memory, ArrayView<int32_t>&
   lengths = memory.keep(values);
 }
 
+// Not the strides: validation reads scales, and their memory has its size already.
+void spoil_scales(FuzzedDataProvider& data, ConstTensor& scales) {
+  const std::array<int64_t, kMaxRank> strides = scales.strides;
+  spoil(data, scales);
+  scales.strides = strides;
+}
+
 }  // namespace
 
 Tensor writable(const ConstTensor& t) {
@@ -47,7 +54,7 @@ void spoil(FuzzedDataProvider& data, Memory& memory, Attention& a) {
     spoil(data, t);
     tensor = writable(t);
   };
-  switch (number(data, 0, 17)) {
+  switch (number(data, 0, 20)) {
     case 0: spoil(data, a.q); return;
     case 1: spoil_writable(a.out); return;
     case 2: spoil_writable(a.lse); return;
@@ -59,6 +66,9 @@ void spoil(FuzzedDataProvider& data, Memory& memory, Attention& a) {
     case 8: spoil_lengths(data, memory, a.cache_lengths); return;
     case 9: a.softmax_scale = data.ConsumeFloatingPoint<float>(); return;
     case 10: a.kv_scales.k = data.ConsumeFloatingPoint<float>(); return;
+    case 11: spoil_lengths(data, memory, a.leftpad_kv); return;
+    case 12: spoil_scales(data, a.kv_scales.k_per_head); return;
+    case 13: spoil_scales(data, a.q_scale_per_head); return;
     default: break;
   }
   if (auto* dense = std::get_if<DenseKV>(&a.kv))

@@ -10,6 +10,7 @@
 #include "fake_hip.hpp"
 #include "kernels/append_kv/append_kv_params.hpp"
 #include "kernels/merge_states/merge_states_params.hpp"
+#include "kernels/padding_rows/padding_rows_params.hpp"
 #include "pagoda/attention.hpp"
 
 namespace pagoda::hip_tests {
@@ -143,6 +144,28 @@ TEST_F(HipBackend, merge_states_launches_its_kernel) {
   EXPECT_EQ(launches[0].block[0], 256U);  // four rows, a wavefront each
   EXPECT_EQ(launches[0].scratch_bytes, 0U);
   expect_params(launches[0], kernels::make_params(merge.call));
+}
+
+TEST_F(HipBackend, zero_padding_rows_launches_its_kernel) {
+  const OnDevice offsets(kThird, 8), out(kThird, 2 * 5 * kHeads * kDim);
+  core::Problem problem;
+  problem.device = kThird;
+  problem.batch = 1;
+  problem.is_ragged = true;
+  problem.total_q = 5;
+  problem.num_q_heads = kHeads;
+  problem.head_dim_vo = kDim;
+  problem.cu_seqlens_q = {offsets.as<const int32_t>(), 2};
+  problem.out = {out.as<void>(), DType::kBF16, 0, kHeads * kDim, kDim};
+  hip::backend().zero_padding_rows(problem, {});
+  const std::vector<RecordedLaunch> launches = take_launches();
+  ASSERT_EQ(launches.size(), 1U);
+  EXPECT_EQ(launches[0].symbol, "pagoda_padding_rows");
+  EXPECT_EQ(launches[0].device, 2);
+  EXPECT_EQ(launches[0].grid[0], 5U);
+  EXPECT_EQ(launches[0].block[0], 128U);
+  EXPECT_EQ(launches[0].scratch_bytes, 0U);
+  expect_params(launches[0], kernels::make_padding_rows_params(problem));
 }
 
 TEST_F(HipBackend, code_is_loaded_once_for_each_device) {

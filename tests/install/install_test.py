@@ -1,6 +1,6 @@
 """Installs the build, then builds and runs programs that find it as a package: a C++ program, a C
-program through pkg-config and through CMake, and, with the emulator installed on request, a program
-that needs it.
+program through pkg-config and through CMake, and, with the emulator and the headers for functors
+installed on request, programs that need them.
 
 usage: install_test.py CMAKE BUILD_DIR C_PROGRAM C_COMPILER CXX_COMPILER
 """
@@ -89,6 +89,10 @@ def main():
         answer = here.run_cmake_project(HERE / "emulated_consumer", "CXX", cxx_compiler)
         expect("the emulator", ["emu:sm90: 640 values", "emu:sm100: 640 values", "0 wrong"],
                answer.splitlines())
+
+        here.install("--component", "functors")
+        answer = here.run_cmake_project(HERE / "functor_consumer", "CXX", cxx_compiler)
+        expect("a functor", ["cpu: 0 wrong", "emu:sm80: 0 wrong"], answer.splitlines())
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ compiled together, twice, for warnings. The others are compiled one by one.
 
 Exempt are the parts of ISA translation units: headers in src/backends/cpu/isa whose opening comment says
 that they stand "over the including unit's" definitions. Each must be part of some unit. Exempt are
-src/arch/ptx and src/arch/hip, which are for nvcc and for clang -x hip.
+src/arch/ptx and src/arch/hip, which are for nvcc and for clang -x hip. Headers of src/functor are compiled as
+pagoda_add_functor() compiles them, for one kernel.
 
 PAGODA_HEADERS_EVERY=N compiles every Nth of the others only, as `./dev test` does to save time; `./dev test nightly`
 compiles all.
@@ -40,6 +41,8 @@ def compile_twice(compiler, flags, root, headers):
                f"-I{root / 'src'}", f"-I{root}"]
     if is_of_isa(headers[0]):
         command += ISA_FLAGS
+    if headers[0].as_posix().startswith("src/functor/"):
+        command += ["-DPAGODA_FUNCTOR_FAMILY=90", '-DPAGODA_FUNCTOR_SHAPE="sm90.d128.bf16"']
     text = "".join(f'#include "{spelled(header)}"\n' for header in headers + headers)
     done = subprocess.run([*command, "-x", "c++", "-"], input=text, capture_output=True, text=True)
     return headers, done.returncode, done.stderr
@@ -93,7 +96,7 @@ def main():
     # The PTX half of arch/ is nvcc's: compiled with the primitive tests. The AMD half is clang's: with the code objects.
     gpu = ("src/arch/ptx/", "src/arch/hip/")
     headers = [h for h in headers if h not in parts and not h.as_posix().startswith(gpu)
-               and h.name not in ("on_gpu.hpp", "hip_kernel.hpp")]
+               and h.name not in ("on_gpu.hpp", "gpu_functor.hpp", "hip_kernel.hpp")]
     for part in parts:
         if not is_included(root, part):
             failures += 1

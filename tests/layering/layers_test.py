@@ -31,7 +31,7 @@ class Repository(unittest.TestCase):
     def test_examples_and_readme_stay_short(self):
         examples = sorted((ROOT / "examples").glob("*.cpp"))
         self.assertGreater(len(examples), 0)
-        limits = {path: 80 for path in examples} | {ROOT / "README.md": 150}
+        limits = {path: 80 for path in examples} | {ROOT / "README.md": 170}
         for path, limit in limits.items():
             self.assertLessEqual(len(path.read_text().splitlines()), limit, path)
 

@@ -24,14 +24,16 @@ LAYERS = [
     ["src/backends/cpu", "src/backends/cuda", "src/backends/hip"],
     ["src/engine"],
     ["src/backends/emulator"],  # above the engine: a library of its own, which registers itself there
+    ["src/functor"],  # headers that the programs of users compile
     ["src/c_api", "src/parallel"],
     TESTING[:-2],  # test material: nothing of the library includes it
     TESTING[-2:],
     ["bench"],
     ["cli"],
+    ["python/src"],
 ]
 RANK = {folder: rank for rank, row in enumerate(LAYERS) for folder in row}
-ROOTS = ["include", "src", "testing", "cli", "bench"]
+ROOTS = ["include", "src", "testing", "cli", "bench", "python"]
 
 # Libraries from outside, by the start of the include path, and the only places that may name them.
 THIRD_PARTY = {
@@ -45,6 +47,7 @@ THIRD_PARTY = {
     "nlohmann/": ["cli", "bench"],
     "simdjson": ["cli", "bench"],
     "benchmark/": ["bench"],
+    "nanobind/": ["python/src"],
     "boost/": ["src/emulator/machine/fiber"],
     "cuda/": ["src/arch/ptx"],
     "cuda": ["src/arch/ptx", "src/backends/cuda"],

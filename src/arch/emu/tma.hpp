@@ -17,20 +17,18 @@ inline void tma_prefetch_descriptor(const TensorMap&) {}
 template <int Rank>
 void tma_load(int32_t predicate, SharedPtr<void> to, const TensorMap& map,
               const TmaCoordinates<Rank>& coordinates, MBarrier& barrier,
-              [[maybe_unused]] Eviction eviction = Eviction::kNormal,
-              Where where = Where::current()) {
+              Eviction eviction = Eviction::kNormal, Where where = Where::current()) {
   if (predicate == 0) return;
   emulator::tma_load(to.host(), map, coordinates.value, Rank, barrier.data().host(),
-                     {.cta_mask = 0, .is_pair = false}, "tma_load", where);
+                     {.is_pair = false, .eviction = eviction}, "tma_load", where);
 }
 template <int Rank>
 void tma_load_pair(int32_t predicate, SharedPtr<void> to, const TensorMap& map,
                    const TmaCoordinates<Rank>& coordinates, MBarrier& barrier,
-                   [[maybe_unused]] Eviction eviction = Eviction::kNormal,
-                   Where where = Where::current()) {
+                   Eviction eviction = Eviction::kNormal, Where where = Where::current()) {
   if (predicate == 0) return;
   emulator::tma_load(to.host(), map, coordinates.value, Rank, barrier.data().host(),
-                     {.cta_mask = 0, .is_pair = true}, "tma_load_pair", where);
+                     {.is_pair = true, .eviction = eviction}, "tma_load_pair", where);
 }
 
 template <int Rank>

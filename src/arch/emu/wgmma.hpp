@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "arch/emu/debug.hpp"
 #include "arch/layout/smem_descriptor.hpp"
 #include "arch/layout/types.hpp"
 #include "arch/layout/where.hpp"
@@ -20,6 +21,11 @@ template <int N>
 void wgmma_wait_group(Where where = Where::current()) {
   static_assert(N >= 0 && N <= 7, "wgmma.wait_group leaves 0 to 7 groups in flight");
   emulator::wgmma_wait_group(N, where);
+}
+template <int N>
+void wgmma_wait_group_after(float value, Where where = Where::current()) {
+  expect(!(value < 0), "the value that wgmma_wait_group_after waits for is not negative", where);
+  wgmma_wait_group<N>(where);
 }
 
 // For the compiler of the real half only.

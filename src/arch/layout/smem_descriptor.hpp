@@ -150,9 +150,10 @@ PAGODA_HOST_DEVICE constexpr uint32_t element_offset(const SmemDescriptorFields&
 }
 
 // The descriptor of an instruction whose operand starts `bytes` later. The sum does not carry out
-// of the address field: shared memory ends below 2^18.
+// of the address field: shared memory ends below 2^18. So one 32-bit addition does.
 PAGODA_HOST_DEVICE constexpr SmemDescriptor advance(SmemDescriptor descriptor, uint32_t bytes) {
-  return {descriptor.bits + (bytes >> 4)};
+  const uint32_t low = static_cast<uint32_t>(descriptor.bits) + (bytes >> 4);
+  return {descriptor.bits >> 32U << 32U | low};
 }
 
 }  // namespace pagoda::arch

@@ -38,6 +38,14 @@ enum class Eviction : uint64_t {
   kFirst = 0x12F0000000000000,
   kLast = 0x14F0000000000000,
 };
+constexpr const char* name(Eviction eviction) {
+  switch (eviction) {
+    case Eviction::kNormal: return "evict normal";
+    case Eviction::kFirst: return "evict first";
+    case Eviction::kLast: return "evict last";
+  }
+  return "an undefined policy";
+}
 
 // TMA coordinates, innermost dimension first.
 template <int Rank>

@@ -32,6 +32,24 @@ PAGODA_DEVICE void wgmma_wait_group(Where = Where::current()) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
 
+// ptxas moves a wait up before arithmetic that does not depend on it and should run under the
+// products. It does not move it over a branch, here one that is never taken. The vote makes the
+// branch uniform, without which the registers of the loop are not.
+template <int N>
+PAGODA_DEVICE void wgmma_wait_group_after(float value, Where = Where::current()) {
+  static_assert(N >= 0 && N <= 7, "wgmma.wait_group leaves 0 to 7 groups in flight");
+  asm volatile(
+      "{\n\t"
+      ".reg .pred never;\n\t"
+      "setp.lt.f32 never, %1, 0f00000000;\n\t"
+      "vote.sync.any.pred never, never, -1;\n\t"
+      "@never trap;\n\t"
+      "wgmma.wait_group.sync.aligned %0;\n\t"
+      "}" ::"n"(N),
+      "f"(value)
+      : "memory");
+}
+
 // No instruction: the compiler computes every register's final value before this point and assumes
 // that it changes here.
 template <int Count>

@@ -65,7 +65,12 @@ struct Side {
   const ConstTensor& from;
   const Tensor& to;
   float scale;
-  std::span<const float> scale_per_head;
+  const ConstTensor& scale_per_head;
+
+  [[nodiscard]] float scale_of(int64_t head) const {
+    if (!scale_per_head.present()) return scale;
+    return static_cast<const float*>(scale_per_head.data)[head * scale_per_head.strides[0]];
+  }
 };
 
 void append_token(const Side& side, int64_t token, int64_t slot, bool is_nhd) {
@@ -78,21 +83,17 @@ void append_token(const Side& side, int64_t token, int64_t slot, bool is_nhd) {
   for (int64_t head = 0; head < from.shape[1]; ++head) {
     const int64_t source = token * from.strides[0] + head * from.strides[1];
     const int64_t target = cache_row + head * to.strides[head_axis];
-    const float scale =
-        side.scale_per_head.empty() ? side.scale : side.scale_per_head[static_cast<size_t>(head)];
     convert_row(static_cast<const std::byte*>(from.data) + source * size_bytes(from.dtype),
                 from.dtype, static_cast<std::byte*>(to.data) + target * size_bytes(to.dtype),
-                to.dtype, from.shape[2], scale);
+                to.dtype, from.shape[2], side.scale_of(head));
   }
 }
 
 }  // namespace
 
 void append_kv(const AppendKV& append, Executor& executor) {
-  const Side k{append.k_new, append.k_cache, append.kv_scales.k,
-               core::elements(append.kv_scales.k_per_head)};
-  const Side v{append.v_new, append.v_cache, append.kv_scales.v,
-               core::elements(append.kv_scales.v_per_head)};
+  const Side k{append.k_new, append.k_cache, append.kv_scales.k, append.kv_scales.k_per_head};
+  const Side v{append.v_new, append.v_cache, append.kv_scales.v, append.kv_scales.v_per_head};
   const std::span<const int64_t> slots = core::elements(append.slot_mapping);
   const bool is_nhd = append.layout == PageLayout::kNHD;
   const int64_t elements_per_token =

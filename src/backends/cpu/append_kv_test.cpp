@@ -81,6 +81,7 @@ TEST_P(AppendKv, equals_a_plain_loop_and_touches_nothing_else) {
   Buffer v_cache(c.to, {kPages, second, third, kDimV}, random);
   const std::vector<int64_t> slots{14, 0, -1, 7, 3, 4, 5, -9, 13, 1, 9};
   const std::vector<float> k_scales{0.5F, 3.0F, 0.37F}, v_scales{7.0F, 1.0F, 0.01F};
+  const std::vector<float> no_scales;
 
   AppendKV append{.k_new = k_new.tensor,
                   .v_new = v_new.tensor,
@@ -91,14 +92,16 @@ TEST_P(AppendKv, equals_a_plain_loop_and_touches_nothing_else) {
   if (c.to == DType::kF8E4M3) {
     append.kv_scales.k = 0.3F;
     append.kv_scales.v = 1.7F;
-    if (c.per_head) append.kv_scales.k_per_head = k_scales;
-    if (c.per_head) append.kv_scales.v_per_head = v_scales;
+    if (c.per_head) {
+      append.kv_scales.k_per_head = ConstTensor::contiguous(k_scales.data(), DType::kF32, {kHeads});
+      append.kv_scales.v_per_head = ConstTensor::contiguous(v_scales.data(), DType::kF32, {kHeads});
+    }
   }
   std::vector<std::byte> k_expected = k_cache.bytes, v_expected = v_cache.bytes;
   plain_append(append, append.k_new, append.k_cache, append.kv_scales.k,
-               core::host_elements(append.kv_scales.k_per_head), k_expected);
+               c.per_head ? k_scales : no_scales, k_expected);
   plain_append(append, append.v_new, append.v_cache, append.kv_scales.v,
-               core::host_elements(append.kv_scales.v_per_head), v_expected);
+               c.per_head ? v_scales : no_scales, v_expected);
   ASSERT_NE(k_expected, k_cache.bytes);
 
   const Status status = append_kv(append, {.backend = "reference", .checks_indices = true});

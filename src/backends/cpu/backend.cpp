@@ -6,6 +6,7 @@
 #include "backends/cpu/append_kv.hpp"
 #include "backends/cpu/kernels.hpp"
 #include "backends/cpu/merge_states.hpp"
+#include "backends/cpu/padding_rows.hpp"
 #include "backends/cpu/reference.hpp"
 #include "pagoda/backend.hpp"
 
@@ -40,6 +41,9 @@ Status merge(const MergeStates& call, const core::RunContext& context) {
   merge_states(call, *context.executor);
   return {};
 }
+void zero_rows(const core::Problem& problem, const core::RunContext& /*context*/) {
+  zero_padding_rows(problem);
+}
 
 }  // namespace
 
@@ -50,7 +54,8 @@ const core::Backend& backend() {
       .description = [] { return "tiled kernels, up to " + cpu_isa_level() + " on this machine"; },
       .check_environment = check_cpu_isa,
       .append_kv = append,
-      .merge_states = merge};
+      .merge_states = merge,
+      .zero_padding_rows = zero_rows};
   return kBackend;
 }
 
@@ -61,7 +66,8 @@ const core::Backend& reference_backend() {
       .description =
           [] { return std::string("the definition: naive, double precision, one thread"); },
       .append_kv = append,
-      .merge_states = merge};
+      .merge_states = merge,
+      .zero_padding_rows = zero_rows};
   return kBackend;
 }
 

@@ -92,6 +92,18 @@ MaskVerdict evaluate(const core::Problem& problem, int32_t node_index, const Pai
   return {false, 0};
 }
 
+QueryRow query_row(const core::Problem& problem, const Pair& p) {
+  return {p.b, problem.seqlen_kv(p.b), static_cast<int32_t>(p.row), static_cast<int32_t>(p.q),
+          p.q_head};
+}
+
+// By the mask of the call and its functor.
+MaskVerdict verdict(const core::Problem& problem, const Pair& p) {
+  const MaskVerdict mask = evaluate(problem, static_cast<int32_t>(problem.mask.size()) - 1, p);
+  if (!mask.keep || !problem.functor.has_mask()) return mask;
+  return {problem.functor.keep(query_row(problem, p), static_cast<int32_t>(p.k)), mask.bias};
+}
+
 double dot_product(const core::Problem& problem, const Pair& p) {
   const int32_t kv_head = p.q_head / problem.group;
   const int64_t q = problem.row_offset(problem.q, p.b, p.row, p.q_head);
@@ -101,13 +113,14 @@ double dot_product(const core::Problem& problem, const Pair& p) {
     sum += static_cast<double>(core::load_element(problem.q.data, problem.q.dtype, q + d)) *
            static_cast<double>(core::load_element(problem.k.data, problem.k.dtype, k + d));
   }
-  return sum * static_cast<double>(problem.k_scale(kv_head));
+  return sum * static_cast<double>(problem.q_scales.of(p.b, p.q_head)) *
+         static_cast<double>(problem.k_scales.of(p.b, kv_head));
 }
 
 // The score of one pair, in the order that score_mod.hpp documents; -infinity if it is masked. The
 // key of a masked pair is not read: its slot may hold anything.
 double score(const core::Problem& problem, const Pair& p) {
-  const MaskVerdict mask = evaluate(problem, static_cast<int32_t>(problem.mask.size()) - 1, p);
+  const MaskVerdict mask = verdict(problem, p);
   if (!mask.keep) return -kInfinity;
   const ScoreMod& mod = problem.score_mod;
   double s = static_cast<double>(problem.softmax_scale) * dot_product(problem, p);
@@ -123,6 +136,10 @@ double score(const core::Problem& problem, const Pair& p) {
   if (mod.functor != nullptr) {
     s = static_cast<double>(
         mod.functor(mod.context, static_cast<float>(s), p.b, p.q_head, p.q, p.k));
+  }
+  if (problem.functor.has_score()) {
+    s = static_cast<double>(problem.functor.score(query_row(problem, p), static_cast<int32_t>(p.k),
+                                                  static_cast<float>(s)));
   }
   return s;
 }
@@ -162,7 +179,7 @@ void attention_row(const core::Problem& problem, int32_t b, int64_t row, int32_t
           weight * static_cast<double>(core::load_element(problem.v.data, problem.v.dtype, v + d));
     }
   }
-  const double scale = static_cast<double>(problem.o_scale(kv_head)) / denominator;
+  const double scale = static_cast<double>(problem.o_scale(b, kv_head)) / denominator;
   for (int32_t d = 0; d < problem.head_dim_vo; ++d) out[d] *= scale;
   lse = row_max + std::log(denominator);
 }
@@ -192,8 +209,7 @@ void reference_row(const core::Problem& problem, int32_t b, int64_t row, double*
 
 MaskVerdict reference_mask(const core::Problem& problem, int32_t b, int64_t row, int32_t q_head,
                            int64_t key) {
-  return evaluate(problem, static_cast<int32_t>(problem.mask.size()) - 1,
-                  {b, q_head, row, problem.q_position(b) + row, key});
+  return verdict(problem, {b, q_head, row, problem.q_position(b) + row, key});
 }
 
 void reference_attention(const core::Problem& problem) {

@@ -342,10 +342,11 @@ TEST(Reference, fp8_scales_are_linear_and_per_head_ones_win) {
   s.problem.k.data = k8.data();
   s.problem.v.data = v8.data();
   s.problem.k.dtype = s.problem.v.dtype = DType::kF8E4M3;
-  s.problem.kv_scales.k = 3;
-  s.problem.kv_scales.v = 2;
+  s.problem.k_scales.shared = 3;
+  s.problem.v_scales.shared = 2;
   const float per_head[] = {1, 10};
-  s.problem.kv_scales.v_per_head = per_head;
+  s.problem.v_scales.values = per_head;
+  s.problem.v_scales.head_stride = 1;
   s.run();  // scores 0 and 3, values 0 and 1.5 * scale
   const double weight = 1 / (1 + std::exp(-3.0));
   EXPECT_NEAR(s.out[0], weight * 1.5, 1e-6);

@@ -47,10 +47,11 @@ void prefetch(const void* row, int64_t bytes) {
 void gather_rows(const core::Problem& problem, const core::KVView& view, int32_t sequence,
                  int32_t kv_head, int32_t first, int32_t count, const void** rows) {
   const int64_t step = view.row_stride * size_bytes(view.dtype);
+  const int32_t pad = problem.leftpad(sequence);
   for (int32_t i = 0; i < count;) {
     int32_t run = count - i;
     if (problem.kv_kind == core::KVKind::kPaged) {
-      run = std::min(run, problem.page_size - (first + i) % problem.page_size);
+      run = std::min(run, problem.page_size - (pad + first + i) % problem.page_size);
     }
     const auto* row = static_cast<const std::byte*>(
         at(view.data, view.dtype, problem.kv_offset(view, sequence, first + i, kv_head)));
@@ -68,7 +69,8 @@ TileWorker::TileWorker(const core::Problem& problem, const TileOps& ops,
       partials_(partials),
       is_interval_mask_(mask::is_interval(problem.mask)),
       has_mods_(!is_interval_mask_ || !problem.score_mod.is_identity() ||
-                !(problem.softmax_scale > 0)),
+                problem.functor.type != nullptr || !(problem.softmax_scale > 0) ||
+                problem.q_scales.values != nullptr),
       q_(scratch + geometry.q),
       o_(reinterpret_cast<float*>(scratch + geometry.o)),
       scores_{reinterpret_cast<float*>(scratch + geometry.scores),
@@ -105,7 +107,8 @@ void TileWorker::begin_item(const schedule::WorkItem& item, int32_t kv_head) {
   rows_ = item.rows();
   is_cold_ = rows_ <= kColdRows;
   tile_keys_ = is_cold_ ? std::min(kColdTileKeys, g_.tile_keys) : g_.tile_keys;
-  scale_ = problem_.softmax_scale * problem_.k_scale(kv_head);
+  // With scales of Q per head modify_scores() takes each row's own.
+  scale_ = problem_.score_scale(item.sequence, kv_head * problem_.group);
   started_.fill(false);
   std::fill_n(m_.begin(), rows_, softmax::kMinusInfinity);
   std::fill_n(l_.begin(), rows_, 0.0F);
@@ -338,14 +341,14 @@ void TileWorker::modify_scores(const GroupTile& group, int32_t tile_key) {
     float* scores =
         scores_[static_cast<size_t>(group.buffer)] + group.begin + int64_t{i} * g_.tile_keys;
     const ScoreMods mods{
-        .scale = scale_,
+        .scale = problem_.score_scale(item_->sequence, head),
         .softcap = mod.softcap,
         .alibi_slope = mod.alibi_slopes.empty()
                            ? 0.0F
                            : core::elements(mod.alibi_slopes)[static_cast<size_t>(head)],
         .first_delta = static_cast<float>(int64_t{first_key} - q_position)};
     ops_.modify(scores, group.columns, &mods);
-    if (!is_interval_mask_ || mod.functor != nullptr) {
+    if (!is_interval_mask_ || mod.functor != nullptr || problem_.functor.type != nullptr) {
       mask::apply(problem_, {item_->sequence, token(row), head, q_position}, first_key,
                   group.columns, scores);
     }
@@ -418,7 +421,7 @@ void TileWorker::store_row(std::byte* out, const float* o, float factor) {
 void TileWorker::write_rows() {
   const core::Problem& p = problem_;
   const int32_t b = item_->sequence;
-  const float o_scale = p.o_scale(kv_head_);
+  const float o_scale = p.o_scale(b, kv_head_);
   for (int32_t row = 0; row < rows_; ++row) {
     const auto r = static_cast<size_t>(row);
     const int32_t head = q_head(row);

@@ -61,10 +61,15 @@ core::Fit fit(const core::Kernel& /*self*/, const core::Problem& problem, const 
 }
 
 // The AVX-512 row follows in the table and serves every call that AVX512_BF16 serves.
-std::string ranked_lower_than_f32(const core::Kernel& /*self*/, const core::Problem& /*problem*/) {
-  if (!is_f32_faster_than_bf16_dot()) return {};
-  return "vdpbf16ps has half the rate of fp32 products on this processor; PAGODA_ISA=avx512_bf16 "
-         "selects this kernel";
+bool is_ranked_lower_than_f32(const core::Kernel& /*self*/, const core::Problem& /*problem*/,
+                              const Options& /*options*/, std::string* reason) {
+  if (!is_f32_faster_than_bf16_dot()) return false;
+  if (reason != nullptr) {
+    *reason =
+        "vdpbf16ps has half the rate of fp32 products on this processor; PAGODA_ISA=avx512_bf16 "
+        "selects this kernel";
+  }
+  return true;
 }
 
 int64_t counter_bytes(const schedule::WorkList& work, int32_t num_kv_heads) {
@@ -187,20 +192,21 @@ void run(const core::Kernel& /*self*/, const core::KernelPlan& kernel_plan,
 }
 
 template <IsaLevel Level, const TileOps& Ops>
-constexpr core::Kernel row(
-    const char* name, decltype(core::Kernel::ranked_lower_reason) ranked_lower_reason = nullptr) {
+constexpr core::Kernel row(const char* name,
+                           decltype(core::Kernel::is_ranked_lower) is_ranked_lower = nullptr) {
   return {.name = name,
           .backend = "cpu",
           .fit = fit<Level, Ops>,
           .plan = plan<Ops>,
           .run = run<Ops>,
-          .ranked_lower_reason = ranked_lower_reason};
+          .is_ranked_lower = is_ranked_lower};
 }
 
 constexpr core::Kernel kKernels[] = {
 #if defined(__x86_64__)
     row<IsaLevel::kAmx, kTileOpsAmxBf16>("cpu.bf16.amx"),
-    row<IsaLevel::kAvx512Bf16, kTileOpsAvx512Bf16>("cpu.bf16.avx512_bf16", ranked_lower_than_f32),
+    row<IsaLevel::kAvx512Bf16, kTileOpsAvx512Bf16>("cpu.bf16.avx512_bf16",
+                                                   is_ranked_lower_than_f32),
     row<IsaLevel::kAvx512, kTileOpsAvx512F32>("cpu.f32.avx512"),
     row<IsaLevel::kAvx2, kTileOpsAvx2F32>("cpu.f32.avx2"),
 #endif

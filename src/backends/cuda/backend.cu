@@ -27,6 +27,7 @@ const core::Backend& backend() {
                                           .unavailable_reason = unavailable_reason,
                                           .append_kv = append_kv,
                                           .merge_states = merge_states,
+                                          .zero_padding_rows = zero_padding_rows,
                                           .misplaced = misplaced,
                                           .keep_workspace = keep_workspace,
                                           .release_workspaces = release_workspaces,

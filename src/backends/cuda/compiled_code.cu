@@ -26,10 +26,10 @@ bool any_has_code(kernels::FamilyList<Families...> /*families*/, int32_t arch) {
 
 }  // namespace
 
-bool has_code(const kernels::Archs& archs, int32_t arch) {
+bool has_code(const kernels::Archs& archs, int32_t arch, std::string_view held) {
   if (!archs.run_on(arch)) return false;
   for (const int32_t compiled : archs.compiled) {
-    if (!is_held(compiled)) continue;
+    if (!is_listed(held, compiled)) continue;
     if (compiled == arch) return true;
     const bool is_binary_compatible =
         !is_specific(compiled) && compiled / 10 == arch / 10 && compiled < arch && arch != kTegra;
@@ -37,6 +37,10 @@ bool has_code(const kernels::Archs& archs, int32_t arch) {
     if (archs.has_ptx && compiled == archs.compiled.front() && compiled < arch) return true;
   }
   return false;
+}
+
+bool has_code(const kernels::Archs& archs, int32_t arch) {
+  return has_code(archs, arch, PAGODA_HELD_ARCHS);
 }
 
 bool has_attention_code(int32_t arch) { return any_has_code(kernels::Families(), arch); }

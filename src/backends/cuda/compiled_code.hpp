@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
+#include "backends/cuda/held_archs.hpp"
 #include "kernels/common/archs.hpp"
 
 namespace pagoda::cuda {
@@ -16,18 +16,7 @@ inline constexpr int32_t kLeastArch = 80;
 
 // Whether PAGODA_CUDA_ARCHITECTURES selected `arch`. Attention kernels are then compiled for it, by
 // every family whose Archs have it; for 80 with PTX.
-[[nodiscard]] constexpr bool is_held(int32_t arch) {
-  int32_t held = 0;
-  for (const char c : std::string_view(PAGODA_HELD_ARCHS ".")) {
-    if (c != '.') {
-      held = 10 * held + (c - '0');
-    } else {
-      if (held != 0 && held == arch) return true;
-      held = 0;
-    }
-  }
-  return false;
-}
+[[nodiscard]] constexpr bool is_held(int32_t arch) { return is_listed(PAGODA_HELD_ARCHS, arch); }
 // Whether this build has code of the family that runs on a GPU of compute capability `arch`.
 [[nodiscard]] bool has_code(const kernels::Archs& archs, int32_t arch);
 // Whether it has any attention kernel that runs there.

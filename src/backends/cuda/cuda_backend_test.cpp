@@ -102,7 +102,8 @@ TEST_F(OnGpu, append_kv_writes_the_bytes_that_the_cpu_writes) {
         Tensor::contiguous(k, DType::kF8E4M3, {kPages, kHeads, kPageSize, kDim}, device);
     append.v_cache =
         Tensor::contiguous(v, DType::kF8E4M3, {kPages, kHeads, kPageSize, kDim}, device);
-    append.kv_scales.k_per_head = {scale, std::ssize(scales), device};
+    append.kv_scales.k_per_head =
+        ConstTensor::contiguous(scale, DType::kF32, {std::ssize(scales)}, device);
     return append;
   };
   ASSERT_TRUE(append_kv(

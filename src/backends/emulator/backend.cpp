@@ -1,5 +1,5 @@
 // "emu:sm80", "emu:sm90", "emu:sm100" and "emu:gfx942": the rows of their chip's families, with the
-// append_kv and merge_states kernels of every GPU.
+// append_kv, merge_states and padding_rows kernels of every GPU.
 #include "backends/emulator/backend.hpp"
 
 #include <array>
@@ -7,11 +7,14 @@
 #include <string>
 
 #include "backends/emulator/call_buffers.hpp"
+#include "backends/emulator/chips.hpp"
 #include "backends/emulator/emulated_machine.hpp"
+#include "backends/emulator/problem_buffers.hpp"
 #include "emulator/machine/launch.hpp"
 #include "kernels/append_kv/append_kv.hpp"
 #include "kernels/families.hpp"
 #include "kernels/merge_states/merge_states.hpp"
+#include "kernels/padding_rows/padding_rows.hpp"
 
 namespace pagoda::emulator {
 namespace {
@@ -48,31 +51,14 @@ Status merge_states(const MergeStates& merge, const core::RunContext& /*context*
   return {};
 }
 
-struct Ampere {
-  static constexpr const char* kBackend = "emu:sm80";
-  static constexpr const char* kDescription = "the GPU kernels for sm_80 on the emulator: slow";
-  static constexpr int32_t kArch = 80;
-  static constexpr kernels::Vendor kVendor = kernels::Vendor::kNvidia;
-};
-struct Hopper {
-  static constexpr const char* kBackend = "emu:sm90";
-  static constexpr const char* kDescription = "the GPU kernels for sm_90a on the emulator: slow";
-  static constexpr int32_t kArch = 90;
-  static constexpr kernels::Vendor kVendor = kernels::Vendor::kNvidia;
-};
-struct Blackwell {
-  static constexpr const char* kBackend = "emu:sm100";
-  static constexpr const char* kDescription = "the GPU kernels for sm_100a on the emulator: slow";
-  static constexpr int32_t kArch = 100;
-  static constexpr kernels::Vendor kVendor = kernels::Vendor::kNvidia;
-};
-
-struct CDNA3 {
-  static constexpr const char* kBackend = "emu:gfx942";
-  static constexpr const char* kDescription = "the GPU kernels for gfx942 on the emulator: slow";
-  static constexpr int32_t kArch = 942;
-  static constexpr kernels::Vendor kVendor = kernels::Vendor::kAmd;
-};
+void zero_padding_rows(const core::Problem& problem, const core::RunContext& /*context*/) {
+  const auto params = kernels::make_padding_rows_params(problem);
+  const arch::Dim3 grid = kernels::grid_of(params);
+  if (grid.x == 0) return;
+  expect_clean(
+      launch<kernels::PaddingRowsKernel>(shape_of<kernels::PaddingRowsKernel>("padding_rows", grid),
+                                         params, buffers_of(problem, 0, {}).merged()));
+}
 
 template <class Chip>
 constexpr core::Backend kBackendOf = {
@@ -84,7 +70,8 @@ constexpr core::Backend kBackendOf = {
         },
     .description = [] { return std::string(Chip::kDescription); },
     .append_kv = append_kv,
-    .merge_states = merge_states};
+    .merge_states = merge_states,
+    .zero_padding_rows = zero_padding_rows};
 
 }  // namespace
 

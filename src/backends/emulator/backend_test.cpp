@@ -67,31 +67,32 @@ TEST(EmulatedBackend, merges_what_the_cpu_merges) {
   EXPECT_EQ(got, want);
 }
 
-// In place into part 1, with base 2, heads before rows, and a skipped row.
+// In place: O into part 1, the LSE into part 2; with base 2, heads before rows, and a skipped row.
 TEST(EmulatedBackend, merges_in_place_what_the_cpu_merges) {
   constexpr int64_t kParts = 3, kRows = 4, kHeads = 2, kDim = 16, kOut = kRows * kHeads * kDim;
   const std::vector<uint8_t> mask{1, 1, 0, 1};
-  const std::vector<float> lses = random_floats(kParts * kRows * kHeads, 3);
-  const auto merge_to = [&](std::vector<float>& parts, std::vector<float>& lse) {
+  const auto merge_to = [&](std::vector<float>& parts, std::vector<float>& lses) {
     MergeStates merge{
         .partial_out =
             ConstTensor::contiguous(parts.data(), DType::kF32, {kParts, kRows, kHeads, kDim}),
         .partial_lse = ConstTensor::contiguous(lses.data(), DType::kF32, {kParts, kHeads, kRows})
                            .transposed(1, 2),
         .out = Tensor::contiguous(parts.data() + kOut, DType::kF32, {kRows, kHeads, kDim}),
-        .lse = Tensor::contiguous(lse.data(), DType::kF32, {kHeads, kRows}).transposed(0, 1),
+        .lse = Tensor::contiguous(lses.data() + 2 * kHeads * kRows, DType::kF32, {kHeads, kRows})
+                   .transposed(0, 1),
         .lse_base = LogBase::k2};
     merge.row_mask = mask;
     return merge;
   };
   std::vector<float> parts = random_floats(kParts * kOut, 2), got = parts;
-  std::vector<float> lse(kRows * kHeads), got_lse = lse;
-  const std::vector<float> before = parts;
-  ASSERT_TRUE(pagoda::merge_states(merge_to(parts, lse)));
-  ASSERT_TRUE(backend().merge_states(merge_to(got, got_lse), kContext));
+  std::vector<float> lses = random_floats(kParts * kRows * kHeads, 3), got_lses = lses;
+  const std::vector<float> before = parts, lses_before = lses;
+  ASSERT_TRUE(pagoda::merge_states(merge_to(parts, lses)));
+  ASSERT_TRUE(backend().merge_states(merge_to(got, got_lses), kContext));
   EXPECT_EQ(got, parts);
-  EXPECT_EQ(got_lse, lse);
+  EXPECT_EQ(got_lses, lses);
   EXPECT_NE(got, before);
+  EXPECT_NE(lses, lses_before);
 }
 
 TEST(EmulatedBackend, a_finding_fails_the_call) {

@@ -2,6 +2,7 @@
 #include "pagoda/emulator.hpp"
 
 #include <gtest/gtest.h>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -36,15 +37,55 @@ TEST_F(Emulator, is_registered_once_by_several_calls) {
   int found = 0;
   for (const BackendInfo& info : backends()) found += info.name.starts_with("emu:") ? 1 : 0;
   EXPECT_EQ(found, 4);
-  EXPECT_EQ(kernels("emu:sm80").size(), 10U);
-  EXPECT_EQ(kernels("emu:sm90").size(), 20U);
-  EXPECT_EQ(kernels("emu:sm100").size(), 25U);
-  EXPECT_EQ(kernels("emu:gfx942").size(), 10U);
+  EXPECT_EQ(kernels("emu:sm80").size(), 13U);
+  EXPECT_EQ(kernels("emu:sm90").size(), 23U);
+  EXPECT_EQ(kernels("emu:sm100").size(), 28U);
+  EXPECT_EQ(kernels("emu:gfx942").size(), 13U);
+}
+
+struct Selected {
+  std::string kernel, reason;
+};
+Selected selected(const char* backend, DType q, DType kv, int32_t dim) {
+  std::vector<float> memory(static_cast<size_t>(64 * dim));
+  Attention a;
+  a.q = ConstTensor::contiguous(memory.data(), q, {1, 4, 1, dim});
+  a.out = Tensor::contiguous(memory.data() + 32 * dim, DType::kBF16, {1, 4, 1, dim});
+  const auto keys = ConstTensor::contiguous(memory.data() + 8 * dim, kv, {1, 8, 1, dim});
+  a.kv = DenseKV{.k = keys, .v = keys};
+  const Options options{.backend = backend};
+  const auto infos = explain(a, options);
+  const Result<Plan> planned = plan(a, options);
+  if (!infos || !planned) return {planned.status().message(), infos.status().message()};
+  for (const KernelInfo& info : *infos) {
+    if (info.is_selected) return {planned->kernel(), info.reason};
+  }
+  return {planned->kernel(), "no row is selected"};
+}
+
+// What no kernel with matrix cores serves takes the one without, which says why.
+TEST_F(Emulator, serves_every_type_and_says_why_by_a_slow_kernel) {
+  for (const char* backend : {"emu:sm80", "emu:sm90", "emu:sm100", "emu:gfx942"}) {
+    SCOPED_TRACE(backend);
+    Selected fp32 = selected(backend, DType::kF32, DType::kF32, 128);
+    EXPECT_EQ(fp32.kernel, "simt.d128");
+    EXPECT_NE(fp32.reason.find("queries are fp32"), std::string::npos) << fp32.reason;
+    EXPECT_NE(fp32.reason.find("; with Q, K and V in bf16, "), std::string::npos) << fp32.reason;
+    EXPECT_NE(fp32.reason.find(".d128.bf16 does"), std::string::npos) << fp32.reason;
+    EXPECT_EQ(selected(backend, DType::kF32, DType::kF32, 136).kernel, "simt.d256");
+    EXPECT_EQ(selected(backend, DType::kF32, DType::kF32, 576).kernel, "simt.d576");
+    EXPECT_EQ(selected(backend, DType::kBF16, DType::kBF16, 128).reason, "");
+  }
+  const Selected fp8 = selected("emu:sm80", DType::kF8E4M3, DType::kF8E4M3, 64);
+  EXPECT_EQ(fp8.kernel, "simt.d128");
+  EXPECT_NE(fp8.reason.find("; with Q in bf16, sm80.d64.bf16 does"), std::string::npos)
+      << fp8.reason;
 }
 
 TEST_F(Emulator, grids_follow_the_settings_of_the_process) {
   EXPECT_EQ(planned_ctas("emu:sm90"), 3);
   EXPECT_EQ(planned_ctas("emu:sm100"), 3);
+  EXPECT_EQ(planned_ctas("emu:sm100", 128), 2);  // a pair: every row sees all keys
   EXPECT_EQ(planned_ctas("emu:sm100", 256), 4);  // two pairs
   ASSERT_TRUE(register_emulator({.num_sms = 40}));
   EXPECT_EQ(planned_ctas("emu:sm90"), 40);

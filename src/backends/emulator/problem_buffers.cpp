@@ -43,6 +43,12 @@ ConstTensor cache_extent(const core::Problem& p, const core::KVView& view, int32
                 {view.outer_stride, view.row_stride, view.head_stride, 1});
 }
 
+ConstTensor scales_extent(const core::Problem& p, const core::HeadScales& scales, int32_t heads) {
+  if (scales.values == nullptr) return {};
+  return extent(scales.values, DType::kF32, {p.batch, heads / scales.group},
+                {scales.sequence_stride, scales.head_stride});
+}
+
 void add_masks(const core::Problem& p, CallBuffers& buffers) {
   for (const MaskNode& node : p.mask) {
     buffers.reads("mask.valid_lengths", node.valid_lengths)
@@ -56,6 +62,7 @@ void add_lengths(const core::Problem& p, CallBuffers& buffers) {
   buffers.reads("cu_seqlens_q", p.cu_seqlens_q)
       .reads("seqlens_q", p.seqlens_q_valid)
       .reads("cache_lengths", p.cache_lengths)
+      .reads("leftpad_kv", p.leftpad_kv)
       .reads("seqlens_kv", p.seqlens_kv)
       .reads("cu_seqlens_kv", p.cu_seqlens_kv)
       .reads("indptr", p.csr.indptr)
@@ -80,8 +87,13 @@ CallBuffers buffers_of(const core::Problem& p, int64_t zeroed_workspace_bytes,
       .writes("row_max", written(rows_extent(p, p.row_max, 1)))
       .reads("sinks", p.sinks)
       .reads("alibi_slopes", p.score_mod.alibi_slopes)
-      .reads("kv_scales.k_per_head", p.kv_scales.k_per_head)
-      .reads("kv_scales.v_per_head", p.kv_scales.v_per_head);
+      .reads("q_scale_per_head", scales_extent(p, p.q_scales, p.num_q_heads))
+      .reads("kv_scales.k_per_head", scales_extent(p, p.k_scales, p.num_kv_heads))
+      .reads("kv_scales.v_per_head", scales_extent(p, p.v_scales, p.num_kv_heads));
+  for (const FunctorCall::Array& array : p.functor.arrays) {
+    const auto bytes = static_cast<size_t>(array.bytes);
+    buffers.reads("functor.arrays", std::span(static_cast<const std::byte*>(array.data), bytes));
+  }
   add_lengths(p, buffers);
   add_masks(p, buffers);
   if (!workspace.empty()) buffers.workspace(workspace, zeroed_workspace_bytes);

@@ -53,13 +53,14 @@ class GuardedRows {
               const Guard device(problem.device.index);
               inner(self).run(inner(self), plan, problem, workspace, context);
             },
-        .ranked_lower_reason =
-            [](const core::Kernel& self, const core::Problem& problem) {
-              return inner(self).ranked_lower_reason == nullptr
-                         ? std::string()
-                         : inner(self).ranked_lower_reason(inner(self), problem);
+        .is_ranked_lower =
+            [](const core::Kernel& self, const core::Problem& problem, const Options& options,
+               std::string* reason) {
+              return inner(self).is_ranked_lower != nullptr &&
+                     inner(self).is_ranked_lower(inner(self), problem, options, reason);
             },
-        .data = &kernel};
+        .data = &kernel,
+        .is_fallback = kernel.is_fallback};
   }
 
   std::vector<core::Kernel> rows_;

@@ -1,4 +1,4 @@
-// Launches the kernels of append_kv.hip and merge_states.hip.
+// Launches the kernels of append_kv.hip, merge_states.hip and padding_rows.hip.
 #include "backends/hip/states.hpp"
 
 #include "arch/hip/device.hpp"
@@ -6,6 +6,7 @@
 #include "backends/hip/devices.hpp"
 #include "kernels/append_kv/append_kv_params.hpp"
 #include "kernels/merge_states/merge_states_params.hpp"
+#include "kernels/padding_rows/padding_rows_params.hpp"
 
 namespace pagoda::hip {
 namespace {
@@ -37,6 +38,12 @@ Status merge_states(const MergeStates& merge, const core::RunContext& context) {
   launch(kernel, kWavefront * kernels::kMergeStatesRowsPerBlock, kernels::make_params(merge),
          merge.partial_out.device, context, "launching merge_states");
   return {};
+}
+
+void zero_padding_rows(const core::Problem& problem, const core::RunContext& context) {
+  static arch::HipKernel kernel("padding_rows", "pagoda_padding_rows");
+  launch(kernel, kernels::kPaddingRowsThreads, kernels::make_padding_rows_params(problem),
+         problem.device, context, "launching padding_rows");
 }
 
 }  // namespace pagoda::hip

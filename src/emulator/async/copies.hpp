@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "arch/layout/types.hpp"
 #include "emulator/machine/machine.hpp"
 
 namespace pagoda::arch {
@@ -72,6 +73,7 @@ struct TensorLoadTarget {
   // Bit r: into CTA r of the cluster, at the same offset, and to the barrier there; 0: this CTA.
   uint16_t cta_mask = 0;
   bool is_pair = false;  // the bytes go to the barrier of the even CTA of the pair
+  arch::Eviction eviction = arch::Eviction::kNormal;  // traces show it; it changes no result
 };
 void tma_load(void* to, const arch::TensorMapSpec& map, const int32_t* coordinates, int rank,
               void* barrier_address, TensorLoadTarget target, const char* primitive,

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "arch/layout/where.hpp"
 #include "emulator/memory/shadow_memory.hpp"
@@ -18,6 +19,7 @@ struct Thread;
 // A thread issues it; it completes later.
 struct AsyncOperation {
   const char* primitive = "";
+  std::string details;  // for traces: what distinguishes it from others of its primitive
   Where where;
   Thread* issuer = nullptr;
   Cta* cta = nullptr;      // whose agent it uses

@@ -165,7 +165,7 @@ void tma_load(void* to, const TensorMapSpec& map, const int32_t* coordinates, in
                                 map_shared(barrier_address, cta, where), primitive, where)});
   }
   const uint32_t base = home.offset_of(to) + kSharedBase;
-  machine.engines().submit(machine.engines().make_operation(
+  auto operation = machine.engines().make_operation(
       primitive, where, thread,
       [=, &machine, destinations = std::move(destinations),
        at = index_of(coordinates, rank)](AsyncOperation& self) {
@@ -189,7 +189,9 @@ void tma_load(void* to, const TensorMapSpec& map, const int32_t* coordinates, in
           machine.mbarriers().complete_bytes(*destination.barrier, box_bytes(map),
                                              self.completion());
         }
-      }));
+      });
+  if (machine.trace().is_tracing()) operation->details = arch::name(target.eviction);
+  machine.engines().submit(std::move(operation));
 }
 
 void tma_store(const TensorMapSpec& map, const int32_t* coordinates, int rank, const void* from,

@@ -50,22 +50,48 @@ std::vector<Cta*> group_of(Cta& cta, int cta_group) {
   return {members[even].get(), members[even + 1].get()};
 }
 
-// Issues to the queue of the executing thread, after its earlier operations.
-void submit_in_order(const char* primitive, const Where& where,
-                     std::function<void(AsyncOperation&)> run) {
+const char* const kCopies = "copies";  // the pipeline that an MMA is ordered after
+
+// Into `clocks`: that the operations of `pipeline` so far are complete.
+void add_completion(const TensorMemory::Pipeline& pipeline, Clocks& clocks) {
+  clocks.generic.set(pipeline.agent, pipeline.time);
+  clocks.async.set(pipeline.agent, pipeline.time);
+}
+
+// What an MMA knows to have happened: what its thread knows, and the copies before it.
+std::shared_ptr<const Clocks> known_to_mma(const Thread& thread,
+                                           const TensorMemory::Issuer& issuer) {
+  for (const TensorMemory::Pipeline& pipeline : issuer.pipelines) {
+    if (pipeline.key != kCopies) continue;
+    auto known = std::make_shared<Clocks>(*thread.clocks);
+    add_completion(pipeline, *known);
+    known->tensor.set(pipeline.agent, pipeline.time);
+    return known;
+  }
+  return thread.clocks;
+}
+
+// Issues to the queue of the executing thread. `key`: of its pipeline where only some operations
+// are ordered by their issue (MmaOrder::kIsa).
+void submit_in_order(const char* primitive, const Where& where, const std::string& key,
+                     std::string details, std::function<void(AsyncOperation&)> run) {
   Machine& machine = Machine::current();
   Thread& thread = Machine::current_thread();
-  TensorMemory::Issuer& issuer = thread.cta->tensor_memory->issuer(thread);
-  issuer.primitive = primitive;
-  issuer.where = where;
+  TensorMemory& memory = *thread.cta->tensor_memory;
+  TensorMemory::Issuer& issuer = memory.issuer(thread);
+  const bool by_isa = machine.options().mma_order == MmaOrder::kIsa;
+  TensorMemory::Pipeline& pipeline = memory.pipeline(issuer, by_isa ? key : std::string());
+  pipeline.primitive = primitive;
+  pipeline.where = where;
   auto operation = std::make_unique<AsyncOperation>();
   operation->primitive = primitive;
+  operation->details = std::move(details);
   operation->where = where;
   operation->issuer = &thread;
   operation->cta = thread.cta;
-  operation->agent = issuer.agent;
-  operation->time = ++issuer.time;
-  operation->known = thread.clocks;
+  operation->agent = pipeline.agent;
+  operation->time = ++pipeline.time;
+  operation->known = by_isa && key != kCopies ? known_to_mma(thread, issuer) : thread.clocks;
   issuer.known = thread.clocks;
   operation->run = std::move(run);
   thread.tick();
@@ -82,6 +108,14 @@ struct Product {
   int k;  // elements
   std::vector<Cta*> ctas;
 };
+
+// The pipeline of a product: by the ISA products are in order where all of this is equal.
+std::string pipeline_of(const Product& product) {
+  const auto number = [](auto value) { return std::to_string(static_cast<int64_t>(value)) + ' '; };
+  const MmaOperands& operands = product.operands;
+  return number(product.form.cta_group) + number(product.form.kind) + number(product.fields.m) +
+         number(product.fields.n) + number(operands.d.lane()) + number(operands.d.column());
+}
 
 [[noreturn]] void fail_protocol(const char* primitive, const Where& where, std::string why) {
   Machine::current().reporter().fail(ReportKind::kProtocol, primitive, where, std::move(why));
@@ -259,6 +293,19 @@ void multiply_part(Machine& machine, const AsyncOperation& self, const Product& 
   }
 }
 
+// For traces: first columns of D and A in tensor memory, addresses of A and B in shared memory.
+std::string details_of(const Product& product) {
+  const MmaOperands& operands = product.operands;
+  const auto shared = [](arch::SmemDescriptor descriptor) {
+    return "shared " + std::to_string(decode(descriptor, DescriptorFormat::kSm100).start_bytes);
+  };
+  return "D column " + std::to_string(operands.d.column()) + (operands.accumulates ? " +=" : " =") +
+         " A " +
+         (product.form.is_a_in_tmem ? "column " + std::to_string(operands.a_tensor.column())
+                                    : shared(operands.a_shared)) +
+         ", B " + shared(operands.b) + ", N " + std::to_string(product.fields.n);
+}
+
 }  // namespace
 
 void tcgen05_mma(const MmaForm& form, const MmaOperands& operands, const Where& where) {
@@ -271,11 +318,14 @@ void tcgen05_mma(const MmaForm& form, const MmaOperands& operands, const Where& 
   machine.engines().count_multiply_adds(static_cast<uint64_t>(product.fields.m) *
                                         static_cast<uint64_t>(product.fields.n) *
                                         static_cast<uint64_t>(product.k));
-  submit_in_order(primitive, where, [&machine, product = std::move(product)](AsyncOperation& self) {
-    for (int part = 0; part < parts_of(product); ++part) {
-      multiply_part(machine, self, product, part);
-    }
-  });
+  const std::string pipeline = pipeline_of(product);
+  std::string details = machine.trace().is_tracing() ? details_of(product) : std::string();
+  submit_in_order(primitive, where, pipeline, std::move(details),
+                  [&machine, product = std::move(product)](AsyncOperation& self) {
+                    for (int part = 0; part < parts_of(product); ++part) {
+                      multiply_part(machine, self, product, part);
+                    }
+                  });
 }
 
 // --- copies ------------------------------------------------------------------------------------
@@ -296,34 +346,35 @@ void tmem_copy(arch::TmemCopyShape shape, int cta_group, TmemPtr to, arch::SmemD
     fail_protocol(kPrimitive, where,
                   "the address names lane " + std::to_string(to.lane()) + ", not 0");
   }
-  submit_in_order(kPrimitive, where, [&machine, ctas, shape, to, from](AsyncOperation& self) {
-    const int rows = arch::tmem_copy_rows(shape);
-    const int columns = arch::tmem_copy_columns(shape);
-    for (Cta* cta : ctas) {
-      const int row_bytes = 4 * columns;
-      std::vector<float> values(static_cast<size_t>(rows * row_bytes));
-      read_operand(machine, self, *cta,
-                   {.name = "of the copy",
-                    .descriptor = from,
-                    .format = DescriptorFormat::kSm100,
-                    .major = Major::kK,
-                    .type = ElementType::kUInt8,
-                    .mn = rows,
-                    .k = row_bytes,
-                    .mn_stride = row_bytes,
-                    .k_stride = 1},
-                   values.data());
-      const std::vector<uint8_t> bytes(values.begin(), values.end());
-      for (int lane = 0; lane < arch::kTmemLanes; ++lane) {
-        const int row = arch::tmem_copy_row(shape, lane);
-        if (row < 0) continue;
-        uint32_t* const target =
-            cta->tensor_memory->write(lane, to.column(), columns, self.access(Proxy::kTensor));
-        std::memcpy(target, bytes.data() + static_cast<ptrdiff_t>(row) * row_bytes,
-                    static_cast<size_t>(row_bytes));
-      }
-    }
-  });
+  submit_in_order(
+      kPrimitive, where, kCopies, {}, [&machine, ctas, shape, to, from](AsyncOperation& self) {
+        const int rows = arch::tmem_copy_rows(shape);
+        const int columns = arch::tmem_copy_columns(shape);
+        for (Cta* cta : ctas) {
+          const int row_bytes = 4 * columns;
+          std::vector<float> values(static_cast<size_t>(rows * row_bytes));
+          read_operand(machine, self, *cta,
+                       {.name = "of the copy",
+                        .descriptor = from,
+                        .format = DescriptorFormat::kSm100,
+                        .major = Major::kK,
+                        .type = ElementType::kUInt8,
+                        .mn = rows,
+                        .k = row_bytes,
+                        .mn_stride = row_bytes,
+                        .k_stride = 1},
+                       values.data());
+          const std::vector<uint8_t> bytes(values.begin(), values.end());
+          for (int lane = 0; lane < arch::kTmemLanes; ++lane) {
+            const int row = arch::tmem_copy_row(shape, lane);
+            if (row < 0) continue;
+            uint32_t* const target =
+                cta->tensor_memory->write(lane, to.column(), columns, self.access(Proxy::kTensor));
+            std::memcpy(target, bytes.data() + static_cast<ptrdiff_t>(row) * row_bytes,
+                        static_cast<size_t>(row_bytes));
+          }
+        }
+      });
 }
 
 // --- commits -----------------------------------------------------------------------------------
@@ -358,8 +409,7 @@ void tcgen05_commit(int cta_group, void* barrier_address, uint16_t cta_mask, con
   // the barrier. What the thread has acquired since is released at the thread's CTA.
   Clocks done;
   if (issuer.known) done = *issuer.known;
-  done.generic.set(issuer.agent, issuer.time);
-  done.async.set(issuer.agent, issuer.time);
+  for (const TensorMemory::Pipeline& pipeline : issuer.pipelines) add_completion(pipeline, done);
   Clocks known = *thread.clocks;
   publish_tensor_accesses(thread, known);
   const uint32_t cta = thread.cta->index;

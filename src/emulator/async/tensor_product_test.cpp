@@ -255,7 +255,10 @@ template <MmaKind kKind, int kCtaGroup>
 Result launch_product(const ProductParams& params, std::vector<GlobalBuffer> buffers, Mode mode) {
   using Kernel = OneProduct<kKind, kCtaGroup>;
   return launch<Kernel>(shape_of<Kernel>("one_product", {kCtaGroup}), params, std::move(buffers),
-                        {.mode = mode, .seed = 1, .report_unwritten_operands = true});
+                        {.mode = mode,
+                         .seed = 1,
+                         .report_unwritten_operands = true,
+                         .mma_order = MmaOrder::kIsa});  // the steps along K are in order
 }
 
 template <MmaKind kKind>

@@ -18,6 +18,13 @@ enum class Mode : uint8_t {
 [[nodiscard]] std::optional<Mode> parse_mode(std::string_view text);
 inline constexpr Mode kModes[] = {Mode::kRoundRobin, Mode::kRandom, Mode::kEager, Mode::kLazy};
 
+// Which MMAs of one thread are ordered by their issue (Blackwell's tcgen05.mma).
+enum class MmaOrder : uint8_t {
+  kIssue,  // all, in the order of their issue, as published kernels assume (docs/decisions/0026)
+  kIsa,    // those that the ISA lists: the same cta_group, accumulator, shape and kind; and an MMA
+           // after a copy into tensor memory. Others race if they touch the same columns.
+};
+
 class Tracer;
 class MutationSites;
 
@@ -30,6 +37,7 @@ struct Options {
   // Operands of matrix products that nothing wrote are poison (NaN). It reaches the result unless a
   // mask drops it. True: every such read is reported.
   bool report_unwritten_operands = false;
+  MmaOrder mma_order = MmaOrder::kIssue;
   Tracer* tracer = nullptr;           // trace.hpp
   MutationSites* mutation = nullptr;  // mutation.hpp
 };

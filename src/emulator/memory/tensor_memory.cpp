@@ -199,20 +199,28 @@ void TensorMemory::free(int column, int columns, const Clocks& known, const Wher
 }
 
 TensorMemory::Issuer& TensorMemory::issuer(Thread& thread) {
-  const auto [found, is_new] = issuers_.try_emplace(thread.index);
-  Issuer& issuer = found->second;
-  if (is_new) {
-    // With more issuing threads than agents, which no sound kernel has, they share the last agent.
-    const size_t index = 2 * warps_.size() + issuers_.size() - 1;
-    issuer.agent = agent(static_cast<int>(std::min(index, cta_.threads.size() - 1)));
-    issuer.thread = &thread;
-  }
+  Issuer& issuer = issuers_[thread.index];
+  issuer.thread = &thread;
   return issuer;
+}
+
+TensorMemory::Pipeline& TensorMemory::pipeline(Issuer& issuer, const std::string& key) {
+  const auto found = std::find_if(issuer.pipelines.begin(), issuer.pipelines.end(),
+                                  [&](const Pipeline& one) { return one.key == key; });
+  if (found != issuer.pipelines.end()) return *found;
+  // With more pipelines than agents, which no sound kernel has, they share the last agent.
+  const size_t index = 2 * warps_.size() + pipelines_++;
+  Pipeline& made = issuer.pipelines.emplace_back();
+  made.key = key;
+  made.agent = agent(static_cast<int>(std::min(index, cta_.threads.size() - 1)));
+  return made;
 }
 
 std::string TensorMemory::describe(Agent agent) const {
   for (const auto& [thread, issuer] : issuers_) {
-    if (issuer.agent == agent) return "issued by " + emulator::describe(*issuer.thread);
+    for (const Pipeline& pipeline : issuer.pipelines) {
+      if (pipeline.agent == agent) return "issued by " + emulator::describe(*issuer.thread);
+    }
   }
   const size_t warp = (agent_index(agent) - cta_.threads.size()) % warps_.size();
   const Thread& first = cta_.threads[32 * warp];
@@ -235,19 +243,22 @@ void TensorMemory::report_end(Reporter& reporter) const {
     }
     previous = column.allocation;
   }
-  for (const auto& [thread, issuer] : issuers_) {
-    const auto has_waited = [&issued = issuer](const Thread& other) {
+  const auto was_waited_for = [this](const Pipeline& issued) {
+    const auto has_waited = [&issued](const Thread& other) {
       return other.clocks->generic.get(issued.agent) >= issued.time;
     };
     const auto& members = cta_.cluster->ctas;
-    if (std::any_of(members.begin(), members.end(), [&](const auto& member) {
-          return std::any_of(member->threads.begin(), member->threads.end(), has_waited);
-        })) {
-      continue;
+    return std::any_of(members.begin(), members.end(), [&](const auto& member) {
+      return std::any_of(member->threads.begin(), member->threads.end(), has_waited);
+    });
+  };
+  for (const auto& [thread, issuer] : issuers_) {
+    for (const Pipeline& pipeline : issuer.pipelines) {
+      if (was_waited_for(pipeline)) continue;
+      report(pipeline.primitive, pipeline.where,
+             "the CTA ended without any thread having waited for this operation",
+             static_cast<size_t>(thread));
     }
-    report(issuer.primitive, issuer.where,
-           "the CTA ended without any thread having waited for this operation",
-           static_cast<size_t>(thread));
   }
   for (size_t i = 0; i < warps_.size(); ++i) {
     if (!warps_[i].loads.empty()) {

@@ -7,11 +7,11 @@
 //   not fenced", which is enough to free the columns. tcgen05_fence_before_thread_sync adds it to
 //   Clocks::generic, which a release publishes.
 //   A product or copy is an operation of the thread's queue, ordered after the earlier ones of that
-//   queue only. The arrival of a commit releases their completion by Clocks::generic.
+//   queue only (MmaOrder::kIssue) or of its pipeline (MmaOrder::kIsa: "Pipelined tcgen05
+//   Instructions"). The arrival of a commit releases their completion by Clocks::generic.
 //   tcgen05_fence_after_thread_sync joins what the thread has acquired into Clocks::tensor, and
 //   only Clocks::tensor orders accesses to tensor memory.
-// The ISA orders products by different threads by fences alone; here they need a commit. The ISA
-// orders products of one thread only if they have one shape; here all of them are in order.
+// The ISA orders products by different threads by fences alone; here they need a commit.
 #pragma once
 
 #include <array>
@@ -68,24 +68,31 @@ class TensorMemory {
   };
   WarpState& warp(int warp) { return warps_[static_cast<size_t>(warp)]; }
 
-  // A thread that issues products and copies. They are in order: one agent makes them all.
-  struct Issuer {
-    AsyncQueue queue;
-    const Thread* thread = nullptr;
+  // Operations of one thread that are ordered by their issue: one agent makes them all.
+  struct Pipeline {
+    std::string key;  // what they have in common
     Agent agent = kNoAgent;
-    uint32_t time = 0;                    // of the last operation
-    std::shared_ptr<const Clocks> known;  // to that operation
+    uint32_t time = 0;  // of the last operation
     const char* primitive = "";
     Where where;
   };
+  // A thread that issues products and copies. Whatever their order, they are executed as issued: a
+  // race between two of them is reported, not acted out.
+  struct Issuer {
+    AsyncQueue queue;
+    const Thread* thread = nullptr;
+    std::vector<Pipeline> pipelines;
+    std::shared_ptr<const Clocks> known;  // to the last operation
+  };
   Issuer& issuer(Thread& thread);
+  Pipeline& pipeline(Issuer& issuer, const std::string& key);
 
   // The agents of a warp.
   [[nodiscard]] Agent store_agent(int warp) const { return agent(warp); }
   [[nodiscard]] Agent load_agent(int warp) const {
     return agent(static_cast<int>(warps_.size()) + warp);
   }
-  // The warp or the issuer of an agent, for reports.
+  // The warp or the issuing thread of an agent, for reports.
   [[nodiscard]] std::string describe(Agent agent) const;
 
   // An allocation for both CTAs of a pair, until the other CTA makes the same request.
@@ -103,7 +110,7 @@ class TensorMemory {
   void check_columns(int column, int columns, const char* primitive, const Where& where);
   [[nodiscard]] std::string place(size_t offset) const;
   // The agents for tensor memory follow those of the CTA's threads, as many: first stores of each
-  // warp, then loads of each warp, then issuers as they come.
+  // warp, then loads of each warp, then pipelines as they come.
   [[nodiscard]] Agent agent(int index) const {
     return make_agent(cta_.index,
                       static_cast<uint32_t>(cta_.threads.size()) + static_cast<uint32_t>(index));
@@ -123,6 +130,7 @@ class TensorMemory {
   Where cta_group_where_;
   std::vector<WarpState> warps_;
   std::map<int, Issuer> issuers_;  // by thread
+  size_t pipelines_ = 0;           // of all issuers
 };
 
 // --- for the executing thread ------------------------------------------------------------------

@@ -66,7 +66,7 @@ void MBarriers::count_arrival(MBarrierState& barrier, uint64_t count, const char
 void MBarriers::end_phase_if_complete(MBarrierState& barrier) {
   if (!barrier.is_complete()) return;
   barrier.start_next_phase();
-  barrier.last_flow = trace_.arrival(barrier.name);
+  barrier.last_flow = trace_.arrival(barrier.name, barrier.expected);
   for (Thread* waiter : std::exchange(barrier.waiters, {})) scheduler_.wake(*waiter);
 }
 

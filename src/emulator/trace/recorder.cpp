@@ -14,7 +14,8 @@ void TraceRecorder::begin(const Thread& thread, std::string_view name, const cha
                    .name = std::string(name),
                    .category = category,
                    .role = thread.role,
-                   .source = {}});
+                   .source = {},
+                   .details = {}});
 }
 
 void TraceRecorder::end(const Thread& thread, const char* category) {
@@ -26,10 +27,11 @@ void TraceRecorder::end(const Thread& thread, const char* category) {
                    .name = {},
                    .category = category,
                    .role = thread.role,
-                   .source = {}});
+                   .source = {},
+                   .details = {}});
 }
 
-uint64_t TraceRecorder::arrival(const std::string& barrier) {
+uint64_t TraceRecorder::arrival(const std::string& barrier, uint32_t arrivals) {
   if (tracer_ == nullptr) return 0;
   const AsyncOperation* const operation = scheduler_.completing();
   const Thread* const thread = scheduler_.acting();
@@ -43,7 +45,8 @@ uint64_t TraceRecorder::arrival(const std::string& barrier) {
                    .role = thread->role,
                    .flow = ++next_flow_,
                    .operation = operation != nullptr ? operation->issued_step : uint64_t{0},
-                   .source = {}});
+                   .source = {},
+                   .details = std::to_string(arrivals) + " arrivals"});
   scheduler_.next_step();  // the arrival is a span of one step
   return next_flow_;
 }
@@ -58,7 +61,8 @@ void TraceRecorder::flow_end(const Thread& thread, uint64_t flow) {
                    .category = {},
                    .role = thread.role,
                    .flow = flow,
-                   .source = {}});
+                   .source = {},
+                   .details = {}});
 }
 
 void TraceRecorder::operation(const AsyncOperation& operation) {
@@ -71,7 +75,8 @@ void TraceRecorder::operation(const AsyncOperation& operation) {
                    .category = "async",
                    .role = operation.issuer->last_role,
                    .operation = operation.issued_step,
-                   .source = line_of(operation.where)});
+                   .source = line_of(operation.where),
+                   .details = operation.details});
 }
 
 }  // namespace pagoda::emulator

@@ -16,14 +16,16 @@ class TraceRecorder {
  public:
   TraceRecorder(Tracer* tracer, Scheduler& scheduler) : tracer_(tracer), scheduler_(scheduler) {}
 
+  [[nodiscard]] bool is_tracing() const { return tracer_ != nullptr; }
   // One track a warp: its first lane stands for it.
   [[nodiscard]] bool is_tracing(const Thread& thread) const {
     return tracer_ != nullptr && thread.lane() == 0;
   }
   void begin(const Thread& thread, std::string_view name, const char* category);
   void end(const Thread& thread, const char* category = "wait");
-  // The acting thread or engine ends a phase of `barrier`. Returns the flow to its waits.
-  uint64_t arrival(const std::string& barrier);
+  // The acting thread or engine ends a phase of `barrier`, which counts `arrivals`. Returns
+  // the flow to its waits.
+  uint64_t arrival(const std::string& barrier, uint32_t arrivals);
   void flow_end(const Thread& thread, uint64_t flow);
   // `operation` has completed.
   void operation(const AsyncOperation& operation);

@@ -121,6 +121,7 @@ class Conversion {
           "\"issued by\": " + quoted("warp " + std::to_string(operation->warp) +
                                      (operation->role.empty() ? "" : ", " + operation->role));
       if (!operation->source.empty()) arguments += ", \"at\": " + quoted(operation->source);
+      if (!operation->details.empty()) arguments += ", \"details\": " + quoted(operation->details);
       add_span(track, operation->operation, operation->step, operation->name, operation->category,
                arguments);
     }

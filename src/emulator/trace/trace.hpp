@@ -27,6 +27,7 @@ struct TraceEvent {
   uint64_t flow = 0;       // joins a kFlowStart and its kFlowEnd
   uint64_t operation = 0;  // the step of its issue, which names it; 0: none
   std::string source;      // of an operation: file and line
+  std::string details;     // AsyncOperation::details; of an arrival: the count of the phase
 };
 
 class Tracer {

@@ -26,7 +26,8 @@ TraceEvent event(Kind kind, uint64_t step, std::string name, std::string categor
           .name = std::move(name),
           .category = std::move(category),
           .role = "load",
-          .source = {}};
+          .source = {},
+          .details = {}};
 }
 
 size_t count(std::string_view text, std::string_view part) {
@@ -105,6 +106,7 @@ TEST(Trace, operations_that_overlap_get_tracks_of_their_own) {
   const auto operation = [&](uint64_t issued, uint64_t completed) {
     TraceEvent done = event(Kind::kOperation, completed, "tma_load", "async");
     done.operation = issued;
+    done.details = issued == 1 ? "evict first" : "";
     tracer.record(done);
   };
   operation(2, 8);
@@ -115,6 +117,7 @@ TEST(Trace, operations_that_overlap_get_tracks_of_their_own) {
   EXPECT_EQ(count(json, R"("name": "tma_load 2"}})"), 1U) << json;
   EXPECT_EQ(count(json, R"("tid": 1000, "ts")"), 2U) << json;
   EXPECT_NE(json.find(R"("tid": 1001, "ts": 2, "dur": 6)"), json.npos) << json;
+  EXPECT_EQ(count(json, R"("details": "evict first")"), 1U) << json;
 }
 
 TEST(Trace, names_are_escaped) {

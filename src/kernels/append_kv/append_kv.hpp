@@ -122,8 +122,9 @@ struct AppendKVRows {
   }
 
   static PAGODA_DEVICE float scale_of(const AppendKVSide& side, int32_t head) {
-    return side.scale_per_head != nullptr ? arch::load_read_only(side.scale_per_head + head)
-                                          : side.scale;
+    return side.scale_per_head != nullptr
+               ? arch::load_read_only(side.scale_per_head + head * side.scale_stride)
+               : side.scale;
   }
 
   template <int N>

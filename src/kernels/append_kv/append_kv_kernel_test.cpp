@@ -91,7 +91,11 @@ void expect_the_cpu_s_bytes(const Case& c, uint32_t seed, int32_t largest_grid =
   AppendKV call{
       .k_new = k_new.view(), .v_new = v_new.view(), .slot_mapping = slots, .layout = c.layout};
   if (c.to == DType::kF8E4M3) {
-    call.kv_scales = {.k = 0.37F, .v = 1.9F, .k_per_head = k_scales, .v_per_head = v_scales};
+    call.kv_scales = {.k = 0.37F, .v = 1.9F};
+    if (c.has_head_scales) {
+      call.kv_scales.k_per_head = ConstTensor::contiguous(k_scales.data(), DType::kF32, {c.heads});
+      call.kv_scales.v_per_head = ConstTensor::contiguous(v_scales.data(), DType::kF32, {c.heads});
+    }
   }
   GuardedTensor k_expected(c.to, {c.pages, second, third, c.dim_k}, c.gap, c.guard);
   GuardedTensor v_expected(c.to, {c.pages, second, third, c.dim_v}, c.gap, c.guard);
@@ -270,7 +274,9 @@ TEST(AppendKVKernel, fp8_is_a_division) {
                    .slot_mapping = slots,
                    .k_cache = Tensor::contiguous(k.data(), DType::kF8E4M3, {1, 1, 3, 64}),
                    .v_cache = Tensor::contiguous(v.data(), DType::kF8E4M3, {1, 1, 3, 64}),
-                   .kv_scales = {.v = 0.37F, .k_per_head = scales}});
+                   .kv_scales = {.v = 0.37F,
+                                 .k_per_head = ConstTensor::contiguous(scales.data(), DType::kF32,
+                                                                       {std::ssize(scales)})}});
   ASSERT_TRUE(
       run_kernel(
           params, grid_of(params),

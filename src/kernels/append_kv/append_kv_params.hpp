@@ -24,8 +24,9 @@ struct AppendKVSide {
   int64_t to_page_stride = 0;
   int64_t to_row_stride = 0;
   int64_t to_head_stride = 0;
-  // [num_heads], read by the kernel; nullptr: `scale`
+  // [num_heads] at this stride, in elements, read by the kernel; nullptr: `scale`
   arch::GlobalPtr<const float> scale_per_head = nullptr;
+  int64_t scale_stride = 0;
   float scale = 1;
   int32_t dim = 0;    // elements of a row
   int32_t chunk = 1;  // elements that a thread loads and stores at a time: 8, 4, 2 or 1
@@ -49,7 +50,7 @@ inline constexpr int kAppendKVThreadsPerSide = 128;
 namespace detail {
 
 inline AppendKVSide make_append_side(const ConstTensor& from, const Tensor& to, bool is_nhd,
-                                     float scale, ArrayView<float> scale_per_head) {
+                                     float scale, const ConstTensor& scale_per_head) {
   const size_t row_axis = is_nhd ? 1 : 2, head_axis = is_nhd ? 2 : 1;
   const int64_t from_size = size_bytes(from.dtype), to_size = size_bytes(to.dtype);
   AppendKVSide side{.from = from.data,
@@ -59,7 +60,8 @@ inline AppendKVSide make_append_side(const ConstTensor& from, const Tensor& to, 
                     .to_page_stride = to.strides[0] * to_size,
                     .to_row_stride = to.strides[row_axis] * to_size,
                     .to_head_stride = to.strides[head_axis] * to_size,
-                    .scale_per_head = scale_per_head.empty() ? nullptr : scale_per_head.data(),
+                    .scale_per_head = static_cast<const float*>(scale_per_head.data),
+                    .scale_stride = scale_per_head.strides[0],
                     .scale = scale,
                     .dim = static_cast<int32_t>(from.shape[2])};
   const RowAlignment source = RowAlignment(from.data, from.dtype)

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "arch/layout/types.hpp"
 #include "arch/memory.hpp"
 #include "arch/tma.hpp"
 #include "core/target.hpp"
@@ -79,20 +80,27 @@ struct AttentionArguments {
   arch::GlobalPtr<float> row_max = nullptr;  // optional
   RowsView q_rows, out_rows, lse_rows, row_max_rows;
   DType out_dtype = DType::kBF16;
-  float out_factor = 1;        // 1 / out_scale
-  bool is_out_by_tma = false;  // full tiles of O are stored by TMA
-  bool is_gathered = false;    // K and V are (sm_90: LoadKind::kGather instead)
+  DType q_dtype = DType::kBF16, kv_dtype = DType::kBF16;  // read by mha_simt alone
+  float out_factor = 1;                                   // 1 / out_scale
+  bool is_out_by_tma = false;                             // full tiles of O are stored by TMA
+  bool is_gathered = false;  // K and V are (sm_90: LoadKind::kGather instead)
   // Gathered K and V. Where they are paged, k_rows and v_rows take a page for the sequence.
   arch::GlobalPtr<const void> k_data = nullptr;
   arch::GlobalPtr<const void> v_data = nullptr;
   RowsView k_rows, v_rows;
   int32_t kv_element_bytes = 2;  // 1: e4m3
+  // L2 policy of K and V that TMA loads: kv_eviction() of call_arguments.hpp.
+  arch::Eviction kv_eviction = arch::Eviction::kNormal;
 
   mask::ExpressionMask mask;  // plain instances read its interval alone
   softmax::ScoreMap score_map;
   arch::GlobalPtr<const float> alibi_slopes = nullptr;  // [num_q_heads], natural units
   arch::GlobalPtr<const float> sinks = nullptr;         // [num_q_heads]
-  operand::KVScaleFactors kv_scales;
+  // Q's and K's scales are factors of the scores, V's is one of O. Only e4m3 queries have scales
+  // per head, which q_scale_group neighbouring heads share, and mha_sm100 and
+  // mha_simt serve those.
+  operand::ScaleFactors q_scales, k_scales, v_scales;
+  int32_t q_scale_group = 1;
 
   // The query rows by which the launches of a plan divide the sequences among them. The length that
   // a sequence is padded to depends on the rest of its batch.

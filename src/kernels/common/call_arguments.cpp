@@ -2,8 +2,10 @@
 #include "kernels/common/call_arguments.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/int_math.hpp"
+#include "kernels/common/functor_family.hpp"
 #include "mask/make_expression_mask.hpp"
 #include "operand/paged_row_indices.hpp"
 
@@ -14,6 +16,11 @@ using core::Problem;
 
 constexpr int64_t kAlignment = 128;    // bytes, of each array of the workspace
 constexpr int32_t kMinSplitTiles = 4;  // KV tiles of a split: fewer do not pay for the merge
+constexpr int32_t kMostAutomaticSplits = 32;
+// The model of num_kv_splits, in the time of a KV tile: what a work tile costs besides its KV
+// tiles; what more a split one costs, which stores its partial result; and what the last of a row
+// tile's work tiles takes to read one of them.
+constexpr double kTileCost = 2, kPartCost = 2, kMergeCost = 1;
 
 // Rows of a box of K or V; 0 where pages and tiles do not divide each other.
 int32_t box_rows(const Problem& p, int32_t BN) {
@@ -64,8 +71,13 @@ RowsView rows_view(const core::RowView& view) {
   return {view.sequence_stride, view.row_stride, view.head_stride};
 }
 
+operand::ScaleFactors scale_factors(const core::HeadScales& scales) {
+  return {scales.shared, scales.values, scales.sequence_stride, scales.head_stride};
+}
+
 operand::KeyRows key_rows(const Problem& p) {
   operand::KeyRows keys;
+  keys.leftpad = p.leftpad_kv.empty() ? nullptr : p.leftpad_kv.data();
   if (p.kv_kind == core::KVKind::kDense) {
     keys.kind = operand::KeyRowsKind::kDense;
     keys.dense.rows_per_batch = static_cast<uint32_t>(outer_rows(p, p.k));
@@ -103,11 +115,27 @@ Sequences sequences_of(const Problem& p) {
   return sequences;
 }
 
+// Row tiles of a call: a ragged grid has up to one empty entry for each sequence.
+double expected_tiles(const Problem& p, const schedule::TileGrid& grid) {
+  if (grid.cu_rows == nullptr) return grid.size();
+  double tiles = 0;
+  if (p.has_host_lengths) {
+    for (int32_t b = 0; b < p.batch; ++b) tiles += core::ceil_div(p.num_rows(b), grid.tile_rows);
+  } else {  // the last tile of a sequence is half full
+    tiles = static_cast<double>(grid.rows) / grid.tile_rows + 0.5 * p.batch;
+    if (p.batch == 1) tiles = core::ceil_div(grid.rows, grid.tile_rows);
+  }
+  return tiles * grid.num_heads;
+}
+
 }  // namespace
 
 ScoreClass score_class(const Problem& p) {
   const mask::ExpressionMask mask = mask::make_expression_mask(p.mask);
-  const bool is_plain = mask.program == 0 && !mask.has_bias() && p.score_mod.is_identity();
+  // Plain kernels fold the K scale of an e4m3 cache only into the scale of the scores.
+  const bool has_plain_scales = p.k.dtype == DType::kF8E4M3 || p.k_scales.values == nullptr;
+  const bool is_plain =
+      mask.program == 0 && !mask.has_bias() && p.score_mod.is_identity() && has_plain_scales;
   return is_plain ? ScoreClass::kPlain : ScoreClass::kGeneral;
 }
 
@@ -123,14 +151,19 @@ schedule::TileGrid tile_grid(const Problem& p, int32_t heads, int32_t tokens, in
   grid.rows = static_cast<int32_t>(p.is_ragged ? p.total_q : p.max_seqlen_q);
   grid.cu_rows = p.is_ragged ? p.cu_seqlens_q.data() : nullptr;
   const mask::ExpressionMask mask = mask::make_expression_mask(p.mask);
-  if (mask.interval.rule.right != mask::IntervalRule::kOpen) {
+  if (mask.interval.rule.right != mask::IntervalRule::kOpen || p.functor.is_causal()) {
     grid.order = schedule::TileOrder::kLongestFirst;
     // A section has as many heads as have their K and V in L2 together; the query heads of a group
     // share them.
     const int64_t head_bytes = int64_t{p.max_seqlen_kv_bound} * (p.head_dim_qk + p.head_dim_vo) *
                                static_cast<int64_t>(size_bytes(p.k.dtype)) * heads / p.group;
-    grid.section = static_cast<int32_t>(
-        std::clamp<int64_t>(l2_bytes / std::max<int64_t>(head_bytes, 1), 1, INT32_MAX));
+    const int64_t heads_ordered = int64_t{grid.num_heads} * (p.is_ragged ? 1 : p.batch);
+    const int64_t most = std::clamp<int64_t>(l2_bytes / std::max<int64_t>(head_bytes, 1), 1,
+                                             std::max<int64_t>(heads_ordered, 1));
+    // Sections of equal width: a narrow last one would end with few tiles in flight.
+    const int64_t sections = core::ceil_div(heads_ordered, most);
+    grid.section =
+        static_cast<int32_t>(core::ceil_div(heads_ordered, std::max<int64_t>(sections, 1)));
   }
   return grid;
 }
@@ -150,6 +183,11 @@ core::Fit fit_of(const Problem& p, DType dtype, int depth_qk, int depth_vo, bool
                             : ", not of the queries' type");
     });
   }
+  return fit_of_features(p, depth_qk, depth_vo, reason);
+}
+
+core::Fit fit_of_features(const Problem& p, int depth_qk, int depth_vo, std::string* reason) {
+  using core::Fit;
   if (p.head_dim_qk > depth_qk || p.head_dim_vo > depth_vo) {
     return core::unfit(Fit::kShapes, reason, [&] {
       return "head dims " + std::to_string(p.head_dim_qk) + " x " + std::to_string(p.head_dim_vo) +
@@ -160,20 +198,69 @@ core::Fit fit_of(const Problem& p, DType dtype, int depth_qk, int depth_vo, bool
     return core::unfit(Fit::kFeatures, reason,
                        [] { return "a score functor runs on the CPU only"; });
   }
-  if (p.k.dtype != DType::kF8E4M3 && !p.kv_scales.k_per_head.empty()) {
-    return core::unfit(Fit::kFeatures, reason, [&] {
-      return std::string("K scales per head of a ") + name(p.k.dtype) +
-             " cache run on the CPU only";
-    });
-  }
-  const std::string mask = mask::unsupported_mask_reason(p.mask);
+  std::string mask = mask::unsupported_mask_reason(p.mask);
   if (mask.empty()) return Fit::kServes;
-  return core::unfit(Fit::kFeatures, reason, [&] { return mask; });
+  return core::unfit(Fit::kFeatures, reason, [&] { return std::move(mask); });
 }
 
-int32_t num_kv_splits(int32_t tiles, int32_t num_sms, int32_t key_tiles) {
-  if (tiles == 0 || tiles >= num_sms) return 1;
-  return std::max(1, std::min(num_sms / tiles, key_tiles / kMinSplitTiles));
+std::string unsupported_functor_reason(const Problem& p, bool needs_aligned_kv) {
+  if (score_class(p) != ScoreClass::kPlain) {
+    return "kernels with a functor serve masks that are intervals, no soft cap, no ALiBi and no K "
+           "scale per head of a 16-bit cache";
+  }
+  if (needs_aligned_kv && (p.k.dtype != p.q.dtype || !has_aligned_kv(p))) {
+    return "kernels of this family with a functor load K and V of the queries' type, with rows "
+           "aligned to 16 bytes";
+  }
+  return {};
+}
+
+bool has_aligned_kv(const Problem& p) {
+  const auto is_aligned = [](const core::KVView& view) {
+    const auto is_multiple = [](int64_t stride) { return stride % 8 == 0; };
+    return reinterpret_cast<uintptr_t>(view.data) % 16 == 0 && is_multiple(view.outer_stride) &&
+           is_multiple(view.row_stride) && is_multiple(view.head_stride);
+  };
+  return is_aligned(p.k) && is_aligned(p.v);
+}
+
+int32_t max_visible_keys(const Problem& p, int32_t tile_tokens) {
+  const mask::IntervalRule rule = mask::make_expression_mask(p.mask).interval.rule;
+  int64_t keys = p.max_seqlen_kv_bound;
+  if (rule.left != mask::IntervalRule::kOpen && rule.right != mask::IntervalRule::kOpen) {
+    keys = std::min(keys, int64_t{rule.left} + rule.right + tile_tokens);
+  }
+  if (rule.chunk > 0) {
+    const int64_t chunks = core::ceil_div(tile_tokens - 1, rule.chunk) + 1;
+    keys = std::min(keys, chunks * rule.chunk);
+  }
+  return static_cast<int32_t>(keys);
+}
+
+int32_t num_kv_splits(const Problem& p, const schedule::TileGrid& grid, int32_t num_sms,
+                      int32_t BN) {
+  const double tiles = expected_tiles(p, grid), sms = num_sms;
+  const int32_t keys = max_visible_keys(p, grid.tile_rows);
+  const int32_t key_tiles = core::ceil_div(keys, BN);
+  // Mean over the row tiles of the part of `keys` that they see: less than 1 where the last query
+  // sees all keys, but the first ones much fewer.
+  const bool is_causal = grid.order == schedule::TileOrder::kLongestFirst;
+  const int32_t ramp = is_causal ? std::min(p.max_seqlen_q, keys) : 0;
+  const double mean_tiles = key_tiles * (keys - 0.5 * ramp) / std::max(keys, 1);
+  const bool is_even = mean_tiles > 0.9 * key_tiles;
+  const auto time = [&](int32_t splits) {  // in KV tiles of a CTA
+    const double fixed = splits == 1 ? kTileCost : kTileCost + kPartCost;
+    const double longest = core::ceil_div(key_tiles, splits) + fixed;
+    const double merge = splits == 1 ? 0 : kMergeCost * splits;
+    if (is_even) return std::ceil(tiles * splits / sms) * longest + merge;
+    return std::max(longest, tiles * (mean_tiles + splits * fixed) / sms) + merge;
+  };
+  int32_t best = 1;
+  const int32_t most = std::min(kMostAutomaticSplits, key_tiles / kMinSplitTiles);
+  for (int32_t splits = 2; tiles > 0 && splits <= most; ++splits) {
+    if (time(splits) < 0.92 * time(best)) best = splits;
+  }
+  return best;
 }
 
 int64_t max_stream_k_ctas(const Problem& p, int32_t tokens, int32_t head_tiles, int32_t BN) {
@@ -205,6 +292,8 @@ void set_call(const Problem& p, AttentionArguments& a) {
   a.q_data = p.q.data;
   a.out_data = p.out.data;
   a.out_dtype = p.out.dtype;
+  a.q_dtype = p.q.dtype;
+  a.kv_dtype = p.k.dtype;
   a.out_factor = 1.0F / p.out_scale;
   a.lse = static_cast<float*>(p.lse.data);
   a.lse_factor = p.lse_factor;
@@ -222,9 +311,10 @@ void set_call(const Problem& p, AttentionArguments& a) {
   a.score_map = softmax::score_map(p.softmax_scale, p.score_mod.softcap);
   a.alibi_slopes = p.score_mod.alibi_slopes.empty() ? nullptr : p.score_mod.alibi_slopes.data();
   a.sinks = p.sinks.empty() ? nullptr : p.sinks.data();
-  a.kv_scales = {p.kv_scales.k, p.kv_scales.v,
-                 p.kv_scales.k_per_head.empty() ? nullptr : p.kv_scales.k_per_head.data(),
-                 p.kv_scales.v_per_head.empty() ? nullptr : p.kv_scales.v_per_head.data()};
+  a.q_scales = scale_factors(p.q_scales);
+  a.q_scale_group = p.q_scales.group;
+  a.k_scales = scale_factors(p.k_scales);
+  a.v_scales = scale_factors(p.v_scales);
 }
 
 // --- tensor maps ---------------------------------------------------------------------------------
@@ -277,10 +367,18 @@ bool stores_by_tma(const Problem& p, const arch::TensorMapSpec& out) {
 
 bool is_kv_by_tma(const Problem& p, int32_t BN, arch::Swizzle swizzle) {
   if (box_rows(p, BN) == 0) return false;
+  // Left padding: a tile may start at any row of a page.
+  if (p.kv_kind == core::KVKind::kPaged && !p.leftpad_kv.empty()) return false;
   // A row number serves both K and V: the load roles look it up once.
   if (outer_rows(p, p.k) == 0 || outer_rows(p, p.k) != outer_rows(p, p.v)) return false;
   return is_possible(kv_map(p, p.k, p.head_dim_qk, BN, swizzle)) &&
          is_possible(kv_map(p, p.v, p.head_dim_vo, BN, swizzle));
+}
+
+arch::Eviction kv_eviction(const Problem& p, const PackedRows& packed, int32_t max_rows) {
+  const bool is_read_once =
+      packed.head_tiles == 1 && std::min(p.max_seqlen_q, max_rows) <= packed.tokens;
+  return is_read_once ? arch::Eviction::kFirst : arch::Eviction::kLast;
 }
 
 // --- the workspace of split rows -----------------------------------------------------------------

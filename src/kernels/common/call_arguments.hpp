@@ -14,6 +14,7 @@
 #include "core/problem.hpp"
 #include "kernels/common/attention_params.hpp"
 #include "kernels/common/kinds.hpp"
+#include "kernels/common/work_tile.hpp"
 
 namespace pagoda::kernels {
 
@@ -36,13 +37,26 @@ namespace pagoda::kernels {
 inline constexpr int32_t kShortRows = 64;
 
 // core::Kernel::fit of a kernel of this element type and of these padded head dims, as far as
-// types, head dims, score functors, scales and masks go.
+// types, head dims, score functors and masks go.
 [[nodiscard]] core::Fit fit_of(const core::Problem& problem, DType dtype, int depth_qk,
                                int depth_vo, bool has_fp8_cache, std::string* reason);
 
-// KV splits of each of `tiles` tiles, so that they fill the GPU. A split has at least four KV
-// tiles.
-[[nodiscard]] int32_t num_kv_splits(int32_t tiles, int32_t num_sms, int32_t key_tiles);
+// The same for all element types.
+[[nodiscard]] core::Fit fit_of_features(const core::Problem& problem, int depth_qk, int depth_vo,
+                                        std::string* reason);
+
+// Whether every row of a 16-bit K and V starts at a multiple of 16 bytes.
+[[nodiscard]] bool has_aligned_kv(const core::Problem& problem);
+
+// Upper bound of the keys that `tile_tokens` consecutive queries see together. A window or chunked
+// mask bounds it in a long cache.
+[[nodiscard]] int32_t max_visible_keys(const core::Problem& problem, int32_t tile_tokens);
+
+// The number of KV splits with which the row tiles of `grid` take the least time by a model of what
+// `num_sms` CTAs of BN keys a KV tile do: few row tiles leave multiprocessors idle, many splits
+// cost partial results and a merge. A split has at least four KV tiles.
+[[nodiscard]] int32_t num_kv_splits(const core::Problem& problem, const schedule::TileGrid& grid,
+                                    int32_t num_sms, int32_t BN);
 
 // An upper bound of the KV tiles of all packed rows, hence of the CTAs of a stream-K partition that
 // get work. `tokens` and `head_tiles` are those of PackedRows.
@@ -56,6 +70,13 @@ inline constexpr int32_t kShortRows = 64;
 
 // Sets what follows from the call alone: neither schedule nor workspace.
 void set_call(const core::Problem& problem, AttentionArguments& arguments);
+
+// The L2 policy of K and V in a launch whose work tiles have `packed` rows of sequences of at most
+// `max_rows` rows. Evict first where one work tile reads each key (decode): what is read once must
+// not displace Q, O and partial results. Evict last where several do: the rows of a prefix that a
+// batch shares, head tiles of a wide group.
+[[nodiscard]] arch::Eviction kv_eviction(const core::Problem& problem, const PackedRows& packed,
+                                         int32_t max_rows = INT32_MAX);
 
 // --- tensor maps: boxes as wide as the swizzle -------------------------------------------------
 

@@ -21,7 +21,8 @@ using LaunchFunction = void (*)(int32_t ctas, const LaunchArguments& arguments,
 template <class Launcher, class Family>
 using LaunchFunctions = std::array<LaunchFunction<Launcher>, Family::kNumVariants>;
 
-// The kernel of a variant of Family::kShapes[shape]; specialised in the family's kernel_of.hpp.
+// The kernel of a variant of Family::kShapes[shape], or void; specialised in the family's
+// kernel_of.hpp.
 template <class Family, size_t shape, size_t variant>
 struct KernelOf;
 

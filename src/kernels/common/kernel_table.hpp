@@ -14,13 +14,16 @@ namespace pagoda::kernels {
 
 // A family describes itself to this table by struct Family in its family.hpp:
 //   kShapes         what is compiled, a row each; a Shape has a `name`
+//   Functor         optional: the functor that its kernels are compiled for (functor_family.hpp)
 //   kArchs          the GPUs that it is for, an Archs
 //   kFewestSms      SM count that the emulator plans with by default: the least at which every code
 //                   path of the kernels runs
 //   kNumVariants    kernels of one shape; each launch of a plan runs one of them
 //   Plan            a core::KernelPlan
 //   fit(shape, problem, options, reason)          core::Kernel::fit of a shape
-//   ranked_lower_reason(shape, problem, num_sms)  why a later row is faster; empty: none is
+//   is_ranked_lower(shape, problem, num_sms, options, reason)
+//                   optional: whether a later row is preferred
+//   kIsFallback     optional: core::Kernel::is_fallback
 //   plan(shape, problem, num_sms, options)
 //   run(plan, problem, workspace, launch)         calls launch(variant, ctas, arguments)
 template <class... Families>
@@ -64,8 +67,9 @@ class KernelTable {
                             .fit = fit<Family>,
                             .plan = plan<Family>,
                             .run = run<Family>,
-                            .ranked_lower_reason = ranked_lower_reason<Family>,
-                            .data = &row});
+                            .is_ranked_lower = ranking<Family>(),
+                            .data = &row,
+                            .is_fallback = is_fallback<Family>()});
       }
     }
   }
@@ -103,13 +107,34 @@ class KernelTable {
       return core::unfit(core::Fit::kElsewhere, reason,
                          [&] { return Machine::unsupported_reason(Family::kArchs, problem); });
     }
+    if constexpr (!requires { typename Family::Functor; }) {
+      if (problem.functor.type != nullptr) {
+        return core::unfit(core::Fit::kElsewhere, reason, [&] {
+          return "it is compiled without functor \"" + problem.functor.type->name + "\"";
+        });
+      }
+    }
     return Family::fit(row_of<Family>(self).shape, problem, options, reason);
   }
 
+  // core::Kernel::is_ranked_lower of a family; null where it ranks no row lower.
   template <class Family>
-  static std::string ranked_lower_reason(const core::Kernel& self, const core::Problem& problem) {
-    return Family::ranked_lower_reason(row_of<Family>(self).shape, problem,
-                                       num_sms<Family>(problem));
+  static constexpr decltype(core::Kernel::is_ranked_lower) ranking() {
+    if constexpr (requires { Family::is_ranked_lower; }) {
+      return [](const core::Kernel& self, const core::Problem& problem, const Options& options,
+                std::string* reason) {
+        return Family::is_ranked_lower(row_of<Family>(self).shape, problem,
+                                       num_sms<Family>(problem), options, reason);
+      };
+    } else {
+      return nullptr;
+    }
+  }
+
+  template <class Family>
+  static constexpr bool is_fallback() {
+    if constexpr (requires { Family::kIsFallback; }) return Family::kIsFallback;
+    return false;
   }
 
   template <class Family>

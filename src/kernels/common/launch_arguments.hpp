@@ -2,6 +2,9 @@
 // kernel parameters that follow from it.
 #pragma once
 
+#include <cstddef>
+#include <cstring>
+
 #include "arch/layout/tensor_map.hpp"
 #include "kernels/common/attention_params.hpp"
 
@@ -11,18 +14,22 @@ namespace pagoda::kernels {
 struct LaunchArguments {
   AttentionArguments arguments;
   arch::TensorMapSpec q{.rank = 0}, k{.rank = 0}, v{.rank = 0}, out{.rank = 0};
+  const std::byte* functor = nullptr;  // the value of the call's functor, for kernels that have one
 };
 
 #if !PAGODA_ON_AMD  // where the arguments are the parameters
 // `make_map`: from a specification to the tensor map of the machine at hand.
-template <class MakeMap>
-AttentionParams make_params(const LaunchArguments& from, const MakeMap& make_map) {
-  AttentionParams params;
+template <class Params = AttentionParams, class MakeMap>
+Params make_params(const LaunchArguments& from, const MakeMap& make_map) {
+  Params params;
   static_cast<AttentionArguments&>(params) = from.arguments;
   if (from.q.rank != 0) params.q = make_map(from.q);
   if (from.k.rank != 0) params.k = make_map(from.k);
   if (from.v.rank != 0) params.v = make_map(from.v);
   if (from.out.rank != 0) params.out = make_map(from.out);
+  if constexpr (requires { params.functor; }) {
+    std::memcpy(&params.functor, from.functor, sizeof params.functor);
+  }
   return params;
 }
 #endif

@@ -3,6 +3,8 @@
 // defines PAGODA_HOST_OF_HIP.
 #pragma once
 
+#include <type_traits>
+
 #include "core/target.hpp"
 #include "kernels/common/instance.hpp"
 
@@ -30,9 +32,18 @@ using Launcher = OnEmulator;
 
 namespace detail {
 
+// Null where the family has no such kernel.
+template <class Launcher, class Family, size_t shape, size_t variant>
+constexpr LaunchFunction<Launcher> function_of() {
+  if constexpr (!std::is_void_v<typename KernelOf<Family, shape, variant>::type>) {
+    return Launcher::template launch<Family, shape, variant>;
+  }
+  return nullptr;
+}
+
 template <class Launcher, class Family, size_t shape, size_t... variant>
 LaunchFunctions<Launcher, Family> functions_of(std::index_sequence<variant...> /*variants*/) {
-  return {Launcher::template launch<Family, shape, variant>...};
+  return {function_of<Launcher, Family, shape, variant>()...};
 }
 
 }  // namespace detail

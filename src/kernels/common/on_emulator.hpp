@@ -1,8 +1,12 @@
 // OnEmulator: launches of attention kernels on the emulator.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
+#include "arch/memory.hpp"
+#include "core/functor.hpp"
 #include "emulator/machine/launch.hpp"
 #include "kernels/common/instance.hpp"
 
@@ -15,6 +19,19 @@ struct EmulatedLaunch {
   emulator::Result result{};  // set by launch()
 };
 
+// A functor's read of one element.
+inline void check_read(const void* address, size_t bytes) {
+  const auto read = [address]<class T>(T /*size*/) {
+    static_cast<void>(arch::load_read_only(arch::GlobalPtr(static_cast<const T*>(address))));
+  };
+  switch (bytes) {
+    case 1: return read(uint8_t{});
+    case 2: return read(uint16_t{});
+    case 4: return read(uint32_t{});
+    default: return read(uint64_t{});
+  }
+}
+
 struct OnEmulator {
   using Context = EmulatedLaunch;
 
@@ -22,9 +39,10 @@ struct OnEmulator {
   static void launch(int32_t ctas, const LaunchArguments& arguments, EmulatedLaunch& launch) {
     using Kernel = typename KernelOf<Family, shape, variant>::type;
     const auto same = [](const arch::TensorMapSpec& spec) { return spec; };
-    launch.result =
-        emulator::launch<Kernel>(emulator::shape_of<Kernel>(launch.name, {ctas}),
-                                 make_params(arguments, same), launch.buffers, launch.options);
+    const core::FunctorReadScope reads(check_read);
+    launch.result = emulator::launch<Kernel>(emulator::shape_of<Kernel>(launch.name, {ctas}),
+                                             make_params<typename Kernel::Params>(arguments, same),
+                                             launch.buffers, launch.options);
   }
 };
 

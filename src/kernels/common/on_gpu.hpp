@@ -14,9 +14,8 @@ struct OnGpu {
   template <class Family, size_t shape, size_t variant>
   static void launch(int32_t ctas, const LaunchArguments& arguments, cudaStream_t& stream) {
     using Kernel = typename KernelOf<Family, shape, variant>::type;
-    arch::check(arch::launch<Kernel>({ctas}, make_params(arguments, arch::make_tensor_map),
-                                     {.stream = stream}),
-                "launching attention");
+    const auto params = make_params<typename Kernel::Params>(arguments, arch::make_tensor_map);
+    arch::check(arch::launch<Kernel>({ctas}, params, {.stream = stream}), "launching attention");
   }
 };
 

@@ -21,7 +21,9 @@ struct Row {
   mask::Interval keys{};    // bounding interval of the visible keys; empty where not valid
   // The sum is over this thread's columns, the maximum over the whole row.
   softmax::OnlineRow<Rule> online{};
-  softmax::Sums sums{};  // of the whole row; set by the epilogue
+  // Of the whole row, set when its mainloop ends.
+  softmax::Sums sums{};
+  float max = softmax::kMinusInfinity;
 };
 
 // Which token and query head of its work tile row `index` is.

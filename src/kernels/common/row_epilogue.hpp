@@ -33,16 +33,16 @@ struct RowResult {
   [[nodiscard]] PAGODA_DEVICE float row_max() const { return softmax::finish_max(max, sink); }
 };
 
-PAGODA_DEVICE RowResult finalize_row(const AttentionParams& params, int32_t kv_head, int32_t q_head,
-                                     bool is_valid, softmax::Sums sums, float max) {
+PAGODA_DEVICE RowResult finalize_row(const AttentionParams& params, const Work& work,
+                                     int32_t q_head, bool is_valid, softmax::Sums sums, float max) {
   RowResult result;
   if (!is_valid) return result;  // padding rows get zeros, whether there is a sink or not
   if (params.sinks != nullptr) {
     result.sink = arch::load_read_only(params.sinks + q_head);
     result.sink = arch::mutable_value("sink added twice", result.sink, result.sink + softmax::kLn2);
   }
-  result.end = softmax::finish(
-      sums, result.sink, arch::mutable_factor("V scale x 1.02", params.kv_scales.v_scale(kv_head)));
+  result.end = softmax::finish(sums, result.sink,
+                               arch::mutable_factor("V scale x 1.02", v_scale(params, work)));
   result.max = max;
   return result;
 }

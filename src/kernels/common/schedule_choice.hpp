@@ -43,17 +43,6 @@ struct ScheduleChoice {
   }
 };
 
-inline const char* name(pagoda::Schedule schedule) {
-  switch (schedule) {
-    case pagoda::Schedule::kAutomatic: return "automatic";
-    case pagoda::Schedule::kTransient: return "transient";
-    case pagoda::Schedule::kPersistent: return "persistent";
-    case pagoda::Schedule::kQueue: return "queue";
-    case pagoda::Schedule::kStreamK: return "stream-k";
-  }
-  return "?";
-}
-
 // core::Kernel::fit of kernels that have these schedules beside automatic.
 inline core::Fit fit_of_schedule(const Options& options,
                                  std::initializer_list<pagoda::Schedule> schedules,

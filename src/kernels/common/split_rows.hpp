@@ -137,7 +137,54 @@ class SplitRows {
     finish(work, row, where, sums, max_of_warp(max), o);
   }
 
+  // Merges `count` columns of a row in the registers of a thread, which returns from
+  // arrive_and_check_last: pairs at `first_column`, 8 columns apart, the layout of accumulators.
+  // at(i) is column i of the thread, and receives O; row.sums and row.max those of the whole row.
+  // Threads with other columns of the row do the same. For many rows of few splits, where
+  // merge_row, a row at a time, would wait for memory at each.
+  template <int count, class Row, class At>
+  PAGODA_DEVICE void merge_columns(const Work& work, int index, Row& row, int first_column,
+                                   const At& at) const {
+    PAGODA_UNROLL
+    for (int i = 0; i < count; ++i) at(i) = 0;
+    row.sums = softmax::Sums{};
+    row.max = softmax::kMinusInfinity;
+    if (!row.is_valid) return;
+    for (int32_t split = 0; split < work.num_splits; ++split) {
+      const FloatQuad stats = load_stats(work, split, index);
+      if (stats.value[1] != 0 && stats.value[0] > row.sums.pivot) row.sums.pivot = stats.value[0];
+      row.max = stats.value[2] > row.max ? stats.value[2] : row.max;
+    }
+    for (int32_t split = 0; split < work.num_splits; ++split) {
+      const FloatQuad stats = load_stats(work, split, index);
+      if (stats.value[1] == 0) continue;  // no key: O may not be stored
+      float weight = ::exp2f(stats.value[0] - row.sums.pivot);
+      row.sums.sum += weight * stats.value[1];
+      weight = arch::mutable_value("weight of the first split x 1.02", weight,
+                                   (split == 0 ? 1.02F : 1.0F) * weight);
+      const arch::GlobalPtr<const float> from = out_row(work.slot(split), index) + first_column;
+      constexpr int pairs = count / 2 < 16 ? count / 2 : 16;  // loads in flight
+      PAGODA_UNROLL
+      for (int first = 0; first < count / 2; first += pairs) {
+        FloatPair values[pairs];
+        PAGODA_UNROLL
+        for (int i = 0; i < pairs; ++i) {
+          values[i] = arch::load((from + 8 * (first + i)).template as<const FloatPair>());
+        }
+        PAGODA_UNROLL
+        for (int i = 0; i < pairs; ++i) {
+          at(2 * (first + i)) += weight * values[i].low;
+          at(2 * (first + i) + 1) += weight * values[i].high;
+        }
+      }
+    }
+  }
+
  private:
+  // Pivot, sum, maximum.
+  [[nodiscard]] PAGODA_DEVICE FloatQuad load_stats(const Work& work, int32_t split, int row) const {
+    return arch::load(stats_row(work.slot(split), row).template as<const FloatQuad>());
+  }
   [[nodiscard]] PAGODA_DEVICE int64_t block_of(int32_t slot) const {
     return int64_t{slot} * blocks + block_;
   }
@@ -184,8 +231,7 @@ class SplitRows {
   template <class Row>
   PAGODA_DEVICE void finish(const Work& work, int row, const Row& where, softmax::Sums sums,
                             float max, const Columns& o) {
-    const RowResult result =
-        finalize_row(params_, work.kv_head, where.q_head, where.is_valid, sums, max);
+    const RowResult result = finalize_row(params_, work, where.q_head, where.is_valid, sums, max);
     const int lane = arch::lane_idx();
     if (lane == 0) store_lse_and_max(params_, work, where.token, where.q_head, result);
     if (!is_out_of<T>(params_)) {

@@ -4,6 +4,9 @@
 //   order: sequence, KV head, head tile, token tile, KV tile (ascending keys, fastest)
 //   CTA i takes [i, i + 1) * tiles_per_cta
 //
+// Where a pair of CTAs computes each work tile, the pair takes one interval: both CTAs find the
+// same work tiles, without communication, and "CTA" below means the pair.
+//
 // A row tile that crosses the limit of an interval is split: each CTA stores a partial result, and
 // the last one to finish merges them (split_rows.hpp). find_stream_k_start finds where a CTA
 // starts.
@@ -20,6 +23,16 @@ namespace pagoda::kernels {
 // a / b. In plain decoding the divisors here are 1. One lane computes the schedule, and the latency
 // of a division would be a good part of its time.
 PAGODA_HOST_DEVICE constexpr int32_t quotient(int32_t a, int32_t b) { return b == 1 ? a : a / b; }
+
+// The index of this CTA, or pair of CTAs, in the partition, and the number of intervals.
+template <class Config>
+PAGODA_DEVICE int32_t stream_k_index() {
+  return static_cast<int32_t>(arch::block_idx().x) / ctas_of_tile<Config>();
+}
+template <class Config>
+PAGODA_DEVICE int32_t stream_k_count() {
+  return static_cast<int32_t>(arch::grid_dim().x) / ctas_of_tile<Config>();
+}
 
 // The row tiles of one sequence. All have the same KV tiles: those that any of its rows sees.
 struct SequenceTiles {
@@ -146,7 +159,7 @@ class StreamKWork {
     const int32_t per_cta = start_.tiles_per_cta;
     const int32_t first_cta = begin / per_cta;
     work.num_splits = (end - 1) / per_cta - first_cta + 1;
-    work.split = arch::block_idx().x - first_cta;  // intervals are in the order of the CTAs
+    work.split = stream_k_index<Config>() - first_cta;  // intervals are in the order of the CTAs
     work.first_slot = 2 * first_cta + (begin == first_cta * per_cta ? 0 : 1);
     work.next_slot = 2 * (first_cta + 1);
     work.slot_step = 2;

@@ -45,7 +45,8 @@ PAGODA_DEVICE int32_t sum_before(int32_t value, int32_t& total, StreamKStorage& 
 }
 
 // Stores the CTA's StreamKStart in storage.start. Every thread calls it; it ends with a
-// syncthreads, after which every thread may load the start.
+// syncthreads, after which every thread may load the start. Where a pair of CTAs computes each work
+// tile, the caller's cluster barrier takes its place.
 template <class Config, int warp_size = 32>
 PAGODA_DEVICE void find_stream_k_start(const AttentionParams& params, StreamKStorage& storage) {
   constexpr int threads = Config::tile.threads();
@@ -66,9 +67,9 @@ PAGODA_DEVICE void find_stream_k_start(const AttentionParams& params, StreamKSto
     sum_before<threads, warp_size>(tiles_of(round + thread).tiles(), sum, storage);
     total += sum;
   }
-  const int32_t ctas = arch::grid_dim().x;
+  const int32_t ctas = stream_k_count<Config>();
   const int32_t tiles_per_cta = (total - 1) / ctas + 1;
-  const int32_t begin = arch::block_idx().x * tiles_per_cta;
+  const int32_t begin = stream_k_index<Config>() * tiles_per_cta;
   const int32_t end = begin < total - tiles_per_cta ? begin + tiles_per_cta : total;
   if (begin >= total && thread == 0) storage.start.store({.tiles_per_cta = tiles_per_cta});
 
@@ -86,7 +87,7 @@ PAGODA_DEVICE void find_stream_k_start(const AttentionParams& params, StreamKSto
     before = done + sum_before<threads, warp_size>(tiles.tiles(), sum, storage);
     done += sum;
   }
-  arch::syncthreads();  // the start is stored
+  if constexpr (ctas_of_tile<Config>() == 1) arch::syncthreads();  // the start is stored
 }
 
 }  // namespace pagoda::kernels

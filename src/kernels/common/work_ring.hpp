@@ -1,6 +1,6 @@
 // WorkRing: a ring in shared memory through which the scheduler lane of a CTA passes work tiles to
 // all other roles. So only one lane keeps scheduler state in registers and waits for lengths from
-// global memory, up to two work tiles ahead, and it may draw them from an atomic counter.
+// global memory, at most two work tiles ahead, and it may draw them from an atomic counter.
 //
 //   full [stage]    1 arrival:  the scheduler lane, when the item is stored
 //   empty [stage]   32 arrivals a reading warp:  every lane, when it has loaded the item

@@ -3,17 +3,29 @@
 // to the other roles (work_ring.hpp).
 //
 // An instance's Config must have `tile` with BN, load, scores, block_rows, num_blocks(),
-// fuses_heads.
+// fuses_heads, has_even_tiles() (whether its KV tiles must follow each other without gaps).
 #pragma once
 
 #include <cstdint>
 
 #include "core/target.hpp"
 #include "kernels/common/attention_params.hpp"
+#include "kernels/common/functor.hpp"
 #include "kernels/common/kinds.hpp"
 #include "mask/kv_tile_range.hpp"
 
 namespace pagoda::kernels {
+
+// CTAs of a cluster that compute each work tile together, all with the same items:
+// Config::tile.ctas where the tile has it.
+template <class Config>
+PAGODA_HOST_DEVICE constexpr int ctas_of_tile() {
+  if constexpr (requires { Config::tile.ctas; }) {
+    return Config::tile.ctas;
+  } else {
+    return 1;
+  }
+}
 
 // The KV tiles that `rows` see. rows.num_rows > 0.
 template <class Config>
@@ -23,6 +35,9 @@ PAGODA_DEVICE mask::KVTileRange kv_tiles_of(const AttentionParams& params,
   const int32_t page_size =
       Config::tile.load == LoadKind::kGather ? 0 : params.sequences.keys.paged_size();
   const mask::TileShape shape = mask::tile_shape(Config::tile.BN, page_size);
+  if constexpr (has_functor_mask<Config>) {
+    return functor_kv_tiles<Config, Config::tile.has_even_tiles()>(params, rows, shape);
+  }
   if constexpr (Config::tile.scores == ScoreClass::kGeneral)
     return params.mask.kv_tiles(rows, shape);
   return params.mask.interval.kv_tiles(rows, shape);
@@ -49,6 +64,14 @@ struct Work {
   }
   [[nodiscard]] PAGODA_HOST_DEVICE bool is_split() const { return num_splits > 1; }
 };
+
+// The scale of stored K, or V, of the work tile.
+PAGODA_DEVICE float k_scale(const AttentionParams& params, const Work& work) {
+  return params.k_scales.of(work.sequence, work.kv_head);
+}
+PAGODA_DEVICE float v_scale(const AttentionParams& params, const Work& work) {
+  return params.v_scales.of(work.sequence, work.kv_head);
+}
 
 // `left` valid tokens from a tile's first token on: how many of them are among its `num_tokens`.
 PAGODA_HOST_DEVICE constexpr int32_t valid_of_tile(int32_t left, int32_t num_tokens) {

@@ -10,8 +10,8 @@
 // and lse = -infinity. A NaN or +infinity among the LSEs makes the row NaN.
 //
 // A warp merges a row: its lanes compute the weights of as many parts at a time and share them by
-// shuffles, the only synchronisation. O may be one of the parts: every lane stores the columns
-// that it alone has loaded. One instance serves
+// shuffles. O and the LSE may each be one of the parts: every lane stores the columns that it alone
+// has loaded, and the LSE is stored when all lanes have read those of the row. One instance serves
 // all types and widths. The kernel is bound by memory. Predicted traffic: rows * (parts * (dim *
 // size + 4) + dim * size_out + 4) bytes; every pass loads the LSEs again, from L1. 8 parts of 2048
 // rows of depth 128, fp32 to bf16: 17.3 MB, 4.1 us at the 4.28 TB/s that a copy reaches on an H200.
@@ -45,10 +45,12 @@ struct MergeStatesRows {
     const int64_t first = arch::block_idx().x * int64_t{kMergeStatesRowsPerBlock};
     const int64_t step = arch::grid_dim().x * int64_t{kMergeStatesRowsPerBlock};
     for (int64_t row = first + arch::warp_idx(); row < params.num_rows; row += step) {
-      const int64_t token = row / params.num_heads;
+      // Unsigned: a division of signed numbers takes a hundred vector registers more on gfx942.
+      const auto token = static_cast<int64_t>(static_cast<uint64_t>(row) /
+                                              static_cast<uint32_t>(params.num_heads));
       if (params.row_mask != nullptr && arch::load_read_only(params.row_mask + token) == 0)
         continue;
-      merge_row(params, token, row % params.num_heads);
+      merge_row(params, token, row - token * params.num_heads);
     }
   }
 
@@ -91,7 +93,9 @@ struct MergeStatesRows {
     } else {
       merge_columns<1>(params, parts, largest, sum, to);
     }
-    if (params.merged_lse != nullptr && arch::lane_idx() == 0) {
+    if (params.merged_lse == nullptr) return;
+    arch::syncwarp();  // all lanes have read the LSEs, of which the merged one may replace one
+    if (arch::lane_idx() == 0) {
       const arch::GlobalPtr<uint8_t> lse = params.merged_lse.as<uint8_t>() +
                                            token * params.merged_lse_token_stride +
                                            head * params.merged_lse_head_stride;
@@ -104,7 +108,7 @@ struct MergeStatesRows {
   // --- weights ---
 
   static PAGODA_DEVICE float lse_of(const Parts& parts, int64_t part) {
-    return arch::load_read_only((parts.lse + part * parts.lse_stride).template as<const float>());
+    return arch::load((parts.lse + part * parts.lse_stride).template as<const float>());
   }
 
   static PAGODA_DEVICE float largest_lse(const Parts& parts) {

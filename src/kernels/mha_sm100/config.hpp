@@ -50,6 +50,7 @@ struct TileConfig {
   static constexpr LoadKind load = LoadKind::kTma;
   static constexpr int block_rows = kRows;
   static constexpr bool fuses_heads = true;
+  [[nodiscard]] static PAGODA_HOST_DEVICE constexpr bool has_even_tiles() { return false; }
   static PAGODA_HOST_DEVICE constexpr int num_blocks() { return kHalves; }
   static PAGODA_HOST_DEVICE constexpr int threads() { return kThreads; }
 

@@ -23,9 +23,9 @@ struct Family {
                        std::string* reason) {
     return mha_sm100::fit(shape, problem, options, reason);
   }
-  static std::string ranked_lower_reason(const Shape& shape, const core::Problem& problem,
-                                         int32_t num_sms) {
-    return mha_sm100::ranked_lower_reason(shape, problem, num_sms);
+  static bool is_ranked_lower(const Shape& shape, const core::Problem& problem, int32_t num_sms,
+                              const Options& options, std::string* reason) {
+    return mha_sm100::is_ranked_lower(shape, problem, num_sms, options, reason);
   }
   static std::unique_ptr<LaunchPlan> plan(const Shape& shape, const core::Problem& problem,
                                           int32_t num_sms, const Options& options) {

@@ -16,7 +16,7 @@ struct Shape {
 };
 
 // In registry order: the smallest shape that holds a call's head dims serves it. CTA pairs serve
-// only calls that name them. A line is an instance; the build reads the names
+// calls by the rule of is_ranked_lower(). A line is an instance; the build reads the names
 // (cmake/PagodaKernelFamilies.cmake).
 // clang-format off
 inline constexpr Shape kShapes[] = {

@@ -20,7 +20,7 @@ namespace pagoda::mha_sm100 {
 
 template <class Config>
 struct SM100MHA2Q {
-  using Params = AttentionParams;
+  using Params = kernels::ParamsOf<Config>;
   using Storage = mha_sm100::Storage<Config>;
   static constexpr TileConfig tile = Config::tile;
   static constexpr int kThreads = mha_sm100::kThreads;
@@ -83,17 +83,15 @@ struct SM100MHA2Q {
 
   // Computes the stream-K partition where the schedule needs it. Ends with a barrier.
   static PAGODA_DEVICE void prepare(const Params& params, Storage& storage) {
-    if constexpr (tile.ctas == 1) {
-      if (params.schedule == kernels::Schedule::kStreamK) {
-        kernels::find_stream_k_start<Config>(params, storage.share);
-        return;
-      }
+    if (params.schedule == kernels::Schedule::kStreamK) {
+      kernels::find_stream_k_start<Config>(params, storage.share);
+      if constexpr (tile.ctas == 1) return;
     }
     Group::sync();
   }
 
   static PAGODA_DEVICE void init_barriers(const Params& params, Storage& storage) {
-    const uint32_t fills = params.is_gathered ? kGatherWarps : 1;
+    const uint32_t fills = params.is_gathered ? kernels::sm100::kGatherWarps : 1;
     const auto where = arch::Where::current();
     if constexpr (tile.has_shared_ring()) {
       Ops::KRing::init(storage.k_ring, 1, "kv", where, fills);
@@ -118,6 +116,9 @@ struct SM100MHA2Q {
     init(storage.v_tail, 1, "v tail", 0);
     for (int stage = 0; tile.ctas == 2 && stage < Storage::kTailStages; ++stage) {
       init(storage.v_tail_of_peer[stage], 1, "v tail of the peer", stage);
+    }
+    if constexpr (tile.ctas == 2) {
+      if (params.schedule == kernels::Schedule::kQueue) storage.queue.init();
     }
     // Orders the initialisation before arrivals of TMA, tcgen05.commit and the peer CTA.
     arch::fence_mbarrier_init();
@@ -182,14 +183,17 @@ struct SM100MHA2Q {
     };
     const int32_t index = Group::index();
     switch (params.schedule) {
-      // Both CTAs of a pair need the same work: no queue, and no partition computed per CTA.
-      case kernels::Schedule::kStreamK:  // NOLINT(bugprone-branch-clone): empty for pairs
-        if constexpr (tile.ctas == 1) {
-          write_all(kernels::StreamKWork<Config>(params, storage.share.start.load()));
-        }
+      case kernels::Schedule::kStreamK:
+        write_all(kernels::StreamKWork<Config>(params, storage.share.start.load()));
         break;
       case kernels::Schedule::kQueue:
-        if constexpr (tile.ctas == 1) write_all(kernels::GridWork<Config>(params));
+        if constexpr (tile.ctas == 1) {
+          write_all(kernels::GridWork<Config>(params));
+        } else {
+          const kernels::sm100::PairDraws draws(params, storage.queue, Group::rank());
+          write_all(kernels::GridWork<Config, kernels::sm100::PairScheduler>(
+              params, {params.grid, index, Group::count(), draws}));
+        }
         break;
       case kernels::Schedule::kPersistent:
         write_all(kernels::GridWork<Config, schedule::PersistentScheduler>(

@@ -1,11 +1,6 @@
 // Chooses schedules and fills in kernel arguments.
 #include "kernels/mha_sm100/launch_plan.hpp"
 
-#include <algorithm>
-
-#include "core/int_math.hpp"
-#include "kernels/common/schedule_choice.hpp"
-#include "kernels/common/work_tile.hpp"
 #include "mask/make_expression_mask.hpp"
 #include "operand/paged_row_indices.hpp"
 
@@ -13,9 +8,6 @@ namespace pagoda::mha_sm100 {
 namespace {
 
 using core::Problem;
-using kernels::kShortRows;
-using kernels::Schedule;
-using kernels::ScheduleChoice;
 using kernels::total_rows;
 
 TileConfig tile_of(const Shape& shape, ScoreClass scores) {
@@ -23,64 +15,12 @@ TileConfig tile_of(const Shape& shape, ScoreClass scores) {
                             shape.ctas);
 }
 
-kernels::PackedRows packed_rows(const Problem& p) {
-  return kernels::PackedRows::of(p.group, kRows, kHalves, TileConfig::fuses_heads);
-}
-
-// Query heads of a work tile: those of one KV head, or, where they exceed the rows of a half, the
-// largest divisor that fits.
-int32_t tile_heads(const Problem& p) { return packed_rows(p).heads; }
-int32_t half_tokens(const Problem& p) { return kRows / tile_heads(p); }
-
-schedule::TileGrid grid_of(const Problem& p, const Launch& launch, int32_t ctas) {
-  schedule::TileGrid grid = kernels::tile_grid(p, tile_heads(p), ctas * kHalves * half_tokens(p),
-                                               kernels::sm100::kL2Bytes);
-  grid.num_splits = launch.num_splits;
-  return grid;
-}
-
-// Upper bound of the keys that the rows of a work tile see together. A window or chunked mask
-// bounds it in a long cache.
-int32_t max_visible_keys(const Problem& p, int32_t tile_tokens) {
-  const mask::IntervalRule rule = mask::make_expression_mask(p.mask).interval.rule;
-  int64_t keys = p.max_seqlen_kv_bound;
-  if (rule.left != mask::IntervalRule::kOpen && rule.right != mask::IntervalRule::kOpen) {
-    keys = std::min(keys, int64_t{rule.left} + rule.right + tile_tokens);
-  }
-  if (rule.chunk > 0) {
-    const int64_t chunks = core::ceil_div(tile_tokens - 1, rule.chunk) + 1;
-    keys = std::min(keys, chunks * rule.chunk);
-  }
-  return static_cast<int32_t>(keys);
-}
-
-Launch tiles_launch(const Problem& p, const TileConfig& tile, const ScheduleChoice& choice,
-                    int32_t num_sms) {
-  const Schedule schedule = choice.of_tiles(Schedule::kQueue);
-  Launch launch{.schedule = schedule};
-  const int32_t tiles = grid_of(p, launch, 1).size();
-  const int32_t key_tiles = core::ceil_div(max_visible_keys(p, kHalves * half_tokens(p)), tile.BN);
-  launch.num_splits = choice.splits(kernels::num_kv_splits(tiles, num_sms, key_tiles), key_tiles);
-  const int32_t all = tiles * launch.num_splits;
-  launch.ctas = schedule == Schedule::kTransient ? all : std::min(all, num_sms);
-  return launch;
-}
-
-// Both CTAs of a pair derive their work tiles from the grid, without communication: no queue, no
-// stream-K partition, no KV splits.
-Launch pairs_launch(const Problem& p, Schedule schedule, int32_t num_sms) {
-  Launch launch{.schedule = schedule};
-  const int32_t tiles = grid_of(p, launch, 2).size();
-  launch.ctas = 2 * (schedule == Schedule::kTransient ? tiles : std::min(tiles, num_sms / 2));
-  return launch;
-}
-
-Launch shares_launch(const Problem& p, const TileConfig& tile, int32_t num_sms) {
-  Launch launch{.schedule = Schedule::kStreamK};
-  const kernels::PackedRows packed = packed_rows(p);
-  const int64_t most = kernels::max_stream_k_ctas(p, packed.tokens, packed.head_tiles, tile.BN);
-  launch.ctas = static_cast<int32_t>(std::min<int64_t>(most, num_sms));
-  return launch;
+kernels::sm100::WorkTileShape work_tile(const TileConfig& tile) {
+  return {.ctas = tile.ctas,
+          .block_rows = kRows,
+          .blocks = kHalves * tile.ctas,
+          .BN = tile.BN,
+          .depth = tile.depth};
 }
 
 bool is_gathered(const Problem& p, const TileConfig& tile) {
@@ -90,94 +30,73 @@ bool is_gathered(const Problem& p, const TileConfig& tile) {
   return rows != 0 && rows < kernels::sm100::kMinPieceRows;
 }
 
-// Slots of partial results; a slot has two blocks of rows.
-int64_t num_slots(const Problem& p, const Launch& launch) {
-  if (launch.schedule == Schedule::kStreamK) {
-    return launch.ctas > 1 ? 2 * int64_t{launch.ctas} : 0;
+// The rule for CTA pairs: more rows than one CTA's tile has, which all see the same keys
+// (FlashAttention-4 takes pairs only there), and work tiles that fill the chip (Modular's FA4).
+// Returns why a call takes one CTA a tile; empty where it takes pairs.
+std::string reason_against_pairs(const Shape& shape, const Problem& p, int32_t num_sms,
+                                 const Options& options) {
+  Shape pair = shape;
+  pair.ctas = 2;
+  const TileConfig tile = tile_of(pair, ScoreClass::kPlain);
+  if (is_gathered(p, tile)) return "TMA can't load K and V";
+  if (options.is_batch_invariant) return "the choice would depend on the batch";
+  if (p.is_ragged || !p.seqlens_q_valid.empty()) return "sequences may end inside a tile of a pair";
+  const mask::IntervalRule rule = mask::make_expression_mask(p.mask).interval.rule;
+  if (rule.left != mask::IntervalRule::kOpen || rule.right != mask::IntervalRule::kOpen ||
+      rule.chunk > 0) {
+    return "its rows see different keys";
   }
-  return launch.num_splits > 1 ? grid_of(p, launch, 1).size() : 0;
+  if (p.max_seqlen_q <= work_tile(tile).packed_rows(p).tokens / tile.ctas) {
+    return "the tile of one CTA has all rows of a sequence";
+  }
+  const int32_t tiles = work_tile(tile).grid(p).size(), pairs = work_tile(tile).groups(num_sms);
+  if (tiles >= pairs) return {};
+  return std::to_string(tiles) + " tiles of a pair's rows for " + std::to_string(pairs) +
+         " pairs of multiprocessors";
 }
 
 }  // namespace
 
-core::Fit fit(const Shape& shape, const Problem& p, const Options& options, std::string* reason) {
+core::Fit fit(const Shape& shape, const Problem& p, const Options& /*options*/,
+              std::string* reason) {
   using core::Fit;
-  Fit fit = kernels::fit_of(p, shape.dtype, shape.depth, shape.depth, true, reason);
+  const Fit fit = kernels::fit_of(p, shape.dtype, shape.depth, shape.depth, true, reason);
   if (fit != Fit::kServes) return fit;
   const TileConfig tile = tile_of(shape, ScoreClass::kPlain);
-  if (tile.ctas == 2) {
-    fit = kernels::fit_of_schedule(
-        options, {pagoda::Schedule::kTransient, pagoda::Schedule::kPersistent}, reason);
-    if (fit == Fit::kServes) fit = kernels::fit_without_splits(options, reason);
-    if (fit != Fit::kServes) return fit;
-  }
   if (tile.ctas == 2 && is_gathered(p, tile)) {
     return core::unfit(Fit::kFeatures, reason,
                        [] { return "pairs of CTAs load K and V by TMA, which can't move these"; });
   }
+  const kernels::sm100::WorkTileShape rows = work_tile(tile);
   if (total_rows(p) > 0 &&
-      !kernels::is_possible(
-          kernels::rows_map(p, p.q, p.head_dim_qk, tile_heads(p), half_tokens(p), tile.swizzle))) {
+      !kernels::is_possible(kernels::rows_map(p, p.q, p.head_dim_qk, rows.heads(p),
+                                              rows.block_tokens(p), tile.swizzle))) {
     return core::unfit(Fit::kFeatures, reason,
                        [] { return "TMA can't move queries with these strides"; });
   }
   return Fit::kServes;
 }
 
-// CTA pairs: the rule and the default of Modular's FA4 dispatch. They need a grid that fills the
-// chip, and are off by default.
-std::string ranked_lower_reason(const Shape& shape, const Problem& p, int32_t num_sms) {
-  if (shape.ctas == 1) return {};
-  const int32_t tiles = grid_of(p, {}, shape.ctas).size(), pairs = num_sms / 2;
-  if (tiles <= pairs) {
-    return std::to_string(tiles) + " tiles of a pair's rows for " + std::to_string(pairs) +
-           " pairs of multiprocessors";
+bool is_ranked_lower(const Shape& shape, const Problem& p, int32_t num_sms, const Options& options,
+                     std::string* reason) {
+  if (shape.depth < 128) return false;  // has no pairs
+  const std::string against = reason_against_pairs(shape, p, num_sms, options);
+  if (shape.ctas == 2) {
+    if (reason != nullptr) *reason = "one CTA serves it: " + against;
+    return !against.empty();
   }
-  return "pairs were slower where both were measured (Modular's FA4 on B200): by name only";
+  if (reason != nullptr) *reason = "CTA pairs serve it: rows see all keys, tiles fill the chip";
+  return against.empty();
 }
 
 std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int32_t num_sms,
                                       const Options& options) {
-  const ScheduleChoice choice = ScheduleChoice::of(options);
   auto plan = std::make_unique<LaunchPlan>();
   plan->shape = &shape;
   plan->scores = kernels::score_class(p);
-  plan->is_batch_invariant = !choice.may_split();
-  if (total_rows(p) == 0) return plan;  // nothing to write
   const TileConfig tile = tile_of(shape, plan->scores);
-  if (tile.ctas == 2) {
-    plan->launches[plan->num_launches++] =
-        pairs_launch(p, choice.of_tiles(Schedule::kPersistent), num_sms);
-    plan->num_work_items = plan->launches[0].ctas;
-    return plan;
-  }
   plan->is_gathered = is_gathered(p, tile);
-  const auto add = [&](const Launch& launch) {
-    plan->launches[plan->num_launches++] = launch;
-    plan->num_work_items += launch.ctas;
-    const int64_t slots = choice.may_split() ? num_slots(p, launch) : 0;
-    plan->split.hold(slots * kHalves, kRows, tile.depth);
-    if (slots > 0) plan->num_split_rows = total_rows(p) * p.num_q_heads;
-  };
-  // Without a choice: stream-K for short sequences, a queue for long ones.
-  const bool has_tiles =
-      choice.allows_tiles() && (!choice.allows_stream_k() || p.max_seqlen_q > kShortRows);
-  const bool has_shares =
-      choice.allows_stream_k() &&
-      (!has_tiles || kernels::may_have_short_rows(p, kShortRows, plan->is_batch_invariant));
-  if (has_shares) {
-    Launch launch = shares_launch(p, tile, num_sms);
-    if (has_tiles) launch.max_rows = kShortRows;
-    add(launch);
-  }
-  if (has_tiles) {
-    Launch launch = tiles_launch(p, tile, choice, num_sms);
-    launch.min_rows = plan->num_launches > 0 ? kShortRows + 1 : 1;
-    add(launch);
-  }
-  plan->split.finish();
-  plan->zeroed_workspace_bytes = plan->split.counter_bytes;
-  plan->workspace_bytes = plan->split.bytes();
+  kernels::sm100::plan_launches(p, work_tile(tile), num_sms, options, *plan);
   return plan;
 }
 
@@ -186,15 +105,9 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& la
   const TileConfig tile = tile_of(*plan.shape, plan.scores);
   kernels::LaunchArguments result;
   kernels::AttentionArguments& a = result.arguments;
-  kernels::set_call(p, a);
-  a.is_batch_invariant = plan.is_batch_invariant;
-  a.min_rows = launch.min_rows;
-  a.max_rows = launch.max_rows;
-  a.schedule = launch.schedule;
-  a.is_gathered = plan.is_gathered;
-  a.grid = grid_of(p, launch, tile.ctas);
-  plan.split.set(workspace, a);
-  const int32_t heads = tile_heads(p), tokens = half_tokens(p);
+  const kernels::sm100::WorkTileShape rows = work_tile(tile);
+  kernels::sm100::set_launch(p, rows, plan, launch, workspace, a);
+  const int32_t heads = rows.heads(p), tokens = rows.block_tokens(p);
   result.q = kernels::rows_map(p, p.q, p.head_dim_qk, heads, tokens, tile.swizzle);
   if (!plan.is_gathered) {
     result.k =

@@ -9,6 +9,7 @@
 #include "arch/memory.hpp"
 #include "arch/tcgen05.hpp"
 #include "kernels/common/sm100/factor_channel.hpp"
+#include "kernels/common/sm100/pair_queue.hpp"
 #include "kernels/common/split_rows.hpp"
 #include "kernels/common/stream_k_start.hpp"
 #include "kernels/common/work_ring.hpp"
@@ -100,6 +101,7 @@ struct Storage {
   arch::SharedArray<uint32_t, 1> tmem;            // address of the tensor memory allocation
   kernels::WorkRing work;
   kernels::StreamKStorage share;
+  kernels::sm100::PairQueue queue;  // CTA pair
 };
 
 // Tensor memory by half. Columns: S0, S1 of BN each, then O0, O1 of `depth` each

@@ -44,6 +44,7 @@ struct TileConfig {
   // Parameters of the schedule (kernels/common/work.hpp): a work tile has one block of rows a CTA,
   // and the query heads of one KV head are packed into the rows.
   static constexpr LoadKind load = LoadKind::kTma;
+  static constexpr int ctas = kPair;
   static constexpr bool fuses_heads = true;
   static PAGODA_HOST_DEVICE constexpr int num_blocks() { return kPair; }
   static PAGODA_HOST_DEVICE constexpr int threads() { return kThreads; }

@@ -23,10 +23,6 @@ struct Family {
                        std::string* reason) {
     return mha_sm100_d512::fit(shape, problem, options, reason);
   }
-  static std::string ranked_lower_reason(const Shape& /*shape*/, const core::Problem& /*problem*/,
-                                         int32_t /*num_sms*/) {
-    return {};
-  }
   static std::unique_ptr<LaunchPlan> plan(const Shape& shape, const core::Problem& problem,
                                           int32_t num_sms, const Options& options) {
     return make_plan(shape, problem, num_sms, options);
@@ -34,9 +30,12 @@ struct Family {
 
   template <class LaunchVariant>
   static void run(const LaunchPlan& plan, const core::Problem& problem,
-                  std::span<std::byte> /*workspace*/, const LaunchVariant& launch_variant) {
-    if (plan.ctas == 0) return;  // nothing to write
-    launch_variant(static_cast<size_t>(plan.scores), plan.ctas, make_arguments(plan, problem));
+                  std::span<std::byte> workspace, const LaunchVariant& launch_variant) {
+    for (int32_t i = 0; i < plan.num_launches; ++i) {
+      const Launch& launch = plan.launches[i];
+      launch_variant(static_cast<size_t>(plan.scores), launch.ctas,
+                     make_arguments(plan, launch, problem, workspace));
+    }
   }
 };
 

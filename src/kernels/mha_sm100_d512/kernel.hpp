@@ -2,7 +2,7 @@
 // tile, one block of query rows each. Roles, in both CTAs:
 //
 //   warps 0-3   softmax       warp 8    MMA, one lane; only the leader's
-//   warps 4-7   correction    warp 9    load K and V
+//   warps 4-7   correction    warp 9    load K and V; warps 9 and 10 where gathered
 //                             warp 11   schedule, load Q; one lane
 #pragma once
 
@@ -11,6 +11,7 @@
 #include "arch/register_budget.hpp"
 #include "kernels/common/grid_work.hpp"
 #include "kernels/mha_sm100_d512/roles/correction.hpp"
+#include "kernels/mha_sm100_d512/roles/gather.hpp"
 #include "kernels/mha_sm100_d512/roles/load.hpp"
 #include "kernels/mha_sm100_d512/roles/mma.hpp"
 #include "kernels/mha_sm100_d512/roles/softmax.hpp"
@@ -38,6 +39,9 @@ struct SM100MHAD512 {
     // Waits until the previous kernel has completed: from here on its writes are visible. Nothing
     // above touches global memory that it may write.
     arch::grid_dependency_wait();
+    if (params.schedule == kernels::Schedule::kStreamK) {
+      kernels::find_stream_k_start<Config>(params, storage.share);
+    }
     arch::cluster_sync();  // both CTAs' barriers are initialised before the peer arrives on them
     arch::grid_launch_dependents();
     run_role(params, storage, warp, rank);
@@ -57,40 +61,44 @@ struct SM100MHAD512 {
     return {arch::TmemPtr{arch::load(storage.tmem.at(0))}};
   }
 
+  // Each role loads the address of tensor memory by itself: kept in a register across the branches,
+  // ptxas spilled it.
   static PAGODA_DEVICE void run_role(const Params& params, Storage& storage, int warp, int rank) {
-    const Tmem<Config> tmem = tmem_of(storage);
     if (warp < 4) {
       arch::register_budget_increase<tile.softmax_registers>();
       const arch::Role role("softmax");
-      Softmax<Config>(params, storage, tmem, rank).run();
+      Softmax<Config>(params, storage, tmem_of(storage), rank).run();
     } else if (warp < 8) {
       arch::register_budget_decrease<tile.correction_registers>();
       const arch::Role role("correction");
-      Correction<Config>(params, storage, tmem, rank).run();
+      Correction<Config>(params, storage, tmem_of(storage), rank).run();
     } else {
       arch::register_budget_decrease<tile.other_registers>();
-      run_single_warp(params, storage, tmem, warp, rank);
+      run_single_warp(params, storage, warp, rank);
     }
   }
 
   // Initialises barriers, tensor memory and descriptor prefetches; the cluster barrier in run()
   // makes them visible to the other warps.
   static PAGODA_DEVICE void init(const Params& params, Storage& storage, int warp, int rank) {
-    if (arch::thread_idx() == 0) init_barriers(storage, rank);
+    if (arch::thread_idx() == 0) init_barriers(params, storage, rank);
     if (warp == kAllocatingWarp) {
       arch::tmem_allocate<kPair>(storage.tmem.data(), arch::kTmemColumns);
       arch::tmem_relinquish<kPair>();
     }
     if (arch::thread_idx() == 10 * 32) {  // the first TMA copies find their maps cached
       arch::tma_prefetch_descriptor(params.q);
+      if (params.is_gathered) return;
       arch::tma_prefetch_descriptor(params.k);
       arch::tma_prefetch_descriptor(params.v);
     }
   }
 
-  static PAGODA_DEVICE void init_barriers(Storage& storage, int rank) {
-    Ops::Ring::init(storage.ring, 1, "kv", arch::Where::current(), kPair);
-    storage.work.init(Ops::work_readers(rank));
+  static PAGODA_DEVICE void init_barriers(const Params& params, Storage& storage, int rank) {
+    const uint32_t fills = params.is_gathered ? kPair * kernels::sm100::kGatherWarps : kPair;
+    Ops::Ring::init(storage.ring, 1, "kv", arch::Where::current(), fills);
+    storage.work.init(Ops::work_readers(rank, params.is_gathered));
+    if (params.schedule == kernels::Schedule::kQueue) storage.queue.init();
     const auto init = [](arch::MBarrier& barrier, uint32_t arrivals, const char* name,
                          int index = 0) {
       barrier.init(arrivals);
@@ -108,11 +116,13 @@ struct SM100MHAD512 {
     arch::fence_mbarrier_init();
   }
 
-  static PAGODA_DEVICE void run_single_warp(const Params& params, Storage& storage,
-                                            Tmem<Config> tmem, int warp, int rank) {
+  static PAGODA_DEVICE void run_single_warp(const Params& params, Storage& storage, int warp,
+                                            int rank) {
     if (warp == 8 && rank == kLeader) {
       const arch::Role role("mma");
-      run_mma(params, storage, tmem);
+      run_mma(params, storage);
+    } else if (warp < 11 && params.is_gathered) {
+      if (warp > 8) gather(params, storage, warp - 9, rank);
     } else if (warp == 9) {
       const arch::Role role("load");
       operand::dispatch_page_size<tile.BN>(params.sequences.keys.paged_size(), [&]<int size>() {
@@ -130,10 +140,20 @@ struct SM100MHAD512 {
     }
   }
 
-  static PAGODA_DEVICE void run_mma(const Params& params, Storage& storage, Tmem<Config> tmem) {
+  static PAGODA_DEVICE void gather(const Params& params, Storage& storage, int warp, int rank) {
+    const arch::Role role("gather");
+    constexpr int element_bytes = sizeof(typename Config::T);
+    if (params.kv_element_bytes == element_bytes) {
+      Gather<Config, element_bytes>(params, storage, warp, rank).run();
+    } else if constexpr (element_bytes == 2) {
+      Gather<Config, 1>(params, storage, warp, rank).run();
+    }
+  }
+
+  static PAGODA_DEVICE void run_mma(const Params& params, Storage& storage) {
     // One lane issues every MMA and commit: a commit covers the MMAs of the thread that issues it.
     const int32_t elect = arch::elect_one();
-    MmaIssuer<Config> mma(params, storage, tmem);
+    MmaIssuer<Config> mma(params, storage, tmem_of(storage));
     WorkReader reader(storage.work);
     for (; reader.next(); reader.release()) {
       const Work work = reader.work();
@@ -141,7 +161,8 @@ struct SM100MHAD512 {
     }
   }
 
-  // Both CTAs compute the same work items from the index of their cluster, without communication.
+  // Both CTAs compute the same work items: from the index of their cluster, or the leader draws for
+  // both.
   static PAGODA_DEVICE void schedule(const Params& params, Storage& storage, int rank) {
     kernels::WorkWriter writer(storage.work);
     LoadQ<Config> q(params, storage, rank);
@@ -152,12 +173,24 @@ struct SM100MHAD512 {
       }
     };
     const int32_t pair = arch::block_idx().x / kPair, pairs = arch::grid_dim().x / kPair;
-    if (params.schedule == kernels::Schedule::kPersistent) {
-      write_all(kernels::GridWork<Config, schedule::PersistentScheduler>(
-          params, {params.grid, pair, pairs}));
-    } else {
-      write_all(
-          kernels::GridWork<Config, schedule::TransientScheduler>(params, {params.grid, pair}));
+    switch (params.schedule) {
+      case kernels::Schedule::kStreamK:
+        write_all(kernels::StreamKWork<Config>(params, storage.share.start.load()));
+        break;
+      case kernels::Schedule::kQueue: {
+        const kernels::sm100::PairDraws draws(params, storage.queue, rank);
+        write_all(kernels::GridWork<Config, kernels::sm100::PairScheduler>(
+            params, {params.grid, pair, pairs, draws}));
+        break;
+      }
+      case kernels::Schedule::kPersistent:
+        write_all(kernels::GridWork<Config, schedule::PersistentScheduler>(
+            params, {params.grid, pair, pairs}));
+        break;
+      case kernels::Schedule::kTransient:
+        write_all(
+            kernels::GridWork<Config, schedule::TransientScheduler>(params, {params.grid, pair}));
+        break;
     }
     writer.write(Work{});  // end of work
   }

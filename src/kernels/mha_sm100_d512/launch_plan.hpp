@@ -1,23 +1,23 @@
-// Plans the launch of a call: its grid and arguments. Host code that the CUDA back end and the
-// emulator share. It reads no sequence length.
+// Plans the launches of a call: their grids and arguments. Host code that the CUDA back end and the
+// emulator share. It reads sequence lengths only where they are in host memory.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "core/kernel.hpp"
 #include "core/problem.hpp"
-#include "kernels/common/call_arguments.hpp"
 #include "kernels/common/launch_arguments.hpp"
+#include "kernels/common/sm100/launches.hpp"
 #include "kernels/mha_sm100_d512/instances.hpp"
 
 namespace pagoda::mha_sm100_d512 {
 
-struct LaunchPlan final : core::KernelPlan {
+using kernels::sm100::Launch;
+
+struct LaunchPlan final : kernels::sm100::LaunchPlan {
   const Shape* shape = nullptr;
-  ScoreClass scores = ScoreClass::kPlain;
-  kernels::Schedule schedule = kernels::Schedule::kPersistent;
-  int32_t ctas = 0;  // 0: nothing to write
 };
 
 // core::Kernel::fit of a shape.
@@ -29,7 +29,8 @@ struct LaunchPlan final : core::KernelPlan {
                                                     const core::Problem& problem, int32_t num_sms,
                                                     const Options& options);
 
-[[nodiscard]] kernels::LaunchArguments make_arguments(const LaunchPlan& plan,
-                                                      const core::Problem& problem);
+[[nodiscard]] kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch,
+                                                      const core::Problem& problem,
+                                                      std::span<std::byte> workspace);
 
 }  // namespace pagoda::mha_sm100_d512

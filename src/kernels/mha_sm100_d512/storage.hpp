@@ -10,6 +10,8 @@
 #include "arch/memory.hpp"
 #include "arch/tcgen05.hpp"
 #include "kernels/common/sm100/factor_channel.hpp"
+#include "kernels/common/sm100/pair_queue.hpp"
+#include "kernels/common/stream_k_start.hpp"
 #include "kernels/common/work_ring.hpp"
 #include "kernels/mha_sm100_d512/config.hpp"
 #include "pipeline/kv_tiling.hpp"
@@ -62,8 +64,10 @@ struct Operands {
   static constexpr int panel_columns = tile.swizzle_elements();
   using Ring = pipeline::StagedPipeline<tile.slots, 1, CommitRelease>;
 
-  // Warps that read work items: 4 softmax, 4 correction, 1 load; in the leader 1 MMA.
-  static PAGODA_DEVICE uint32_t work_readers(int rank) { return rank == kLeader ? 10 : 9; }
+  // Warps that read work items: 4 softmax, 4 correction, 1 load (gather: 2); in the leader 1 MMA.
+  static PAGODA_DEVICE uint32_t work_readers(int rank, bool is_gathered) {
+    return (rank == kLeader ? 10 : 9) + (is_gathered ? 1 : 0);
+  }
 };
 
 template <class Config>
@@ -85,8 +89,11 @@ struct Storage {
   arch::MBarrier p_full;  // the leader's: P is stored and O rescaled in both CTAs
   arch::MBarrier o_full;
   arch::MBarrier factor_ring[FactorPipeline::num_mbars];
-  arch::SharedArray<uint32_t, 1> tmem;  // address of the tensor memory allocation
+  arch::SharedArray<uint32_t, 1> arrivals;  // of KV splits, for the correction warps
+  arch::SharedArray<uint32_t, 1> tmem;      // address of the tensor memory allocation
   kernels::WorkRing work;
+  kernels::StreamKStorage share;
+  kernels::sm100::PairQueue queue;
 };
 
 // Tensor memory. Columns 0..255: O; 256..383: S0; 384..511: S1 (TileConfig::tmem).

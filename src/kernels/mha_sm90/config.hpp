@@ -47,6 +47,9 @@ struct TileConfig {
   int raw_tiles = 0;
   bool is_ping_pong = true;  // consumers issue their products one after the other, in turn
   int ctas_per_sm = 1;
+  // kTokens: the next work tile is drawn when load K has copies of so many KV tiles left, or has
+  // begun a work tile of fewer.
+  int draw_ahead = 3;
   int producer_registers = 56;
   int consumer_registers = 224;
 
@@ -69,6 +72,9 @@ struct TileConfig {
   }
   // Required by kernels/common/work_tile.hpp.
   static constexpr bool fuses_heads = false;
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool has_even_tiles() const {
+    return load == LoadKind::kGather;
+  }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int num_blocks() const { return num_consumers; }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr pipeline::KVTiling k_tiling() const {
     return {.BN = BN,

@@ -16,7 +16,7 @@ namespace pagoda::mha_sm90 {
 
 template <class Config>
 struct Kernel {
-  using Params = AttentionParams;
+  using Params = kernels::ParamsOf<Config>;
   using Storage = mha_sm90::Storage<Config>;
   static constexpr TileConfig tile = Config::tile;
   static constexpr int kThreads = tile.threads();
@@ -24,6 +24,10 @@ struct Kernel {
   static constexpr int kCtasPerSm = tile.ctas_per_sm;
   // Registers of a thread at launch, before setmaxnreg: an equal part of the register file.
   static constexpr int kRegisters = 65536 / (kThreads * kCtasPerSm) / 8 * 8;
+  // A CTA has no more registers than at launch: setmaxnreg would wait for more forever.
+  static_assert(!tile.uses_setmaxnreg() ||
+                tile.producer_registers + tile.num_consumers * tile.consumer_registers <=
+                    (tile.num_consumers + 1) * kRegisters);
 
   static PAGODA_DEVICE void run(const Params& params) {
     auto& storage = arch::shared_storage<Storage>();
@@ -82,6 +86,10 @@ struct Kernel {
         storage.q_issued.init(tile.uses_mma_sync() ? 4 : 1);  // warps that load Q
         arch::name_barrier(storage.q_issued, "q issued");
       }
+      if constexpr (tile.rows == RowKind::kTokens) {
+        storage.draws.init(1);
+        arch::name_barrier(storage.draws, "draws");
+      }
       storage.v_tail.init(1);
       arch::name_barrier(storage.v_tail, "v tail");
       arch::fence_mbarrier_init();
@@ -115,7 +123,11 @@ struct Kernel {
       for (Work work; work_tiles.next(work);) writer.write(work);
     } else {
       GridWork<Config> work_tiles(params);
-      for (Work work; work_tiles.next(work);) writer.write(work);
+      uint32_t phase = 0;
+      for (Work work; work_tiles.next(work); phase ^= 1U) {
+        writer.write(work);
+        storage.draws.wait(phase);  // load K is near the end of this work tile
+      }
     }
     writer.write(Work{});  // no tokens: the end
   }
@@ -132,17 +144,19 @@ struct Kernel {
     for (; reader.next(); reader.release()) {
       Row rows[2];
       float o[tile.depth_vo / 2];
-      make_rows(params, reader.work(), first, rows);
-      const mask::KVTileRange walk = reader.work().walk;
-      if (walk.num_tiles > 0) consumer.mainloop(reader, walk, rows, o);
-      const Work work = reader.work();  // loaded again, to free its registers in the mainloop
-      finish_rows(params, work, first, rows);
-      if (work.is_split()) {
-        SplitEpilogue<Config>(params, storage, warpgroup).run(work, rows, o);
+      const auto make = [&] { make_rows(params, reader.work(), first, rows); };
+      const auto finish = [&] { finish_rows(params, reader.work(), first, rows); };
+      if (reader.work().walk.num_tiles > 0) {
+        consumer.mainloop(reader, rows, o, make, finish);
       } else {
-        Epilogue<Config>(params, warpgroup).run(work, rows, o, consumer.q_smem());
+        make();
+        finish();
       }
-      if (tile.rows == RowKind::kTokens && work.walk.num_tiles > 0) consumer.release_q();
+      const Work work = reader.work();  // loaded again, to free its registers in the mainloop
+      const bool is_whole =
+          !work.is_split() || SplitEpilogue<Config>(params, storage, warpgroup).run(work, rows, o);
+      if (is_whole) Epilogue<Config>(params, warpgroup).run(work, rows, o, consumer.q_smem());
+      if (work.walk.num_tiles > 0) consumer.release_q();
     }
     consumer.finish();
   }
@@ -185,6 +199,7 @@ struct Kernel {
       rows[r] = make_row<Config>(params, work, first + 8 * r);
       rows[r].online = online;
       rows[r].sums = softmax::Sums{online.sums().pivot, sum_of_quad(online.sums().sum)};
+      rows[r].max = online.max();
     }
   }
 };

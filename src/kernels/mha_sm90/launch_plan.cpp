@@ -17,6 +17,9 @@ using kernels::ScheduleChoice;
 using kernels::total_rows;
 
 constexpr int32_t kFewRows = 16;
+// Decoding of up to so many bytes of keys and values is left to kernels without tensor maps, whose
+// chain of dependent loads is shorter. Measured, README.md.
+constexpr int64_t kSmallDecodeBytes = int64_t{512} << 20;
 // K and V of a TileGrid section; an H200 has 50 MB of L2. Measured, README.md.
 constexpr int64_t kL2Bytes = 32 << 20;
 
@@ -44,10 +47,10 @@ Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, in
                      const ScheduleChoice& choice) {
   Launch launch{.rows = RowKind::kTokens, .scores = scores};
   const TileConfig tile = tile_of(shape.depth_qk, shape.depth_vo, launch.rows, scores);
-  const int32_t tiles = grid_of(p, tile, launch).size();
-  const int32_t key_tiles = core::ceil_div(p.max_seqlen_kv_bound, tile.BN);
-  launch.num_splits = choice.splits(kernels::num_kv_splits(tiles, num_sms, key_tiles), key_tiles);
-  launch.ctas = std::min(tiles * launch.num_splits, num_sms);
+  const schedule::TileGrid grid = grid_of(p, tile, launch);
+  launch.num_splits = choice.splits(kernels::num_kv_splits(p, grid, num_sms, tile.BN),
+                                    core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
+  launch.ctas = std::min(grid.size() * launch.num_splits, num_sms);
   return launch;
 }
 
@@ -114,6 +117,23 @@ core::Fit fit(const Shape& shape, const Problem& p, const Options& options, std:
   return Fit::kServes;
 }
 
+bool is_ranked_lower(const Problem& p, const Options& options, std::string* reason) {
+  // A sequence's kernel must not depend on the rest of its batch, on which these bytes do.
+  if (options.is_batch_invariant) return false;
+  const int64_t row_bytes = int64_t{2} * (p.head_dim_qk + p.head_dim_vo) * p.num_kv_heads;
+  const int64_t bytes = row_bytes * p.batch * p.max_seqlen_kv_bound;
+  if (p.k.dtype != p.q.dtype || p.head_dim_qk <= 64 || p.head_dim_qk > 128 || p.head_dim_vo > 128 ||
+      int64_t{p.group} * p.max_seqlen_q > kWarpRows || bytes > kSmallDecodeBytes ||
+      !kernels::has_aligned_kv(p)) {
+    return false;
+  }
+  if (reason != nullptr) {
+    *reason = std::to_string(p.group * p.max_seqlen_q) + " query rows of a KV head and " +
+              std::to_string((bytes >> 20) + 1) + " MiB of keys and values: cp.async starts sooner";
+  }
+  return true;
+}
+
 std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int32_t num_sms,
                                       const Options& options) {
   const ScheduleChoice choice = ScheduleChoice::of(options);
@@ -163,6 +183,9 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& la
     result.out = kernels::rows_map(p, p.out, p.head_dim_vo, 1, kRows, tile.swizzle);
     a.is_out_by_tma = kernels::stores_by_tma(p, result.out);
     if (!a.is_out_by_tma) result.out.rank = 0;
+  } else {  // row tiles of tokens keep the normal policy, with which they were measured
+    a.kv_eviction =
+        kernels::kv_eviction(p, PackedRows::of(p.group, tile.block_rows), launch.max_rows);
   }
   if (launch.load != LoadKind::kGather) {
     result.k = kernels::kv_map(p, p.k, p.head_dim_qk, tile.BN, tile.swizzle);

@@ -32,6 +32,19 @@ PAGODA_DEVICE Row make_row(const AttentionParams& params, const Work& work, int3
   return kernels::tile_row<softmax::RescaleLazily, map>(params, work, index);
 }
 
+// Row `r` of this thread as a functor sees it. The index of a token is computed again: kept over
+// the mainloop it would spill. Of packed rows it would be a division. A lane may call it alone:
+// warp_idx() and warpgroup_idx() are shuffles.
+template <class Config>
+PAGODA_DEVICE QueryRow query_row_of(const Work& work, const Row& row, int r) {
+  if constexpr (Config::tile.rows == RowKind::kTokens) {
+    const int warp = arch::thread_idx() / 32 - 4;  // of the consumers, each of 16 rows
+    const int index = 16 * warp + arch::lane_idx() / 4;
+    return kernels::query_row(work.rows, work.first_token + index + 8 * r, work.first_head);
+  }
+  return kernels::query_row(work.rows, row.token, row.q_head);
+}
+
 // Which of the tile's keys a row sees, 32 a word. General masks: each of the four lanes of a row
 // evaluates the mask for one word, and shuffles share the words.
 template <class Config>
@@ -85,6 +98,19 @@ PAGODA_DEVICE void apply_mask(const AttentionParams& params, const WorkReader& r
         }
       }
     }
+    if constexpr (kernels::has_functor_mask<Config>) {
+      if (rows[r].keys.empty()) continue;  // padding rows are no rows of a functor
+      const QueryRow row = query_row_of<Config>(reader.work(), rows[r], r);
+      PAGODA_UNROLL
+      for (int i = 0; i < BN / 2; i += 4) {
+        PAGODA_UNROLL
+        for (int e = 0; e < 2; ++e) {
+          if (!kernels::functor_keeps<Config>(params, row, column + first + 2 * i + e)) {
+            s[i + 2 * r + e] = softmax::kMinusInfinity;
+          }
+        }
+      }
+    }
   }
 }
 
@@ -95,9 +121,15 @@ PAGODA_DEVICE void apply_score_mods(const AttentionParams& params, const WorkRea
                                     const Row (&rows)[2], int32_t column,
                                     float (&s)[Config::tile.BN / 2]) {
   constexpr int BN = Config::tile.BN;
-  const mask::RowTile tile = reader.work().rows;
+  const Work work = reader.work();
+  const mask::RowTile tile = work.rows;
+  softmax::ScoreMap map = params.score_map;
+  // Consumer::apply_k_scale and WarpConsumer apply those of e4m3 caches.
+  if constexpr (Config::tile.load == LoadKind::kTma) {
+    map = map.scaled(kernels::k_scale(params, work));
+  }
   PAGODA_UNROLL
-  for (int i = 0; i < BN / 2; ++i) s[i] = params.score_map(s[i]);
+  for (int i = 0; i < BN / 2; ++i) s[i] = map(s[i]);
   const int32_t first = column + 2 * (arch::lane_idx() % 4);  // this thread's first key
   PAGODA_UNROLL
   for (int r = 0; r < 2; ++r) {
@@ -123,12 +155,31 @@ PAGODA_DEVICE void apply_score_mods(const AttentionParams& params, const WorkRea
   }
 }
 
+// Functors: products become scores in natural units. `scale`: from products to log2 units.
+template <class Config>
+PAGODA_DEVICE void apply_functor_score(const AttentionParams& params, const WorkReader& reader,
+                                       const Row (&rows)[2], int32_t column, float scale,
+                                       float (&s)[Config::tile.BN / 2]) {
+  const int32_t first = column + 2 * (arch::lane_idx() % 4);  // this thread's first key
+  PAGODA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    if (rows[r].keys.empty()) continue;
+    const QueryRow row = query_row_of<Config>(reader.work(), rows[r], r);
+    PAGODA_UNROLL
+    for (int i = 0; i < Config::tile.BN / 2; i += 4) {
+      PAGODA_UNROLL
+      for (int e = 0; e < 2; ++e) {
+        float& score = s[i + 2 * r + e];
+        score = kernels::functor_score<Config>(params, row, first + 2 * i + e, score, scale);
+      }
+    }
+  }
+}
+
 // Maximum over the four lanes of a row.
 PAGODA_DEVICE float max_of_quad(float value) {
-  const float other = arch::shuffle_xor(value, 1);
-  value = value > other ? value : other;
-  const float third = arch::shuffle_xor(value, 2);
-  return value > third ? value : third;
+  value = fmaxf(value, arch::shuffle_xor(value, 1));
+  return fmaxf(value, arch::shuffle_xor(value, 2));
 }
 
 // Sum over the four lanes of a row.
@@ -154,24 +205,31 @@ PAGODA_DEVICE bool exp2_scores(float (&s)[BN / 2], Row (&rows)[2], float scale,
     }
     tile_max[r] = max_of_quad(largest) * scale;
   }
-  // Padding rows are excluded from the warp ballot: their scores come from stale rows of Q.
-  const bool rescales =
-      arch::any((!rows[0].keys.empty() && rows[0].online.wants_rescale(tile_max[0])) ||
-                (!rows[1].keys.empty() && rows[1].online.wants_rescale(tile_max[1])));
+  // Padding rows are excluded from the warp ballot: their scores come from stale rows of Q. (No &&
+  // and ||: they would be branches.)
+  const bool rescales = arch::any(static_cast<int>(!rows[0].keys.empty()) &
+                                      static_cast<int>(rows[0].online.wants_rescale(tile_max[0])) |
+                                  static_cast<int>(!rows[1].keys.empty()) &
+                                      static_cast<int>(rows[1].online.wants_rescale(tile_max[1])));
+  // Both rows' offsets before both rows' exponentials: these are then one block without branches.
+  float offsets[2];
   PAGODA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const float offset_before = rows[r].online.offset();
     factors[r] = rows[r].online.begin_tile(tile_max[r], rescales);
-    const float offset =
+    offsets[r] =
         arch::mutable_value("pivot of the tile before", rows[r].online.offset(), offset_before);
-    float sums[2] = {0, 0};  // two independent chains of additions
+  }
+  PAGODA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    float sums[2];  // two independent chains of additions
     PAGODA_UNROLL
     for (int i = 0; i < BN / 2; i += 4) {
       PAGODA_UNROLL
       for (int e = 0; e < 2; ++e) {
         float& p = s[i + 2 * r + e];
-        p = arch::exp2_approx(p * scale + offset);
-        sums[e] += p;
+        p = arch::exp2_approx(p * scale + offsets[r]);
+        sums[e] = i == 0 ? p : sums[e] + p;
       }
     }
     const float sum = sums[0] + sums[1];

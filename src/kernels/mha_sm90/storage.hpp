@@ -98,7 +98,9 @@ struct Storage {
   arch::MBarrier v_ring[Ops::VRing::num_mbars];
   arch::MBarrier q_ring[tile.num_consumers][Ops::QRing::num_mbars];
   arch::MBarrier q_issued;  // q_before_kv.hpp
-  arch::MBarrier v_tail;    // the copies of a V tile whose tail is zeroed then (load.hpp)
+  // Tokens: load K has so few copies of the work tile left that the next one is drawn.
+  arch::MBarrier draws;
+  arch::MBarrier v_tail;  // the copies of a V tile whose tail is zeroed then (load.hpp)
   // mma.sync where Q does not stay in registers: Q as A fragments, [step of 16 columns][lane].
   static constexpr int q_words =
       !Ops::has_q_stages && !tile.keeps_q_in_registers() ? tile.depth_qk / 16 * 32 : 1;

@@ -37,9 +37,10 @@ struct Family {
     if (kernels::score_class(p) == kernels::ScoreClass::kPlain) return fit;
     return core::unfit(core::Fit::kFeatures, reason, [] { return "has plain scores only"; });
   }
-  static std::string ranked_lower_reason(const Shape& /*shape*/, const core::Problem& /*problem*/,
-                                         int32_t /*num_sms*/) {
-    return "is a toy";
+  static bool is_ranked_lower(const Shape& /*shape*/, const core::Problem& /*problem*/,
+                              int32_t /*num_sms*/, std::string* reason) {
+    if (reason != nullptr) *reason = "is a toy";
+    return true;
   }
   static std::unique_ptr<LaunchPlan> plan(const Shape& /*shape*/, const core::Problem& p,
                                           int32_t /*num_sms*/, const Options& /*options*/) {

@@ -34,7 +34,7 @@ struct Kernel {
       const float sink = params.sinks == nullptr ? softmax::kMinusInfinity
                                                  : arch::load_read_only(params.sinks + tile.head);
       max = softmax::finish_max(online.max(), sink);
-      end = softmax::finish(online.sums(), sink, params.kv_scales.v_scale(kv_head));
+      end = softmax::finish(online.sums(), sink, params.v_scales.of(b, kv_head));
     }
     const auto out =
         params.out_data.template as<uint16_t>() + params.out_rows.offset(b, memory_row, tile.head);
@@ -59,7 +59,7 @@ struct Kernel {
     const operand::SequenceRows places = params.sequences.keys.sequence(b);
     const auto q =
         params.q_data.template as<const uint16_t>() + params.q_rows.offset(b, memory_row, q_head);
-    const float scale = params.score_map.scale_log2 * params.kv_scales.k_scale(kv_head);
+    const float scale = params.score_map.scale_log2 * params.k_scales.of(b, kv_head);
     softmax::OnlineRow<softmax::RescaleLazily> online;
     for (int32_t key = keys.lo; key < keys.hi; ++key) {
       const operand::KeyCoordinates place = places.at(static_cast<uint32_t>(key));

@@ -47,6 +47,7 @@ struct TileConfig {
   // one by one.
   static constexpr LoadKind load = LoadKind::kGather;
   static constexpr bool fuses_heads = false;
+  [[nodiscard]] static PAGODA_HOST_DEVICE constexpr bool has_even_tiles() { return false; }
   int block_rows = BM;
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int num_blocks() const { return 1; }
 

@@ -91,7 +91,7 @@ class Epilogue {
     for (int i = 0; i < Ops::rows; ++i) {
       const Row row = softmax_.make_row(work, i);
       const RowResult result =
-          finalize_row(params_, work.kv_head, row.q_head, row.is_valid, sums[i], online[i].max());
+          finalize_row(params_, work, row.q_head, row.is_valid, sums[i], online[i].max());
       if (row.is_written && is_row_lane() && warp_n_ == 0) {
         store_lse_and_max(params_, work, row.token, row.q_head, result);
       }

@@ -17,14 +17,11 @@ struct FamilyOf {
   static constexpr auto& kShapes = Chip::kShapes;
   static constexpr size_t kNumVariants = Chip::kVariants.size();
   static constexpr int32_t kFewestSms = 3;
+  static constexpr bool kPlainNeedsAlignedKV = true;  // of functors, functor_family.hpp
 
   static core::Fit fit(const Shape& shape, const core::Problem& problem, const Options& options,
                        std::string* reason) {
     return kv_buffer::fit(shape, problem, options, reason);
-  }
-  static std::string ranked_lower_reason(const Shape& /*shape*/, const core::Problem& /*problem*/,
-                                         int32_t /*num_sms*/) {
-    return {};
   }
   static std::unique_ptr<Plan> plan(const Shape& shape, const core::Problem& problem,
                                     int32_t num_sms, const Options& options) {

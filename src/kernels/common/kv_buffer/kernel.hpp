@@ -17,7 +17,7 @@ namespace pagoda::kernels::kv_buffer {
 template <class Config_, int least_arch>
 struct Kernel {
   using Config = Config_;
-  using Params = AttentionParams;
+  using Params = ParamsOf<Config>;
   using Storage = kv_buffer::Storage<Config>;
   using Ops = Operands<Config>;
   static constexpr TileConfig tile = Config::tile;

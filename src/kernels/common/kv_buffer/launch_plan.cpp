@@ -14,19 +14,17 @@ namespace {
 
 using core::Problem;
 
+// The model of stream_k_ctas, in the time of a KV tile of a CTA that has the memory to itself (2 us
+// on an H200): how many CTAs a multiprocessor keep memory busy, a second row tile of a CTA, and the
+// merge of split rows.
+constexpr double kBusyCtas = 1.6, kSecondTile = 1.5, kMergeStart = 0.5, kMergeChain = 0.6;
 constexpr int64_t kL2Bytes = 32 << 20;  // K and V of a section of TileGrid; not measured
 
-// cp.async copies 16 bytes from aligned addresses.
-bool is_aligned(const core::KVView& view) {
-  const auto is_multiple = [](int64_t stride) { return stride % 8 == 0; };
-  return reinterpret_cast<uintptr_t>(view.data) % 16 == 0 && is_multiple(view.outer_stride) &&
-         is_multiple(view.row_stride) && is_multiple(view.head_stride);
-}
 // The first of the family's variants, in the order of speed, that serves the call.
 size_t variant_index(const Problem& p, const Family& family, RowKind rows) {
   const bool has_same_type = p.k.dtype == p.q.dtype;
   const ScoreClass scores = has_same_type ? score_class(p) : ScoreClass::kGeneral;
-  const bool has_aligned_rows = has_same_type && is_aligned(p.k) && is_aligned(p.v);
+  const bool has_aligned_rows = has_same_type && has_aligned_kv(p);  // for cp.async
   const bool has_vectors = has_aligned_rows && p.head_dim_qk % 8 == 0 && p.head_dim_vo % 8 == 0;
   for (const Variant& wanted :
        {Variant{rows, Staging::kAsync, scores}, Variant{rows, Staging::kVectors, scores},
@@ -47,20 +45,48 @@ schedule::TileGrid grid_of(const Problem& p, const Launch& launch) {
 
 void set_prefill_grid(const Problem& p, int32_t num_sms, const ScheduleChoice& choice,
                       Launch& launch) {
-  const int32_t tiles = grid_of(p, launch).size();
-  const int32_t key_tiles = core::ceil_div(p.max_seqlen_kv_bound, launch.tile.BN);
-  launch.num_splits =
-      choice.splits(num_kv_splits(tiles, num_sms * launch.tile.ctas_per_sm, key_tiles), key_tiles);
-  launch.ctas = tiles * launch.num_splits;
+  const schedule::TileGrid grid = grid_of(p, launch);
+  const int32_t places = num_sms * launch.tile.ctas_per_sm;
+  launch.num_splits = choice.splits(num_kv_splits(p, grid, places, launch.tile.BN),
+                                    core::ceil_div(p.max_seqlen_kv_bound, launch.tile.BN));
+  launch.ctas = grid.size() * launch.num_splits;
+}
+
+// The CTAs, at most `places`, of a stream-K partition for which a model of the time is least: a
+// whole number of CTAs for each row tile, so that none computes parts of two; and as many that
+// their merge, a chain of loads for each row of a warp and each 16 splits, does not take longer
+// than what they save.
+int64_t stream_k_ctas(const Problem& p, const PackedRows& packed, int32_t BN, int32_t num_sms,
+                      int64_t places) {
+  const int32_t tokens = std::min(packed.tokens, p.max_seqlen_q);
+  const int64_t row_tiles = int64_t{p.batch} * core::ceil_div(p.max_seqlen_q, packed.tokens) *
+                            p.num_kv_heads * packed.head_tiles;
+  const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, BN));
+  const double rows_of_warp = core::ceil_div(tokens * packed.heads, 4);
+  const auto time = [&](int64_t ctas, int64_t splits) {
+    const auto tiles = static_cast<double>(core::ceil_div(row_tiles * key_tiles, ctas));
+    const double busy = static_cast<double>(ctas) / (kBusyCtas * num_sms);
+    const auto chains = rows_of_warp * static_cast<double>(core::ceil_div<int64_t>(splits, 16));
+    return tiles * std::max(1.0, busy) + (splits == 1 ? 0 : kMergeStart + kMergeChain * chains);
+  };
+  int64_t best = places;
+  double least = time(places, core::ceil_div(places, row_tiles) + 1) + kSecondTile;
+  for (int64_t splits = 1; splits <= key_tiles && row_tiles * splits <= places; ++splits) {
+    if (time(row_tiles * splits, splits) >= least) continue;
+    best = row_tiles * splits;
+    least = time(best, splits);
+  }
+  return best;
 }
 
 void set_stream_k(const Problem& p, int32_t num_sms, Launch& launch) {
   const PackedRows packed = PackedRows::of(p.group, launch.tile.block_rows);
   const int64_t most = max_stream_k_ctas(p, packed.tokens, packed.head_tiles, launch.tile.BN);
-  int64_t ctas = int64_t{num_sms} * launch.tile.ctas_per_sm;
+  int64_t places = int64_t{num_sms} * launch.tile.ctas_per_sm;
   // Rather two KV tiles a CTA than two CTAs an SM: half the splits to merge.
-  if (most <= 2 * int64_t{num_sms}) ctas = num_sms;
-  launch.ctas = static_cast<int32_t>(std::min(most, ctas));
+  if (most <= 2 * int64_t{num_sms}) places = num_sms;
+  launch.ctas = static_cast<int32_t>(
+      std::min(most, stream_k_ctas(p, packed, launch.tile.BN, num_sms, places)));
 }
 
 bool is_token_generation(const Launch& launch) { return launch.rows == RowKind::kTokenGeneration; }

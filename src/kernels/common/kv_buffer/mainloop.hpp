@@ -36,7 +36,12 @@ PAGODA_DEVICE WholeTiles find_whole_tiles(const AttentionParams& params, const W
       result.k_row_bytes != k_row_bytes || result.v_row_bytes != v_row_bytes) {
     return result;
   }
-  const int32_t start = work.walk.start_column;
+  if constexpr (has_functor_mask<Config>) {
+    if (work.walk.gap_keys != 0) return result;  // the tiles do not follow each other
+  }
+  const int32_t column = work.walk.start_column;
+  // Its row in the sequence's pages.
+  const int32_t start = column + static_cast<int32_t>(keys.first_row(work.sequence));
   int32_t outer = 0;
   int64_t row = 0;
   bool has_several_pages = false;  // a tile
@@ -65,11 +70,11 @@ PAGODA_DEVICE WholeTiles find_whole_tiles(const AttentionParams& params, const W
   } else {
     const operand::KeyCoordinates first = keys.sequence(work.sequence).first;
     outer = first.outer;
-    row = int64_t{first.row} + start;
+    row = int64_t{first.row} + column;
   }
   result.k_offset = 2 * params.k_rows.offset(outer, row, work.kv_head);
   result.v_offset = 2 * params.v_rows.offset(outer, row, work.kv_head);
-  const int32_t whole = (work.rows.seqlen_kv - start) / tile.BN;
+  const int32_t whole = (work.rows.seqlen_kv - column) / tile.BN;
   (has_several_pages ? result.paged_count : result.count) =
       whole < work.walk.num_tiles ? whole : work.walk.num_tiles;
   return result;
@@ -156,7 +161,7 @@ class Mainloop {
                                        int32_t index, int step, Buffer& buffer) {
     constexpr bool is_k = std::same_as<Buffer, K>;
     const Work work = storage.work.load();
-    const int32_t column = work.walk.column(index);
+    const int32_t column = first_key_of<Config>(work.walk, index);
     const int32_t left = work.rows.seqlen_kv - column;
     const operand::KVSource from =
         is_k ? source(params, params.k_data, params.k_rows, params.dim_qk, work.kv_head)
@@ -300,8 +305,9 @@ class Mainloop {
     begin<tile.k_steps()>(index, v_);  // the row maxima of all warps are stored, too
     if constexpr (Ops::token_gen) load_row_max(largest);
     const float scale = arch::mutable_factor(
-        "softmax scale x 1.02",
-        tile.scores == ScoreClass::kGeneral ? 1.0F : params_.score_map.scale_log2);
+        "softmax scale x 1.02", tile.scores == ScoreClass::kGeneral
+                                    ? 1.0F
+                                    : score_factor<Config>(params_.score_map.scale_log2));
     softmax_.move_pivots(scale, largest, online, o);
     float offsets[Ops::rows];
     PAGODA_UNROLL

@@ -51,13 +51,14 @@ class Softmax {
   PAGODA_DEVICE void apply_mods_and_mask(int32_t index, int first_key, Scores& s) const {
     const Work work = storage_.work.load();
     const bool is_masked = index >= work.walk.unmasked_end || index < work.walk.unmasked_begin;
-    if (!is_general && !is_masked) return;
-    const int32_t column = work.walk.column(index) + first_key;
-    const float k_scale = is_general ? params_.kv_scales.k_scale(work.kv_head) : 1.0F;
+    if (!is_general && !has_functor_score<Config> && !is_masked) return;
+    const int32_t column = first_key_of<Config>(work.walk, index) + first_key;
+    const float k_scale = is_general ? kernels::k_scale(params_, work) : 1.0F;
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) {
       const Row row = make_row(work, i);
       if constexpr (is_general) apply_score_mods(work, row, column, k_scale, i, s);
+      if constexpr (has_functor_score<Config>) apply_functor_score(work, row, column, i, s);
       if (is_masked) apply_mask(work, row, column, i, s);
     }
   }
@@ -156,6 +157,18 @@ class Softmax {
         [column](int c) { return column + key(c); });
   }
 
+  // Products become scores in natural units.
+  PAGODA_DEVICE void apply_functor_score(const Work& work, const Row& row, int32_t column, int i,
+                                         Scores& s) const {
+    if (!row.is_valid) return;
+    const QueryRow query = query_row(work.rows, row.token, row.q_head);
+    PAGODA_UNROLL
+    for (int c = 0; c < kColumns; ++c) {
+      score(s, i, c) = functor_score<Config>(params_, query, column + key(c), score(s, i, c),
+                                             params_.score_map.scale_log2);
+    }
+  }
+
   // Scores of masked keys become -infinity. General masks: the lanes that share a row evaluate a
   // word of 32 keys each, and shuffles share the words.
   PAGODA_DEVICE void apply_mask(const Work& work, const Row& row, int32_t column, int i,
@@ -188,6 +201,16 @@ class Softmax {
           if ((keep >> static_cast<uint32_t>(of_lane_0 % 32) & 1U) == 0) {
             score(s, i, c) = softmax::kMinusInfinity;
           }
+        }
+      }
+    }
+    if constexpr (has_functor_mask<Config>) {
+      if (row.keys.empty()) return;  // padding rows are no rows of a functor
+      const QueryRow query = query_row(work.rows, row.token, row.q_head);
+      PAGODA_UNROLL
+      for (int c = 0; c < kColumns; ++c) {
+        if (!functor_keeps<Config>(params_, query, column + key(c))) {
+          score(s, i, c) = softmax::kMinusInfinity;
         }
       }
     }

@@ -23,28 +23,52 @@ inline constexpr bool kHasPolynomials = false;
 inline constexpr bool kHasPolynomials = true;
 #endif
 
+// From a product of stored Q and K of the row to the product of their values. Only e4m3 queries
+// have scales.
+template <int q_bytes, class Row>
+PAGODA_DEVICE float stored_scale(const AttentionParams& params, const Work& work, const Row& row) {
+  const float scale = k_scale(params, work);
+  if (q_bytes != 1 || params.q_scales.values == nullptr) return scale;
+  return scale * params.q_scales.of(work.sequence, row.q_head / params.q_scale_group);
+}
+
 // Maps S to log2 units where the softmax applies it as a factor. General scores are in log2 units
 // after apply_score_mods_and_mask().
-template <ScoreClass scores>
-PAGODA_DEVICE float score_scale(const AttentionParams& params, const WorkReader& reader) {
+template <ScoreClass scores, int q_bytes, class Row>
+PAGODA_DEVICE float score_scale(const AttentionParams& params, const WorkReader& reader,
+                                const Row& row) {
   if constexpr (scores == ScoreClass::kGeneral) return 1;
-  return params.score_map.scale_log2 * params.kv_scales.k_scale(reader.work().kv_head);
+  return params.score_map.scale_log2 * stored_scale<q_bytes>(params, reader.work(), row);
 }
 
 // Rewrites S of keys `column` .. `column + batch - 1`. General scores get soft cap, scale and
 // biases, and are in log2 units afterwards. With `is_masked`, masked keys get -infinity.
-template <ScoreClass scores_class, bool is_masked, int batch, class Row>
+// A functor's scores are in natural units; `scale`: from products to log2 units.
+template <class Config, int q_bytes, bool is_masked, int batch, class Row>
 PAGODA_DEVICE void apply_score_mods_and_mask(const AttentionParams& params,
                                              const WorkReader& reader, const Row& row,
-                                             int32_t column, uint32_t (&s)[batch]) {
+                                             int32_t column, float scale, uint32_t (&s)[batch]) {
   uint32_t keep = row.keys.keep32(column);
-  if constexpr (scores_class == ScoreClass::kGeneral) {
+  QueryRow query;
+  if constexpr (has_functor_score<Config> || (has_functor_mask<Config> && is_masked)) {
+    query = query_row(reader.work().rows, row.token, row.q_head);
+  }
+  if constexpr (has_functor_score<Config>) {
+    if (row.is_valid) {
+      PAGODA_UNROLL
+      for (int i = 0; i < batch; ++i) {
+        s[i] = core::float_to_bits(
+            functor_score<Config>(params, query, column + i, core::bits_to_float(s[i]), scale));
+      }
+    }
+  }
+  if constexpr (Config::tile.scores == ScoreClass::kGeneral) {
     const Work work = reader.work();
-    const float k_scale = params.kv_scales.k_scale(work.kv_head);
+    const float stored = stored_scale<q_bytes>(params, work, row);
     float scores[batch];
     PAGODA_UNROLL
     for (int i = 0; i < batch; ++i) {
-      scores[i] = params.score_map(core::bits_to_float(s[i]) * k_scale);
+      scores[i] = params.score_map(core::bits_to_float(s[i]) * stored);
     }
     if (row.is_valid) {
       add_biases<batch>(
@@ -64,6 +88,13 @@ PAGODA_DEVICE void apply_score_mods_and_mask(const AttentionParams& params,
     PAGODA_UNROLL
     for (int i = 0; i < batch; ++i) {
       if ((keep >> static_cast<uint32_t>(i) & 1U) == 0) s[i] = minus_infinity;
+    }
+    if constexpr (has_functor_mask<Config>) {
+      if (row.keys.empty()) return;  // padding rows are no rows of a functor
+      PAGODA_UNROLL
+      for (int i = 0; i < batch; ++i) {
+        if (!functor_keeps<Config>(params, query, column + i)) s[i] = minus_infinity;
+      }
     }
   }
 }

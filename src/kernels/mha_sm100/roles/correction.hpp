@@ -31,7 +31,7 @@ class Correction {
   using T = typename Config::T;
   using Out = typename Config::Out;
   static constexpr TileConfig tile = Config::tile;
-  using Split = kernels::SplitRows<Out, kRows, kHalves, tile.depth>;
+  using Split = kernels::SplitRows<Out, kRows, kHalves * tile.ctas, tile.depth>;
   using Row = kernels::Row<softmax::RescaleLazily>;  // which row; the softmax warps send the sums
   // O is staged in the memory of Q. O of e4m3 queries is twice as wide, and takes two passes.
   static constexpr int passes =
@@ -41,7 +41,6 @@ class Correction {
   static constexpr int out_panel_columns =
       static_cast<int>(swizzle_width_bytes(out_swizzle) / sizeof(Out));
   static_assert(pass_columns % out_panel_columns == 0);
-  static constexpr bool may_split = tile.ctas == 1;
 
   PAGODA_DEVICE Correction(const AttentionParams& params, Storage<Config>& storage,
                            Tmem<Config> tmem)
@@ -122,11 +121,11 @@ class Correction {
       sums = merged.sums;
       merge_kv_split(merged.a, merged.b);
     }
-    if (may_split && work.is_split()) {
-      if constexpr (may_split) store_partial(work, half, row, sums, max, is_computed);
+    if (work.is_split()) {
+      store_partial(work, half, row, sums, max, is_computed);
     } else {
       const kernels::RowResult result =
-          kernels::finalize_row(params_, work.kv_head, row.q_head, row.is_valid, sums, max);
+          kernels::finalize_row(params_, work, row.q_head, row.is_valid, sums, max);
       if (row.is_written) {
         kernels::store_lse_and_max(params_, work, row.token, row.q_head, result);
       }
@@ -228,7 +227,8 @@ class Correction {
   // Stores this split's O and sums in the workspace. The last CTA to arrive merges all splits.
   PAGODA_DEVICE void store_partial(const Work& work, int half, const Row& row, softmax::Sums sums,
                                    float max, bool is_computed) {
-    Split rows(params_, half);
+    const int32_t block = Ops::block_of(half);
+    Split rows(params_, block);
     const int32_t slot = work.slot(work.split);
     if (is_computed) {
       const arch::GlobalPtr<float> to = rows.out_row(slot, thread_);
@@ -246,7 +246,7 @@ class Correction {
                                     [](arch::Where where) { sync(where); }))
       return;
     for (int r = arch::warp_idx() % 4; r < kRows; r += 4) {
-      const Row where = make_row<softmax::RescaleLazily>(params_, work, half, r);
+      const Row where = make_row<softmax::RescaleLazily>(params_, work, block, r);
       if (where.is_written) rows.merge_row(work, r, where);
     }
   }

@@ -34,11 +34,10 @@ class Load {
   static constexpr int k_rows = tile.k_tiling().k_rows_per_cta();
   static constexpr int k_columns = tile.k_tiling().BK0;
   static constexpr int v_columns = tile.v_tiling().v_cols_per_cta();
-  using KTile =
-      operand::KVTmaTile<T, Indices::k_issue_rows, k_columns, tile.swizzle, false, is_pair>;
+  using KTile = operand::KVTmaTile<T, Indices::k_issue_rows, k_columns, tile.swizzle, is_pair>;
   template <bool of_pair>
-  using VTile = operand::KVTmaTile<T, Indices::template v_issue_rows<1>, v_columns, tile.swizzle,
-                                   false, of_pair>;
+  using VTile =
+      operand::KVTmaTile<T, Indices::template v_issue_rows<1>, v_columns, tile.swizzle, of_pair>;
 
   PAGODA_DEVICE Load(const AttentionParams& params, Storage<Config>& storage)
       : params_(params),
@@ -54,7 +53,7 @@ class Load {
       const Work work = reader.work();
       const auto num_keys = static_cast<uint32_t>(work.rows.seqlen_kv);
       for (int32_t i = work.walk.num_tiles; i-- > 0;) {
-        const auto column = static_cast<uint32_t>(work.walk.column(i));
+        const auto column = static_cast<uint32_t>(kernels::first_key_of<Config>(work.walk, i));
         const auto rows = params_.sequences.keys.template populate<Indices>(work.sequence, column);
         const auto head = static_cast<uint32_t>(work.kv_head);
         load_k<0>(rows, head, column, num_keys);
@@ -69,57 +68,77 @@ class Load {
   }
 
  private:
-  // Missing pages become zeros. Other out-of-range rows of K hold what is in their page: the mask
-  // removes their scores.
+  // Rows past the sequence's end hold the rest of a page, or what the stage held before: the mask
+  // replaces their scores.
   template <int part>
   PAGODA_DEVICE void load_k(const Indices& rows, uint32_t head, uint32_t column,
                             uint32_t num_keys) {
     auto& k = rings_.k();
     // Waits until the MMAs that read this stage have completed; the MMA warp's commit arrives.
-    k.template acquire<part>();
+    k.template acquire_k<part>();
     arch::syncwarp();
-    const auto to = get_full_tile<part>(k);
-    rows.template tma_copy_k<true, k_rows, operand::MissingPages::kZero>(
-        KTile{&params_.k}, to.smem, to.mbar, head, elect_,
-        Indices::k_num_valid_pages(column, num_keys), part * k_columns);
+    const KTile op{&params_.k};
+    constexpr uint32_t depth = part * k_columns;
+    if (Indices::is_whole(column, num_keys)) {
+      const auto to = get_k<part>(tile.ctas * Ops::KProducer::tile_bytes);
+      rows.template tma_copy_k<false, k_rows>(op, to.smem, to.mbar, head, elect_,
+                                              params_.kv_eviction, Indices::k_pages, depth);
+    } else {
+      // In a pair every CTA fills its part of every stage, with zeros where it has no key: else the
+      // leader's MMAs could release a stage that a lane of the peer is still waiting for.
+      constexpr auto missing =
+          is_pair ? operand::MissingPages::kZero : operand::MissingPages::kSkip;
+      const uint32_t pages = Indices::k_num_valid_pages(column, num_keys);
+      const auto to =
+          get_k<part>(is_pair ? tile.ctas * Ops::KProducer::tile_bytes : pages * KTile::bytes);
+      rows.template tma_copy_k<true, k_rows, missing>(op, to.smem, to.mbar, head, elect_,
+                                                      params_.kv_eviction, pages, depth);
+    }
     if constexpr (part + 1 < tile.num_qk_stages()) load_k<part + 1>(rows, head, column, num_keys);
   }
 
   PAGODA_DEVICE void load_v(const Indices& rows, uint32_t head, uint32_t column,
                             uint32_t num_keys) {
     auto& v = rings_.v();
-    v.acquire();  // waits for the MMA warp's commit, as load_k() does
+    v.acquire_v();  // waits for the MMA warp's commit, as load_k() does
     arch::syncwarp();
     if (column + BN <= num_keys) {
-      const auto to = get_full_tile(v);
+      const auto to = get_v();
       rows.template tma_copy_v<false>(VTile<is_pair>{&params_.v}, to.smem, to.mbar, head, elect_,
-                                      Indices::template v_pages<1>, first_v_column_);
+                                      params_.kv_eviction, Indices::template v_pages<1>,
+                                      first_v_column_);
       return;
     }
-    const auto to = v.get_tile();
-    storage_.v_tail.arrive_expect_tx_if(elect_, Ops::VProducer::tile_bytes);
-    rows.template tma_copy_v<true, 1, 0, operand::MissingPages::kZero>(
-        VTile<false>{&params_.v}, to.smem, storage_.v_tail, head, elect_,
-        Indices::template v_num_valid_pages<1>(column, num_keys), first_v_column_);
+    const uint32_t pages = Indices::v_num_valid_pages(column, num_keys);
+    tail_ = v.get_v_smem();
+    storage_.v_tail.arrive_expect_tx_if(elect_, pages * VTile<false>::bytes);
+    rows.template tma_copy_v<true>(VTile<false>{&params_.v}, tail_, storage_.v_tail, head, elect_,
+                                   params_.kv_eviction, pages, first_v_column_);
     tail_rows_ = static_cast<int32_t>(num_keys - column);
-    tail_ = to.smem;
-    tail_full_ = &to.mbar;
+    tail_full_ = &v.pipeline.producer_mbar();
     tail_stage_ = v.pipeline.state.index;
   }
 
   // The destination of a copy. The leader arrives on the full barrier and expects the bytes of
   // every CTA; the peer's bytes may complete first, because the phase can't end before the arrival.
-  template <int part = 0, class Ring>
-  PAGODA_DEVICE auto get_full_tile(const Ring& ring,
-                                   arch::Where where = arch::Where::current()) const {
+  template <int part>
+  PAGODA_DEVICE auto get_k(uint32_t bytes_of_group) {
     if constexpr (is_leader) {
-      return ring.template get_tile<part>(elect_, tile.ctas * Ring::tile_bytes, where);
+      return rings_.k().template get_k<part>(elect_, bytes_of_group);
     } else {
-      return ring.template get_tile<part>();
+      return rings_.k().template get_k<part>();
+    }
+  }
+  PAGODA_DEVICE auto get_v() {
+    if constexpr (is_leader) {
+      return rings_.v().get_v(elect_, tile.ctas * Ops::VProducer::tile_bytes);
+    } else {
+      return rings_.v().get_tile();
     }
   }
 
-  // Zeroes the tail that load_v() requested, then arrives on the full barrier of its stage.
+  // Zeroes the tail that load_v() requested, missing pages too, then arrives on the full barrier of
+  // its stage.
   PAGODA_DEVICE void zero_tail() {
     if (tail_full_ == nullptr) return;
     storage_.v_tail.wait(tail_phase_);  // waits until TMA has loaded the tail

@@ -60,24 +60,28 @@ class Softmax {
   PAGODA_DEVICE void run_key_tiles(const WorkReader& reader, const mask::KVTileRange& walk,
                                    bool is_split, Row& row) {
     const float scale = arch::mutable_factor(
-        "softmax scale x 1.02", kernels::sm100::score_scale<tile.scores>(params_, reader));
+        "softmax scale x 1.02",
+        kernels::sm100::score_scale<tile.scores, tile.element_bytes>(params_, reader, row));
     const int32_t step = is_split ? 2 : 1;
     int32_t i = walk.num_tiles - 1 - (is_split ? half_ : 0);
     is_first_ = true;
     for (; i >= walk.unmasked_end; i -= step) {
-      make_probabilities<true>(reader, walk.column(i), scale, row);
+      make_probabilities<true>(reader, kernels::first_key_of<Config>(walk, i), scale, row);
     }
     for (; i >= walk.unmasked_begin; i -= step) {
-      make_probabilities<false>(reader, walk.column(i), scale, row);
+      make_probabilities<false>(reader, kernels::first_key_of<Config>(walk, i), scale, row);
     }
-    for (; i >= 0; i -= step) make_probabilities<true>(reader, walk.column(i), scale, row);
+    for (; i >= 0; i -= step)
+      make_probabilities<true>(reader, kernels::first_key_of<Config>(walk, i), scale, row);
   }
 
   // One key tile, S to P.
   template <bool is_masked>
-  PAGODA_DEVICE void make_probabilities(const WorkReader& reader, int32_t column, float scale,
+  // `of_products`: from products to log2 units.
+  PAGODA_DEVICE void make_probabilities(const WorkReader& reader, int32_t column, float of_products,
                                         Row& row) {
-    constexpr bool is_changed = is_masked || is_general;
+    const float scale = kernels::score_factor<Config>(of_products);
+    constexpr bool is_changed = is_masked || is_general || kernels::has_functor_score<Config>;
     constexpr int buffers = holds_scores ? batches : 2;
     uint32_t s[buffers][batch];
     // Waits until the MMAs of Q K' have written S; the MMA warp's commit arrives.
@@ -98,8 +102,8 @@ class Softmax {
       arch::tmem_wait_load(now);
       if (!is_written_back && j + 1 < batches) load(next, j + 1);
       if constexpr (is_changed) {
-        kernels::sm100::apply_score_mods_and_mask<tile.scores, is_masked>(params_, reader, row,
-                                                                          column + j * batch, now);
+        kernels::sm100::apply_score_mods_and_mask<Config, tile.element_bytes, is_masked>(
+            params_, reader, row, column + j * batch, of_products, now);
       }
       largest = kernels::sm100::max_of(now, largest);
       if constexpr (is_written_back) {

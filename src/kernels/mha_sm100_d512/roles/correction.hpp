@@ -1,6 +1,7 @@
 // The correction role: one warpgroup of each CTA rescales O in tensor memory when the maximum of a
 // row has grown, and runs the epilogue. The epilogue normalises O and stores it by TMA, staged in
-// the memory of Q, where all rows of the CTA's block exist, else from registers.
+// the memory of Q, where all rows of the CTA's block exist, else from registers; or it stores the
+// partial result of a KV split.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include "kernels/common/row_store.hpp"
 #include "kernels/common/sm100/output.hpp"
 #include "kernels/common/sm100/rescale.hpp"
+#include "kernels/common/split_rows.hpp"
 #include "kernels/mha_sm100_d512/roles/softmax.hpp"
 
 namespace pagoda::mha_sm100_d512 {
@@ -28,6 +30,7 @@ class Correction {
   static constexpr TileConfig tile = Config::tile;
   static constexpr int batch = tile.out_batch();
   static constexpr bool shares_rows = tile.row_lanes() == 2;
+  using Split = kernels::SplitRows<Out, tile.block_rows, kPair, tile.depth>;
   using Row = kernels::Row<softmax::RescaleLazily>;  // which row; the softmax warps send the sums
   // O is staged in the memory of Q. O of e4m3 queries is twice as wide and does not fit.
   static constexpr bool has_staging = sizeof(T) == sizeof(Out);
@@ -119,8 +122,21 @@ class Correction {
       wait_output();
     }
     arch::trace_begin("store");
+    if (work.is_split()) {
+      store_partial(work, row, sums, max, is_computed);
+    } else {
+      store_result(work, row, sums, max, is_computed);
+    }
+    arch::trace_end();
+    // Signals the load-Q lane: O is complete, so the MMAs have read Q; and TMA has read the O
+    // staged there, because the lane that stored it arrives.
+    if (is_computed && arch::warp_idx() % 4 == 0) storage_.q_empty.arrive_if(arch::elect_one());
+  }
+
+  PAGODA_DEVICE void store_result(const Work& work, const Row& row, softmax::Sums sums, float max,
+                                  bool is_computed) {
     const kernels::RowResult result =
-        kernels::finalize_row(params_, work.kv_head, row.q_head, row.is_valid, sums, max);
+        kernels::finalize_row(params_, work, row.q_head, row.is_valid, sums, max);
     if (row.is_written && lane_ < tile.block_rows) {
       kernels::store_lse_and_max(params_, work, row.token, row.q_head, result);
     }
@@ -131,10 +147,6 @@ class Correction {
     } else {
       store_from_registers(work, row, result.end.o_factor, is_computed);
     }
-    arch::trace_end();
-    // Signals the load-Q lane: O is complete, so the MMAs have read Q; and TMA has read the O
-    // staged there, because the lane that stored it arrives.
-    if (is_computed && arch::warp_idx() % 4 == 0) storage_.q_empty.arrive_if(arch::elect_one());
   }
 
   // Calls store(address, column) for batches of this lane's columns of O.
@@ -171,7 +183,7 @@ class Correction {
     });
     arch::fence_proxy_async_shared();  // orders the staged rows before TMA's reads
     // Waits until all correction warps have staged their rows.
-    arch::named_barrier_sync(kCorrectionBarrier, kWarpgroup);
+    sync();
     kernels::sm100::tma_store_panels<0, tile.depth, out_panel_columns, tile.block_rows>(
         params_, work, rank_ * tokens_of_block<Config>(work), staging);
   }
@@ -185,6 +197,43 @@ class Correction {
     }
     constexpr uint32_t zeros[batch] = {};
     for_each_batch([&](arch::TmemPtr, int32_t column) { store(column, zeros); });
+  }
+
+  // --- KV splits -------------------------------------------------------------------------------
+
+  // Stores this split's O and sums in the workspace. A CTA merges its own block of rows, if it is
+  // the last to arrive of the CTAs that have this block.
+  PAGODA_DEVICE void store_partial(const Work& work, const Row& row, softmax::Sums sums, float max,
+                                   bool is_computed) {
+    Split rows(params_, rank_);
+    const int32_t slot = work.slot(work.split);
+    const int index = lane_ % tile.block_rows;
+    if (is_computed) {
+      const arch::GlobalPtr<float> to = rows.out_row(slot, index);
+      read_output([&](int32_t column, const uint32_t(&o)[batch]) {
+        if (!row.is_valid) return;
+        PAGODA_UNROLL
+        for (int i = 0; i < batch; i += 4) {
+          arch::store((to + (column + i)).template as<arch::Words<4>>(),
+                      arch::Words<4>{{o[i], o[i + 1], o[i + 2], o[i + 3]}});
+        }
+      });
+      if (row.is_valid && lane_ < tile.block_rows) {
+        rows.store_partial_stats(slot, index, sums, max);
+      }
+    }
+    if (!rows.arrive_and_check_last(work, storage_.arrivals.at(0), lane_ == 0,
+                                    [](arch::Where where) { sync(where); })) {
+      return;
+    }
+    for (int r = arch::warp_idx() % 4; r < tile.block_rows; r += 4) {
+      const Row where = make_row<Config, softmax::RescaleLazily>(params_, work, rank_, r);
+      if (where.is_written) rows.merge_row(work, r, where);
+    }
+  }
+
+  static PAGODA_DEVICE void sync(arch::Where where = arch::Where::current()) {
+    arch::named_barrier_sync(kCorrectionBarrier, kWarpgroup, where);
   }
 
   const AttentionParams& params_;

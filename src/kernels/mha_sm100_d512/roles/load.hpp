@@ -18,23 +18,6 @@
 
 namespace pagoda::mha_sm100_d512 {
 
-// A TMA tile of K or V whose bytes complete on the leader's barrier.
-template <class Tile>
-struct PairTile : Tile {
-  template <int smem_rows>
-  PAGODA_DEVICE void copy(arch::SharedPtr<typename Tile::T> to, arch::MBarrier& mbar, uint32_t row,
-                          uint32_t kv_head, uint32_t depth_offset, int32_t elect,
-                          arch::Eviction eviction, arch::Where where) const {
-    PAGODA_UNROLL
-    for (int chunk = 0; chunk < Tile::chunks; ++chunk) {
-      arch::tma_load_pair<3>(elect, to + chunk * smem_rows * Tile::gran, *this->map,
-                             {{static_cast<int32_t>(depth_offset) + chunk * Tile::gran,
-                               static_cast<int32_t>(kv_head), static_cast<int32_t>(row)}},
-                             mbar, eviction, where);
-    }
-  }
-};
-
 // Loads K and V; all lanes of a warp call. The ring gets K(0) K(1) V(0) K(2) V(1) .. V(last), the
 // order in which the MMAs read them; each tile takes several slots.
 //
@@ -52,6 +35,8 @@ class Load {
   using Indices = operand::PagedRowIndices<BN, page_size, true, is_leader>;
   static_assert(Indices::k_issue_rows == Indices::template v_issue_rows<v_parts>);
   using Tile = operand::KVTmaTile<T, Indices::k_issue_rows, tile.BK0, tile.swizzle>;
+  // Its bytes complete on the leader's barrier.
+  using PairTile = operand::KVTmaTile<T, Indices::k_issue_rows, tile.BK0, tile.swizzle, true>;
 
   PAGODA_DEVICE Load(const AttentionParams& params, Storage<Config>& storage)
       : params_(params),
@@ -93,17 +78,17 @@ class Load {
         work.sequence, static_cast<uint32_t>(work.walk.column(i)));
   }
 
-  // Missing pages become zeros. Other out-of-range rows of K hold what is in their page: the mask
-  // removes their scores.
+  // Rows past the sequence's end hold the rest of a page, or what the slot held before: the mask
+  // replaces their scores.
   PAGODA_DEVICE void load_k(const Indices& rows, int32_t column) {
     const uint32_t valid = Indices::k_num_valid_pages(static_cast<uint32_t>(column), num_keys_);
     PAGODA_NO_UNROLL
     for (int32_t depth = 0; depth < params_.dim_qk; depth += tile.BK0) {
       acquire();
-      expect_bytes();
-      rows.template tma_copy_k<true, BN / 2, operand::MissingPages::kZero>(
-          PairTile<Tile>{{&params_.k}}, slot(), full(), head_, elect_, valid,
-          static_cast<uint32_t>(depth));
+      expect_bytes(valid * PairTile::bytes);
+      rows.template tma_copy_k<true, BN / 2>(PairTile{&params_.k}, slot(), full(), head_, elect_,
+                                             params_.kv_eviction, valid,
+                                             static_cast<uint32_t>(depth));
       ring_.step();
     }
   }
@@ -125,17 +110,17 @@ class Load {
     const uint32_t first_key = static_cast<uint32_t>(column) + part * BK1;
     acquire();
     if (first_key + BK1 <= num_keys_) {
-      expect_bytes();
-      rows.template tma_copy_v<false, v_parts, part>(PairTile<Tile>{{&params_.v}}, slot(), full(),
-                                                     head_, elect_,
+      expect_bytes(tile.slot_bytes());
+      rows.template tma_copy_v<false, v_parts, part>(PairTile{&params_.v}, slot(), full(), head_,
+                                                     elect_, params_.kv_eviction,
                                                      Indices::template v_pages<v_parts>, depth);
     } else {
-      storage_.v_tail.arrive_expect_tx_if(elect_, tile.slot_bytes());
-      rows.template tma_copy_v<true, v_parts, part, operand::MissingPages::kZero>(
-          Tile{&params_.v}, slot(), storage_.v_tail, head_, elect_,
-          Indices::template v_num_valid_pages<v_parts>(static_cast<uint32_t>(column), num_keys_,
-                                                       part),
-          depth);
+      const uint32_t pages = Indices::template v_num_valid_pages<v_parts>(
+          static_cast<uint32_t>(column), num_keys_, part);
+      storage_.v_tail.arrive_expect_tx_if(elect_, pages * Tile::bytes);
+      rows.template tma_copy_v<true, v_parts, part>(Tile{&params_.v}, slot(), storage_.v_tail,
+                                                    head_, elect_, params_.kv_eviction, pages,
+                                                    depth);
       storage_.v_tail.wait(tail_phase_);  // waits until TMA has loaded this CTA's columns
       tail_phase_ ^= 1U;
       const auto keys_left = static_cast<int32_t>(num_keys_ - first_key);
@@ -155,8 +140,8 @@ class Load {
     arch::syncwarp();
   }
   // Expects this CTA's bytes on the leader's barrier, which counts one arrival of each CTA.
-  PAGODA_DEVICE void expect_bytes() const {
-    if (elect_ != 0) full().arrive_expect_tx_remote(kLeader, tile.slot_bytes());
+  PAGODA_DEVICE void expect_bytes(uint32_t bytes) const {
+    if (elect_ != 0) full().arrive_expect_tx_remote(kLeader, bytes);
   }
   [[nodiscard]] PAGODA_DEVICE arch::MBarrier& full() const { return ring_.producer_mbar(); }
   [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<T> slot() const {

@@ -63,7 +63,8 @@ class Softmax {
   PAGODA_DEVICE void run_key_tiles(const WorkReader& reader, const mask::KVTileRange& walk,
                                    Row& row) {
     const float scale = arch::mutable_factor(
-        "softmax scale x 1.02", kernels::sm100::score_scale<tile.scores>(params_, reader));
+        "softmax scale x 1.02",
+        kernels::sm100::score_scale<tile.scores, tile.element_bytes>(params_, reader, row));
     const int32_t first_column = lane_ / tile.block_rows * tile.score_columns();
     is_first_ = true;
     PAGODA_NO_UNROLL
@@ -94,11 +95,11 @@ class Softmax {
       arch::tmem_wait_load(s[j]);
       if (j + 1 < batches) load(s[j + 1], from, j + 1);
       if (is_masked) {
-        kernels::sm100::apply_score_mods_and_mask<tile.scores, true>(params_, reader, row,
-                                                                     column + j * batch, s[j]);
+        kernels::sm100::apply_score_mods_and_mask<Config, tile.element_bytes, true>(
+            params_, reader, row, column + j * batch, scale, s[j]);
       } else if constexpr (is_general) {
-        kernels::sm100::apply_score_mods_and_mask<tile.scores, false>(params_, reader, row,
-                                                                      column + j * batch, s[j]);
+        kernels::sm100::apply_score_mods_and_mask<Config, tile.element_bytes, false>(
+            params_, reader, row, column + j * batch, scale, s[j]);
       }
       largest = kernels::sm100::max_of(s[j], largest);
     }

@@ -44,13 +44,18 @@ class Consumer {
         k_descriptor_(descriptor_at(Ops::KProducer::tile_layout, storage.k.data().address())),
         v_descriptor_(descriptor_at(Ops::VProducer::tile_layout, storage.v.data().address())) {}
 
-  // Adds the keys of the reader's work tile to `rows` and `o`. `walk`: its KV tiles, at least one.
-  PAGODA_DEVICE void mainloop(const WorkReader& reader, const mask::KVTileRange& walk,
-                              Row (&rows)[2], float (&o)[tile.depth_vo / 2]) {
+  // Adds the keys of the reader's work tile, which has KV tiles, to `rows` and `o`, or leaves `o`
+  // as it is where the rows of this consumer see none of them. make_rows() is called under the
+  // first product, finish_rows() under the last.
+  template <class MakeRows, class FinishRows>
+  PAGODA_DEVICE void mainloop(const WorkReader& reader, Row (&rows)[2],
+                              float (&o)[tile.depth_vo / 2], const MakeRows& make_rows,
+                              const FinishRows& finish_rows) {
     float s[BN / 2];
     uint32_t p[BN / 16][4];
     float factors[2];
-    if constexpr (is_gathered) k_scale_ = params_.kv_scales.k_scale(reader.work().kv_head);
+    const mask::KVTileRange walk = skip_to_own_tiles(reader.work());
+    if constexpr (is_gathered) k_scale_ = kernels::k_scale(params_, reader.work());
     if constexpr (is_gathered) {
       sync_warpgroup(warpgroup_);  // the products of all four warps have read the previous Q
       QBeforeKV<Config> order(storage_);
@@ -63,39 +68,54 @@ class Consumer {
     if constexpr (has_two_q_stages) {
       q_descriptor_ = descriptor_at(Ops::q_tile, q_smem().address());
     }
+    if constexpr (may_skip) {
+      if (walk.num_tiles == 0) {
+        if constexpr (has_two_q_stages) release_previous_q();
+        make_rows();
+        finish_rows();
+        return;
+      }
+    }
 
     k_.consumer_wait();  // load K: the bytes of the tile have landed
     fence_gathered();
     wait_turn();
     issue_qk(s);
+    make_rows();
     if constexpr (has_two_q_stages) release_previous_q();
     arch::wgmma_wait_group<0>();  // S is complete
     arch::wgmma_pin(s);
     pass_turn();
     release(k_);
     const int32_t start = walk.start_column;
+    const auto first_key = [&reader, start](int32_t index) {
+      // Loaded again: the gap would take registers in the tiles without a mask.
+      if constexpr (kernels::has_functor_mask<Config>) return reader.work().walk.first_key(index);
+      return start + index * BN;
+    };
     int32_t i = walk.num_tiles - 1;
     const bool is_masked = i >= walk.unmasked_end || i < walk.unmasked_begin;
-    compute_p(reader, start + i * BN, is_masked, s, rows, factors);
+    compute_p(reader, first_key(i), is_masked, s, rows, factors);
     convert_p<T, BN>(s, p);
 
     bool has_output = false;
     for (; i > walk.unmasked_end; --i) {
-      step<true>(reader, start + (i - 1) * BN, s, p, rows, factors, o, has_output);
+      step<true>(reader, first_key(i - 1), s, p, rows, factors, o, has_output);
     }
     for (; i > walk.unmasked_begin; --i) {
-      step<false>(reader, start + (i - 1) * BN, s, p, rows, factors, o, has_output);
+      step<false>(reader, first_key(i - 1), s, p, rows, factors, o, has_output);
     }
     for (; i > 0; --i) {
-      step<true>(reader, start + (i - 1) * BN, s, p, rows, factors, o, has_output);
+      step<true>(reader, first_key(i - 1), s, p, rows, factors, o, has_output);
     }
 
-    // All products Q K' are complete. Packed rows release Q here; tiles of tokens stage O there
-    // first.
-    if constexpr (tile.rows == RowKind::kPacked && !is_gathered) release_q_stage();
+    // All products Q K' are complete. Packed rows release Q here, unless the epilogue converts O
+    // there; tiles of tokens stage O there first.
+    if (releases_q_early()) release_q_stage();
     v_.consumer_wait();  // load V: the tile is full, its tail zeroed
     fence_gathered();
     issue_pv(o, p, has_output);
+    finish_rows();
     arch::wgmma_wait_group<0>();  // O is complete
     arch::wgmma_pin(o);
     release(v_);
@@ -105,20 +125,60 @@ class Consumer {
   [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<T> q_smem() const {
     return storage_.q_at(q_stage(), warpgroup_);
   }
-  // Called after the epilogue: O has been stored from registers, or TMA is reading it from the Q
-  // stage. With two stages this stage is released in the next work tile's mainloop, when that has
-  // issued products; until then TMA has time to read.
+  // Called after the epilogue of a work tile with KV tiles: O has been stored from registers, or
+  // TMA is reading it from the Q stage. With two stages this stage is released in the next work
+  // tile's mainloop, when that has issued products; until then TMA has time to read.
   PAGODA_DEVICE void release_q() {
     if constexpr (has_two_q_stages) {
       has_previous_q_ = true;
-    } else {
-      release_q_stage();
+    } else if constexpr (!is_gathered) {
+      if (!releases_q_early()) release_q_stage();
     }
   }
 
  private:
+  // Gathered rows have no ring of Q.
+  [[nodiscard]] PAGODA_DEVICE bool releases_q_early() const {
+    if constexpr (tile.rows == RowKind::kTokens || is_gathered) return false;
+    return kernels::is_out_of<T>(params_);
+  }
   static constexpr bool has_two_q_stages = tile.q_stages > 1;
   static_assert(tile.q_stages <= 2);
+  // Whether the rows of one consumer may see fewer KV tiles than those of the work tile. General
+  // scores have no registers left to find out.
+  static constexpr bool may_skip = tile.num_consumers > 1 && tile.scores == ScoreClass::kPlain;
+
+  // Releases the last KV tiles of the work tile as far as no row of this consumer sees a key of
+  // them, without a product. Returns the others.
+  PAGODA_DEVICE mask::KVTileRange skip_to_own_tiles(const Work& work) {
+    if constexpr (!may_skip) return work.walk;
+    const int32_t first = work.first_token + warpgroup_ * kRows;
+    const int32_t past = work.first_token + work.valid_tokens;
+    mask::KVTileRange own = work.walk;
+    if (first >= past) {
+      own.num_tiles = 0;
+    } else {
+      const int32_t last = (past - first > kRows ? first + kRows : past) - 1;
+      if constexpr (kernels::has_functor_mask<Config>) {
+        mask::RowTile rows = work.rows;
+        rows.first_row = first;
+        rows.num_rows = last - first + 1;
+        own = kernels::functor_tiles_of_rows<Config>(params_, own, rows, BN);
+      } else {
+        own = own.of_rows(params_.mask.interval.visible(work.rows, first),
+                          params_.mask.interval.visible(work.rows, last), BN);
+      }
+    }
+    for (int32_t i = own.num_tiles; i < work.walk.num_tiles; ++i) {
+      k_.consumer_wait();  // load K: the bytes have landed; a stage is released in its phase only
+      wait_turn();         // ping-pong: both consumers take as many turns
+      pass_turn();
+      release(k_);
+      v_.consumer_wait();  // load V: the same
+      release(v_);
+    }
+    return own;
+  }
 
   [[nodiscard]] PAGODA_DEVICE typename Ops::QRing q_ring() const {
     return {storage_.q_ring[warpgroup_], q_};
@@ -174,7 +234,12 @@ class Consumer {
     arch::wgmma_pin(s);
     release(k_);
     const bool rescales = compute_p(reader, column, is_masked, s, rows, factors);
-    arch::wgmma_wait_group<0>();  // O is complete
+    // O is complete.
+    if constexpr (is_gathered) {
+      arch::wgmma_wait_group<0>();  // the other one spills
+    } else {                        // the exponentials run under P V
+      arch::wgmma_wait_group_after<0>(rows[0].online.sums().sum + rows[1].online.sums().sum);
+    }
     arch::wgmma_pin(o);
     release(v_);
     if (rescales) rescale_output(o, factors);
@@ -219,8 +284,12 @@ class Consumer {
     constexpr bool is_general = tile.scores == ScoreClass::kGeneral;
     const float scale = apply_k_scale(s);
     if constexpr (is_general) apply_score_mods<Config>(params_, reader, rows, column, s);
+    if constexpr (kernels::has_functor_score<Config>) {
+      apply_functor_score<Config>(params_, reader, rows, column, scale, s);
+    }
     if (is_masked) apply_mask<Config>(params_, reader, rows, column, s);
-    return exp2_scores<BN>(s, rows, is_general ? 1.0F : scale, factors);
+    return exp2_scores<BN>(s, rows, is_general ? 1.0F : kernels::score_factor<Config>(scale),
+                           factors);
   }
 
   // Folds the K scale of an fp8 cache into the returned scale of linear scores, or multiplies S

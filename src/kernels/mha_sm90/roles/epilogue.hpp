@@ -38,8 +38,8 @@ class Epilogue {
     float factors[2];
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
-      const RowResult result = finalize_row(params_, work.kv_head, rows[r].q_head, rows[r].is_valid,
-                                            rows[r].sums, rows[r].online.max());
+      const RowResult result =
+          finalize_row(params_, work, rows[r].q_head, rows[r].is_valid, rows[r].sums, rows[r].max);
       factors[r] = result.end.o_factor;
       if (rows[r].is_written && arch::lane_idx() % 4 == 0) {
         store_lse_and_max(params_, work, rows[r].token, rows[r].q_head, result);
@@ -85,11 +85,9 @@ class Epilogue {
   PAGODA_DEVICE void store_converted(const Work& work, const Row (&rows)[2],
                                      const float (&factors)[2], const float (&o)[tile.depth_vo / 2],
                                      arch::SharedPtr<T> staging) {
-    if constexpr (tile.rows == RowKind::kTokens) {
-      if (work.walk.num_tiles == 0) {  // no Q: the memory may already hold the next work tile's
-        store_zeros(work, rows);
-        return;
-      }
+    if (work.walk.num_tiles == 0) {  // no Q: the memory may already hold the next work tile's
+      store_zeros(work, rows);
+      return;
     }
     constexpr int count = tile.depth_vo / 4;
     static_assert(count * sizeof(float) * kWarpgroup <= kRows * tile.depth_qk * sizeof(T));
@@ -109,12 +107,12 @@ class Epilogue {
   }
   PAGODA_DEVICE void store_zeros(const Work& work, const Row (&rows)[2]) {
     PAGODA_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      if (!rows[r].is_written) continue;
-      const int64_t row = kernels::out_offset(params_, work, rows[r]);
+    for (const Row& row : rows) {
+      if (!row.is_written) continue;
+      const int64_t offset = kernels::out_offset(params_, work, row);
       PAGODA_NO_UNROLL
       for (int32_t column = arch::lane_idx() % 4; column < params_.dim_vo; column += 4) {
-        kernels::store_element(params_, row + column, 0);
+        kernels::store_element(params_, offset + column, 0);
       }
     }
   }

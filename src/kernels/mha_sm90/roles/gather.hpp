@@ -123,8 +123,8 @@ struct PageCursor {
   PAGODA_DEVICE PageCursor(const operand::SequenceRows& keys_, int32_t first_key, uint32_t step)
       : keys(keys_),
         key(first_key),
-        page(static_cast<uint32_t>(first_key) / keys_.page_size),
-        slot(static_cast<uint32_t>(first_key) % keys_.page_size),
+        page((keys_.first.row + static_cast<uint32_t>(first_key)) / keys_.page_size),
+        slot((keys_.first.row + static_cast<uint32_t>(first_key)) % keys_.page_size),
         step_pages(step / keys_.page_size),
         step_slots(step % keys_.page_size) {}
 

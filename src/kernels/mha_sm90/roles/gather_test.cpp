@@ -167,8 +167,14 @@ class Run {
     p.k_rows = k_.rows;
     p.v_rows = v_.rows;
     p.kv_element_bytes = case_.is_fp8 ? 1 : 2;
-    if (case_.scales == Scales::kPerTensor) p.kv_scales = {k_scales_[0], v_scales_[0]};
-    if (case_.scales == Scales::kPerHead) p.kv_scales = {1, 1, k_scales_.data(), v_scales_.data()};
+    if (case_.scales == Scales::kPerTensor) {
+      p.k_scales.shared = k_scales_[0];
+      p.v_scales.shared = v_scales_[0];
+    }
+    if (case_.scales == Scales::kPerHead) {
+      p.k_scales = {.values = k_scales_.data(), .head_stride = 1};
+      p.v_scales = {.values = v_scales_.data(), .head_stride = 1};
+    }
     p.mask.interval.rule.right = 0;
     p.score_map = softmax::score_map(scale(), case_.softcap);
     p.partial_out = partial_out_.data();

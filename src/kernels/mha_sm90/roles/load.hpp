@@ -16,6 +16,12 @@
 
 namespace pagoda::mha_sm90 {
 
+// Lets the scheduler lane draw the next work tile.
+template <class Config>
+PAGODA_DEVICE void draw_next(Storage<Config>& storage, int32_t elect) {
+  if constexpr (Config::tile.rows == RowKind::kTokens) storage.draws.arrive_if(elect);
+}
+
 template <class Config, int page_size>
 PAGODA_DEVICE void load_k(const AttentionParams& params, Storage<Config>& storage) {
   using Ops = Operands<Config>;
@@ -30,17 +36,31 @@ PAGODA_DEVICE void load_k(const AttentionParams& params, Storage<Config>& storag
     order.wait_q_issued();
     const Work work = reader.work();
     const auto num_keys = static_cast<uint32_t>(work.rows.seqlen_kv);
+    if (work.walk.num_tiles < Config::tile.draw_ahead) draw_next<Config>(storage, elect);
     for (int32_t tile = work.walk.num_tiles; tile-- > 0;) {
-      const auto column = static_cast<uint32_t>(work.walk.column(tile));
+      const auto column = static_cast<uint32_t>(kernels::first_key_of<Config>(work.walk, tile));
       const auto rows = params.sequences.keys.template populate<Indices>(work.sequence, column);
-      ring.acquire();    // every consumer warp has released the stage
+      if (tile == Config::tile.draw_ahead - 1) draw_next<Config>(storage, elect);
+      const Tile op{&params.k};
+      const auto head = static_cast<uint32_t>(work.kv_head);
+      ring.acquire_k();  // every consumer warp has released the stage
       arch::syncwarp();  // every lane has returned from that wait: TMA may overwrite the stage
-      const auto to = ring.get_tile(elect);
-      // Pages past the sequence's end become zeros. Other rows of K past it need not: they only
-      // change scores that apply_mask replaces.
-      rows.template tma_copy_k<true, Config::tile.BN, operand::MissingPages::kZero>(
-          Tile{&params.k}, to.smem, to.mbar, static_cast<uint32_t>(work.kv_head), elect,
-          Indices::k_num_valid_pages(column, num_keys));
+      // Rows past the sequence's end keep what the stage held, or hold the rest of a page: they
+      // only change scores that apply_mask replaces.
+      if (Indices::is_whole(column, num_keys)) {
+        const auto to = ring.get_k(elect);
+        rows.template tma_copy_k<false>(op, to.smem, to.mbar, head, elect, params.kv_eviction);
+      } else if constexpr (Config::tile.uses_mma_sync()) {  // they read whole tiles
+        const auto to = ring.get_k(elect);
+        rows.template tma_copy_k<true, Config::tile.BN, operand::MissingPages::kZero>(
+            op, to.smem, to.mbar, head, elect, params.kv_eviction,
+            Indices::k_num_valid_pages(column, num_keys));
+      } else {
+        const uint32_t pages = Indices::k_num_valid_pages(column, num_keys);
+        const auto to = ring.get_k(elect, pages * Tile::bytes);
+        rows.template tma_copy_k<true>(op, to.smem, to.mbar, head, elect, params.kv_eviction,
+                                       pages);
+      }
       ring.commit_step();
     }
   }
@@ -80,31 +100,34 @@ PAGODA_DEVICE void load_v(const AttentionParams& params, Storage<Config>& storag
     const Work work = reader.work();
     const auto num_keys = static_cast<uint32_t>(work.rows.seqlen_kv);
     for (int32_t tile = work.walk.num_tiles; tile-- > 0;) {
-      const auto column = static_cast<uint32_t>(work.walk.column(tile));
+      const auto column = static_cast<uint32_t>(kernels::first_key_of<Config>(work.walk, tile));
       const auto rows = params.sequences.keys.template populate<Indices>(work.sequence, column);
       const Tile op{&params.v};
       const auto head = static_cast<uint32_t>(work.kv_head);
-      const uint32_t pages = Indices::template v_num_valid_pages<1>(column, num_keys);
-      ring.acquire();    // every consumer warp has released the stage
+      ring.acquire_v();  // every consumer warp has released the stage
       arch::syncwarp();  // every lane has returned from that wait: TMA may overwrite the stage
-      if constexpr (Config::tile.uses_mma_sync()) {  // the consumers zero the tail in registers
-        const auto to = ring.get_tile(elect);
-        rows.template tma_copy_v<true, 1, 0, operand::MissingPages::kZero>(op, to.smem, to.mbar,
-                                                                           head, elect, pages);
-      } else if (column + Config::tile.BN <= num_keys) {
-        const auto to = ring.get_tile(elect);
-        rows.template tma_copy_v<false>(op, to.smem, to.mbar, head, elect);
-      } else {  // the copies complete v_tail; then this warp zeroes the tail and arrives at v full
-        const auto to = ring.get_tile();
-        storage.v_tail.arrive_expect_tx_if(elect, Ops::VProducer::tile_bytes);
+      if (column + Config::tile.BN <= num_keys) {
+        const auto to = ring.get_v(elect);
+        rows.template tma_copy_v<false>(op, to.smem, to.mbar, head, elect, params.kv_eviction);
+      } else if constexpr (Config::tile.uses_mma_sync()) {  // they zero the tail in registers
+        const auto to = ring.get_v(elect);
         rows.template tma_copy_v<true, 1, 0, operand::MissingPages::kZero>(
-            op, to.smem, storage.v_tail, head, elect, pages);
-        storage.v_tail.wait(tail_phase);  // TMA: the bytes of the tile have landed
+            op, to.smem, to.mbar, head, elect, params.kv_eviction,
+            Indices::v_num_valid_pages(column, num_keys));
+      } else {
+        // The copies of the valid pages complete v_tail. Then this warp zeroes all rows past the
+        // sequence's end, those of missing pages too, and arrives at v full.
+        const uint32_t pages = Indices::v_num_valid_pages(column, num_keys);
+        const auto to = ring.get_v_smem();
+        storage.v_tail.arrive_expect_tx_if(elect, pages * Tile::bytes);
+        rows.template tma_copy_v<true>(op, to, storage.v_tail, head, elect, params.kv_eviction,
+                                       pages);
+        storage.v_tail.wait(tail_phase);  // TMA: the bytes of the valid pages have landed
         tail_phase ^= 1U;
-        zero_rows<Config>(to.smem, static_cast<int>(num_keys - column));
+        zero_rows<Config>(to, static_cast<int>(num_keys - column));
         arch::fence_proxy_async_shared();  // orders this lane's zeros before wgmma reads them
         arch::syncwarp();                  // all lanes have stored zeros and executed the fence
-        to.mbar.arrive_if(elect);
+        ring.pipeline.producer_mbar().arrive_if(elect);
       }
       ring.commit_step();
     }

@@ -1,6 +1,7 @@
-// SplitEpilogue: the epilogue of a split row tile. Each consumer stores its partial O and
-// statistics in the workspace; the last one to finish merges all splits
-// (kernels/common/split_rows.hpp).
+// SplitEpilogue: the part of the epilogue of a split row tile that comes before Epilogue. Each
+// consumer stores its partial O and statistics in the workspace; the last one to finish merges all
+// splits (kernels/common/split_rows.hpp): of tiles of tokens in the accumulators, which Epilogue
+// then stores; of packed rows, which are few and have many splits, row by row.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +19,31 @@ class SplitEpilogue {
   static constexpr TileConfig tile = Config::tile;
   using Rows = kernels::SplitRows<T, tile.block_rows, tile.num_consumers, tile.depth_vo, true>;
 
+  // General scores of wide heads leave no registers for it.
+  static constexpr bool merges_in_registers =
+      tile.rows == RowKind::kTokens && (tile.scores == ScoreClass::kPlain || tile.depth_vo <= 128);
+
   PAGODA_DEVICE SplitEpilogue(const AttentionParams& params, Storage<Config>& storage,
                               int warpgroup)
       : params_(params), storage_(storage), warpgroup_(warpgroup), rows_(params, warpgroup) {}
 
-  // O in the accumulator layout of wgmma.
-  PAGODA_DEVICE void run(const Work& work, const Row (&rows)[2],
-                         const float (&o)[tile.depth_vo / 2]) {
+  // O in the accumulator layout of wgmma. Returns whether `rows` and `o` now hold the merged rows,
+  // which the caller must store.
+  PAGODA_DEVICE bool run(const Work& work, Row (&rows)[2], float (&o)[tile.depth_vo / 2]) {
     store_partial(work, rows, o);
-    merge_if_last(work);
+    if constexpr (!merges_in_registers) {
+      merge_if_last(work);
+      return false;
+    } else {
+      if (!is_last(work)) return false;
+      PAGODA_UNROLL
+      for (int r = 0; r < 2; ++r) {
+        rows_.template merge_columns<tile.depth_vo / 4>(
+            work, first_row_ + 8 * r, rows[r], 2 * (arch::lane_idx() % 4),
+            [&o, r](int i) -> float& { return o[i / 2 * 4 + 2 * r + i % 2]; });
+      }
+      return true;
+    }
   }
 
   // The parts of run() for other layouts: four columns of a valid row, and its statistics.
@@ -40,12 +57,7 @@ class SplitEpilogue {
   }
   // All threads call it when they have stored their part.
   PAGODA_DEVICE void merge_if_last(const Work& work) {
-    const bool is_first = arch::thread_idx() % kWarpgroup == 0;
-    if (!rows_.arrive_and_check_last(
-            work, storage_.arrivals.at(warpgroup_), is_first,
-            [this](arch::Where where) { sync_warpgroup(warpgroup_, where); })) {
-      return;
-    }
+    if (!is_last(work)) return;
     const int first = warpgroup_ * tile.block_rows;
     const int32_t left = work.num_tokens * work.num_heads - first;
     for (int r = arch::warp_idx() % 4; r < tile.block_rows && r < left; r += 4) {
@@ -55,27 +67,35 @@ class SplitEpilogue {
   }
 
  private:
+  PAGODA_DEVICE bool is_last(const Work& work) {
+    const bool is_first = arch::thread_idx() % kWarpgroup == 0;
+    return rows_.arrive_and_check_last(
+        work, storage_.arrivals.at(warpgroup_), is_first,
+        [this](arch::Where where) { sync_warpgroup(warpgroup_, where); });
+  }
+
   PAGODA_DEVICE void store_partial(const Work& work, const Row (&rows)[2],
                                    const float (&o)[tile.depth_vo / 2]) {
     const int lane = arch::lane_idx();
-    const int first = 16 * (arch::warp_idx() % 4) + lane / 4;
     const int32_t slot = work.slot(work.split);
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
       if (!rows[r].is_valid) continue;
-      const int row = first + 8 * r;
+      const int row = first_row_ + 8 * r;
       const arch::GlobalPtr<float> to = rows_.out_row(slot, row) + 2 * (lane % 4);
       PAGODA_UNROLL
       for (int j = 0; j < tile.depth_vo / 8; ++j) {
         Rows::store_pair(to + 8 * j, o[4 * j + 2 * r], o[4 * j + 2 * r + 1]);
       }
-      if (lane % 4 == 0) rows_.store_partial_stats(slot, row, rows[r].sums, rows[r].online.max());
+      if (lane % 4 == 0) rows_.store_partial_stats(slot, row, rows[r].sums, rows[r].max);
     }
   }
 
   const AttentionParams& params_;
   Storage<Config>& storage_;
   int warpgroup_;
+  // Of the rows of this thread, the other is 8 further.
+  int first_row_ = 16 * (arch::warp_idx() % 4) + arch::lane_idx() / 4;
   Rows rows_;
 };
 

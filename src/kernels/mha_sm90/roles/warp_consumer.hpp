@@ -52,6 +52,7 @@ struct WarpSlice {
     return tile;
   }
   using T = typename Config::T;
+  using Functor = kernels::FunctorOf<Config>;
   static constexpr TileConfig tile = make();
   static_assert(tile.BN == 32 || tile.BN == 16);
 };
@@ -86,7 +87,9 @@ class WarpConsumer {
     const int32_t first = walk.start_column + first_key();
     for (int32_t i = walk.num_tiles; i-- > 0;) {
       const bool is_masked = i >= walk.unmasked_end || i < walk.unmasked_begin;
-      step(reader, first + i * tile.BN, is_masked, rows, o);
+      int32_t column = first + i * tile.BN;
+      if constexpr (kernels::has_functor_mask<Config>) column = walk.first_key(i) + first_key();
+      step(reader, column, is_masked, rows, o);
     }
   }
 
@@ -133,7 +136,7 @@ class WarpConsumer {
 
   PAGODA_DEVICE void make_q(const WorkReader& reader, uint32_t (&q)[steps][4]) {
     const Work work = reader.work();
-    const float k_scale = params_.kv_scales.k_scale(work.kv_head);
+    const float k_scale = kernels::k_scale(params_, work);
     Columns row[2];  // in T
     if (has_aligned_rows(params_)) {
       load_rows<true>(work, row);
@@ -276,8 +279,13 @@ class WarpConsumer {
                                float (&s)[BN / 2], Row (&rows)[2], float (&factors)[2]) {
     constexpr bool is_general = tile.scores == ScoreClass::kGeneral;
     if constexpr (is_general) apply_score_mods<WarpSlice<Config>>(params_, reader, rows, column, s);
+    const float scale = params_.score_map.scale_log2;
+    if constexpr (kernels::has_functor_score<Config>) {
+      apply_functor_score<WarpSlice<Config>>(params_, reader, rows, column, scale, s);
+    }
     if (is_masked) apply_mask<WarpSlice<Config>>(params_, reader, rows, column, s);
-    return exp2_scores<BN>(s, rows, is_general ? 1.0F : params_.score_map.scale_log2, factors);
+    return exp2_scores<BN>(s, rows, is_general ? 1.0F : kernels::score_factor<Config>(scale),
+                           factors);
   }
 
   // One arrival a warp, when all its lanes have loaded from the stage.

@@ -131,7 +131,7 @@ class WarpEpilogue {
       return;
     }
     const RowResult result =
-        finalize_row(params_, work.kv_head, row.q_head, row.is_valid, merged.sums, merged.max);
+        finalize_row(params_, work, row.q_head, row.is_valid, merged.sums, merged.max);
     if (is_first) store_lse_and_max(params_, work, row.token, row.q_head, result);
     if (!kernels::is_out_of<T>(params_)) {
       kernels::store_converted_quad(params_, kernels::out_offset(params_, work, row),

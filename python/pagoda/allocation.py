@@ -1,0 +1,47 @@
+"""New arrays in the framework and on the device of a given one."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from pagoda.errors import invalid
+
+
+def _framework(array: Any) -> str:
+    for kind in type(array).__mro__:
+        root = kind.__module__.partition(".")[0]
+        if root in ("torch", "numpy", "cupy"):
+            return root
+    return ""
+
+
+def empty(like: Any, shape: tuple[int, ...], dtype: Any = None) -> Any:
+    """An array of undefined contents. dtype: one of the framework, or its name; None = `like`'s."""
+    framework = _framework(like)
+    if framework == "torch":
+        torch = importlib.import_module("torch")
+        return torch.empty(shape, dtype=_dtype(torch, dtype, like), device=like.device)
+    if framework in ("numpy", "cupy"):
+        module = importlib.import_module(framework)
+        return module.empty(shape, dtype=_numpy_dtype(dtype, like))
+    raise invalid("out", "None", "must be given: only NumPy, PyTorch and CuPy arrays are allocated")
+
+
+def zeroed_bytes(like: Any, count: int) -> Any:
+    """`count` zero bytes."""
+    memory = empty(like, (count,), "uint8")
+    memory[...] = 0
+    return memory
+
+
+def _dtype(torch: Any, dtype: Any, like: Any) -> Any:
+    if dtype is None:
+        return like.dtype
+    return getattr(torch, dtype) if isinstance(dtype, str) else dtype
+
+
+def _numpy_dtype(dtype: Any, like: Any) -> Any:
+    if dtype in ("bfloat16", "float8_e4m3fn"):
+        return getattr(importlib.import_module("ml_dtypes"), dtype)
+    return like.dtype if dtype is None else dtype

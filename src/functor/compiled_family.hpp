@@ -1,0 +1,48 @@
+// CompiledFamily: the family and the shape that this compilation of a functor's file is for.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/common/functor_family.hpp"
+#include "kernels/common/kernel_table.hpp"
+#include "kernels/common/make_instance.hpp"
+
+#if PAGODA_FUNCTOR_FAMILY == 80
+#include "kernels/mha_sm80/kernel_of.hpp"
+#define PAGODA_FUNCTOR_BASE mha_sm80
+#elif PAGODA_FUNCTOR_FAMILY == 90
+#include "kernels/mha_sm90/kernel_of.hpp"
+#define PAGODA_FUNCTOR_BASE mha_sm90
+#elif PAGODA_FUNCTOR_FAMILY == 100
+#include "kernels/mha_sm100/kernel_of.hpp"
+#define PAGODA_FUNCTOR_BASE mha_sm100
+#else
+#error "PAGODA_FUNCTOR_FAMILY must be 80, 90 or 100: compile this file by pagoda_add_functor()"
+#endif
+
+// Unnamed: each compilation of a functor's file has its own.
+namespace pagoda::functors {
+namespace {
+
+using BaseFamily = PAGODA_FUNCTOR_BASE::Family;
+#undef PAGODA_FUNCTOR_BASE
+
+constexpr size_t kShape = kernels::shape_index(BaseFamily::kShapes, PAGODA_FUNCTOR_SHAPE);
+
+template <class Named>
+using CompiledFamily = kernels::FunctorFamily<BaseFamily, kShape, Named>;
+
+// Smaller head dims first, and a GPU's own family before the one for every GPU.
+template <class Shape>
+constexpr int32_t depth_of(const Shape& shape) {
+  if constexpr (requires { shape.depth_qk; }) {
+    return shape.depth_qk + shape.depth_vo;
+  } else {
+    return 2 * shape.depth;
+  }
+}
+constexpr int32_t kRank =
+    depth_of(BaseFamily::kShapes[kShape]) + (BaseFamily::kArchs.has_ptx ? 1 << 16 : 0);
+
+}  // namespace
+}  // namespace pagoda::functors

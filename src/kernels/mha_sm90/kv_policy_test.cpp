@@ -1,0 +1,65 @@
+// The L2 policy with which the launches of a Hopper call read K and V.
+#include <cstdint>
+#include <gtest/gtest.h>
+
+#include "kernels/mha_sm90/instances.hpp"
+#include "kernels/mha_sm90/launch_plan.hpp"
+#include "pagoda/mask.hpp"
+
+namespace pagoda::mha_sm90 {
+namespace {
+
+constexpr int32_t kMultiprocessors = 132;
+
+// Two sequences with `tokens` query tokens together, one KV head, a long dense cache. The lengths
+// are on the device.
+core::Problem problem(const Mask& mask, int32_t tokens, int32_t group) {
+  core::Problem p;
+  p.batch = 2;
+  p.num_q_heads = p.group = group;
+  p.num_kv_heads = 1;
+  p.head_dim_qk = p.head_dim_vo = 128;
+  p.is_ragged = true;
+  p.has_host_lengths = false;
+  p.total_q = p.max_seqlen_q = tokens;
+  p.max_seqlen_kv = p.max_seqlen_kv_bound = 100'000;
+  p.q.dtype = p.k.dtype = p.v.dtype = p.out.dtype = DType::kBF16;
+  p.q.row_stride = p.out.row_stride = int64_t{128} * group;
+  p.q.head_stride = p.out.head_stride = 128;
+  p.k.row_stride = p.v.row_stride = p.k.head_stride = p.v.head_stride = 128;
+  p.k.outer_stride = p.v.outer_stride = 128 * 100'000;
+  p.mask = mask.nodes();
+  return p;
+}
+
+arch::Eviction policy(int32_t tokens, int32_t group, RowKind rows) {
+  const Mask mask = Mask::causal();
+  const core::Problem p = problem(mask, tokens, group);
+  const auto plan = make_plan(kShapes[2], p, kMultiprocessors, {});
+  for (int32_t i = 0; i < plan->num_launches; ++i) {
+    if (plan->launches[i].rows != rows) continue;
+    return make_arguments(*plan, plan->launches[i], p, {}).arguments.kv_eviction;
+  }
+  ADD_FAILURE() << "no such launch";
+  return {};
+}
+
+TEST(KVPolicy, keys_that_one_row_tile_reads_are_evicted_first) {
+  EXPECT_EQ(policy(1, 4, RowKind::kPacked), arch::Eviction::kFirst);
+  EXPECT_EQ(policy(16, 4, RowKind::kPacked), arch::Eviction::kFirst);  // 64 rows
+}
+
+TEST(KVPolicy, keys_that_several_row_tiles_read_are_evicted_last) {
+  EXPECT_EQ(policy(17, 4, RowKind::kPacked), arch::Eviction::kLast);
+  EXPECT_EQ(policy(1, 128, RowKind::kPacked), arch::Eviction::kLast);  // two head tiles
+}
+
+TEST(KVPolicy, row_tiles_of_tokens_have_the_policy_that_was_measured) {
+  EXPECT_EQ(policy(1000, 4, RowKind::kTokens), arch::Eviction::kNormal);
+  // The launch of the short sequences of the same call.
+  EXPECT_EQ(policy(1000, 4, RowKind::kPacked), arch::Eviction::kLast);
+  EXPECT_EQ(policy(1000, 1, RowKind::kPacked), arch::Eviction::kFirst);  // at most 64 rows
+}
+
+}  // namespace
+}  // namespace pagoda::mha_sm90

@@ -1,0 +1,322 @@
+// TMAProducerPipeline on the emulator: K in two parts and V whole, over rings of two stages, the
+// last tile with half of its rows only. Kernels that leave out a wait, or expect other bytes than
+// the copies bring, must be reported.
+#include "pipeline/tma_producer_pipeline.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "arch/debug.hpp"
+#include "arch/fence.hpp"
+#include "arch/memory.hpp"
+#include "arch/named_barrier.hpp"
+#include "arch/thread.hpp"
+#include "arch/tma.hpp"
+#include "arch/warp.hpp"
+#include "emulator/machine/launch.hpp"
+#include "testing/material/expect_report.hpp"
+
+namespace pagoda::pipeline {
+namespace {
+
+using emulator::ReportKind;
+using T = arch::BFloat16;
+
+constexpr int kBN = 32, kDepth = 128, kGran = 64, kTiles = 7;
+constexpr int kBoxRows = 16;  // of one copy: a page
+
+struct Config {
+  static constexpr KVTiling kv{.BN = kBN,
+                               .BK0 = kDepth / 2,
+                               .BK1 = kBN,
+                               .padded_depth = kDepth,
+                               .num_kv_stages = 2,
+                               .num_qk_stages = 2};
+};
+// One ring for both: K has one part.
+struct SharedConfig {
+  static constexpr KVTiling kv{
+      .BN = kBN, .BK0 = kDepth, .BK1 = kBN, .padded_depth = kDepth, .num_kv_stages = 3};
+};
+
+enum class Bug : uint8_t {
+  kNone,
+  kNoAcquireK,     // a part is refilled while it is in use
+  kNoAcquireV,     // the same for V
+  kWholeBytes,     // the half tile expects the bytes of a whole one
+  kOtherPart,      // part 1 is copied to the memory of part 0
+  kPartsShareOne,  // part 1 expects its bytes on the barrier of part 0
+};
+
+// K and V: [kTiles * kBN rows, kDepth]; of the last tile 16 rows exist. Warp 0 loads, warp 1 adds
+// up the elements of each part: out[tile][part] (parts 0 and 1 of K, 2: V).
+template <Bug bug>
+struct Sums {
+  using KProducer = TMAProducerPipeline<T, Config>;
+  using VProducer = TMAProducerPipeline<T, Config, false>;
+  struct Params {
+    arch::TensorMap k, v;
+    arch::GlobalPtr<uint32_t> out;  // [kTiles][3][32]
+  };
+  struct Storage {
+    arch::SharedArray<T, Config::kv.num_kv_stages * KProducer::elements_full, 1024> k;
+    arch::SharedArray<T, Config::kv.num_kv_stages * VProducer::elements_full, 1024> v;
+    arch::MBarrier k_mbar[KProducer::Pipeline::num_mbars];
+    arch::MBarrier v_mbar[VProducer::Pipeline::num_mbars];
+  };
+  static constexpr int kThreads = 64;
+  static_assert(KProducer::bytes == KProducer::tile_bytes && VProducer::tile_bytes == 8192);
+  static_assert(KProducer::elements_full == 2 * KProducer::elements);
+  static_assert(std::is_same_v<KProducer::KPairType, KProducer::PairType>);
+
+  static int copies(int tile) { return tile + 1 < kTiles ? kBN / kBoxRows : 1; }
+  static void copy(const arch::TensorMap& map, arch::SharedPtr<T> to, arch::MBarrier& mbar,
+                   int32_t elect, int tile, int first_column, int columns) {
+    for (int column = 0; column < columns; column += kGran) {
+      for (int i = 0; i < copies(tile); ++i) {
+        arch::tma_load<2>(elect, to + (column / kGran * kBN + i * kBoxRows) * kGran, map,
+                          {{first_column + column, tile * kBN + i * kBoxRows}}, mbar);
+      }
+    }
+  }
+  static uint32_t expected(int tile, uint32_t bytes) {
+    return bug == Bug::kWholeBytes ? bytes : bytes / 2 * static_cast<uint32_t>(copies(tile));
+  }
+
+  template <int part>
+  static void load_k(const Params& params, const KProducer& k, int32_t elect, int tile) {
+    if constexpr (bug != Bug::kNoAcquireK) k.template acquire_k<part>();
+    arch::syncwarp();
+    constexpr int barrier = bug == Bug::kPartsShareOne ? 0 : part;
+    const auto to = k.template get_k<barrier>(elect, expected(tile, KProducer::tile_bytes));
+    constexpr int memory = bug == Bug::kOtherPart ? 0 : part;
+    copy(params.k, k.template get_k_smem<memory>(), to.mbar, elect, tile, part * kGran, kGran);
+  }
+  static void load(const Params& params, Storage& storage) {
+    const int32_t elect = arch::elect_one();
+    auto k = KProducer::create(storage.k_mbar, storage.k.data());
+    // From the position of a pipeline object.
+    auto v = VProducer::create(VProducer::Pipeline::producer(storage.v_mbar), storage.v.data());
+    for (int tile = 0; tile < kTiles; ++tile) {
+      load_k<0>(params, k, elect, tile);
+      load_k<1>(params, k, elect, tile);
+      k.commit_step();
+      if constexpr (bug != Bug::kNoAcquireV) v.acquire_v();
+      arch::syncwarp();
+      const auto to = v.get_v(elect, expected(tile, VProducer::tile_bytes));
+      arch::expect(to.smem.address() == v.get_v_smem().address(), "get_v gives get_v_smem's tile");
+      copy(params.v, to.smem, to.mbar, elect, tile, 0, kDepth);
+      v.commit_step();
+    }
+    v.drain();
+  }
+
+  // This lane's share of the sum of a tile's elements; the swizzle only permutes them in a row.
+  static uint32_t sum(arch::SharedPtr<T> from, int tile, int panels) {
+    uint32_t total = 0;
+    for (int panel = 0; panel < panels; ++panel) {
+      for (int i = arch::lane_idx(); i < copies(tile) * kBoxRows * kGran / 8; i += 32) {
+        const auto words =
+            arch::load((from + (panel * kBN * kGran + i * 8)).template as<arch::Words<4>>());
+        for (const uint32_t word : words.word) total += (word & 0xffffU) + (word >> 16);
+      }
+    }
+    return total;
+  }
+  template <int part>
+  static uint32_t sum_k(typename KProducer::Pipeline& k, Storage& storage, int tile) {
+    k.template consumer_wait<part>();
+    const uint32_t total =
+        sum(storage.k.at(static_cast<int32_t>(k.state.index) * KProducer::elements_full +
+                         part * KProducer::elements),
+            tile, 1);
+    arch::syncwarp();
+    k.template consumer_release<part>(arch::elect_one());
+    return total;
+  }
+  static void run(const Params& params) {
+    auto& storage = arch::shared_storage<Storage>();
+    if (arch::thread_idx() == 0) {
+      KProducer::Pipeline::init(storage.k_mbar, 1, "k");
+      VProducer::Pipeline::init(storage.v_mbar, 1, "v");
+      arch::fence_mbarrier_init();
+    }
+    arch::syncthreads();
+    if (arch::warp_idx() == 0) return load(params, storage);
+    auto k = KProducer::Pipeline::consumer(storage.k_mbar);
+    auto v = VProducer::Pipeline::consumer(storage.v_mbar);
+    for (int tile = 0; tile < kTiles; ++tile) {
+      uint32_t totals[3];
+      totals[0] = sum_k<0>(k, storage, tile);
+      totals[1] = sum_k<1>(k, storage, tile);
+      v.consumer_wait();
+      totals[2] = sum(storage.v.at(static_cast<int32_t>(v.state.index) * VProducer::elements_full),
+                      tile, 2);
+      arch::syncwarp();
+      v.consumer_release(arch::elect_one());
+      for (int i = 0; i < 3; ++i) {
+        arch::store(params.out + (tile * 3 + i) * 32 + arch::lane_idx(), totals[i]);
+      }
+    }
+  }
+};
+
+class SumsCase {
+ public:
+  SumsCase() : kv_(2 * kRows * kDepth), out_(kTiles * 3 * 32) {
+    uint32_t state = 1;
+    for (uint16_t& element : kv_) element = static_cast<uint16_t>((state = state * 69069 + 1) >> 8);
+  }
+
+  template <Bug bug>
+  emulator::Result launch(emulator::Mode mode, uint64_t seed) {
+    using Kernel = Sums<bug>;
+    const auto map = [this](size_t first) {
+      return arch::TensorMapSpec{.type = arch::TensorMapType::kBF16,
+                                 .rank = 2,
+                                 .address = reinterpret_cast<uint64_t>(kv_.data() + first),
+                                 .dims = {kDepth, kRows},
+                                 .strides_bytes = {kDepth * 2},
+                                 .box = {kGran, kBoxRows},
+                                 .swizzle = arch::Swizzle::k128B};
+    };
+    return emulator::launch<Kernel>(emulator::shape_of<Kernel>("sums", {1}),
+                                    {map(0), map(kRows * kDepth), out_.data()},
+                                    {emulator::input("kv", kv_.data(), kv_.size()),
+                                     emulator::output("out", out_.data(), out_.size())},
+                                    {.mode = mode, .seed = seed});
+  }
+
+  // The sum over the lanes, and what a plain loop gives.
+  [[nodiscard]] uint32_t got(int tile, int part) const {
+    uint32_t total = 0;
+    for (int lane = 0; lane < 32; ++lane) {
+      total += out_[static_cast<size_t>((tile * 3 + part) * 32 + lane)];
+    }
+    return total;
+  }
+  [[nodiscard]] uint32_t expected(int tile, int part) const {
+    const int first = part == 1 ? kGran : 0, last = part == 0 ? kGran : kDepth;
+    uint32_t total = 0;
+    for (int row = tile * kBN; row < std::min(tile * kBN + kBN, kRows); ++row) {
+      for (int column = first; column < last; ++column) {
+        total += kv_[static_cast<size_t>(((part == 2 ? kRows : 0) + row) * kDepth + column)];
+      }
+    }
+    return total;
+  }
+
+ private:
+  static constexpr int kRows = (kTiles - 1) * kBN + kBoxRows;
+  std::vector<uint16_t> kv_;
+  std::vector<uint32_t> out_;
+};
+
+TEST(TMAProducerPipeline, k_in_parts_and_v_arrive_over_several_phases) {
+  for (const emulator::Mode mode : emulator::kModes) {
+    for (uint64_t seed = 1; seed <= 25; ++seed) {
+      SumsCase run;
+      const emulator::Result result = run.launch<Bug::kNone>(mode, seed);
+      ASSERT_TRUE(result.is_clean()) << emulator::all_reports(result);
+      for (int tile = 0; tile < kTiles; ++tile) {
+        for (int part = 0; part < 3; ++part) {
+          ASSERT_EQ(run.got(tile, part), run.expected(tile, part)) << tile << ", " << part;
+        }
+      }
+    }
+  }
+}
+
+template <Bug bug>
+void expect_reported(ReportKind kind, const std::string& text) {
+  for (const emulator::Mode mode : emulator::kModes) {
+    std::string reports;
+    for (uint64_t seed = 1; seed <= 20 && reports.find(text) == std::string::npos; ++seed) {
+      SumsCase run;
+      for (const emulator::Report& report : run.launch<bug>(mode, seed).reports) {
+        if (report.kind == kind) reports += to_string(report);
+      }
+    }
+    EXPECT_NE(reports.find(text), std::string::npos) << emulator::name(mode) << ": " << reports;
+  }
+}
+
+// Where copies complete late, the barrier gets too many arrivals first.
+template <Bug bug>
+void expect_race() {
+  std::string races;
+  for (const emulator::Mode mode : emulator::kModes) {
+    for (uint64_t seed = 1; seed <= 5; ++seed) {
+      SumsCase run;
+      const emulator::Result result = run.launch<bug>(mode, seed);
+      EXPECT_FALSE(result.is_clean()) << emulator::name(mode) << ", seed " << seed;
+      for (const emulator::Report& report : result.reports) {
+        if (report.kind == ReportKind::kRace) races += to_string(report);
+      }
+    }
+  }
+  EXPECT_NE(races.find("shared memory"), std::string::npos);
+}
+TEST(TMAProducerPipeline, a_missing_acquire_is_a_race) {
+  expect_race<Bug::kNoAcquireK>();
+  expect_race<Bug::kNoAcquireV>();
+}
+TEST(TMAProducerPipeline, bytes_that_no_copy_brings_are_a_deadlock) {
+  expect_reported<Bug::kWholeBytes>(ReportKind::kDeadlock, "k full");
+}
+TEST(TMAProducerPipeline, parts_have_memory_and_barriers_of_their_own) {
+  for (const emulator::Mode mode : emulator::kModes) {
+    SumsCase run;
+    EXPECT_FALSE(run.launch<Bug::kOtherPart>(mode, 1).is_clean()) << emulator::name(mode);
+    EXPECT_FALSE(run.launch<Bug::kPartsShareOne>(mode, 1).is_clean()) << emulator::name(mode);
+  }
+}
+
+// In a ring that K and V share one object serves both, and every call gives the current stage.
+struct SharedCalls {
+  using Producer = TMAProducerPipeline<T, SharedConfig>;
+  static_assert(Producer::serves_v && Producer::num_qk_stages_effective == 1);
+  struct Params {
+    std::vector<int32_t>* offsets;  // elements from the start of the ring
+  };
+  struct Storage {
+    arch::SharedArray<T, SharedConfig::kv.num_kv_stages * Producer::elements_full, 1024> kv;
+    arch::MBarrier mbar[Producer::Pipeline::num_mbars];
+  };
+  static constexpr int kThreads = 32;
+  static void run(const Params& params) {
+    auto& storage = arch::shared_storage<Storage>();
+    if (arch::thread_idx() != 0) return;
+    Producer::Pipeline::init(storage.mbar, 1);
+    auto kv = Producer::create(storage.mbar, storage.kv.data());
+    const auto record = [&](arch::SharedPtr<T> at) {
+      params.offsets->push_back(static_cast<int32_t>(at.address() - storage.kv.data().address()) /
+                                2);
+    };
+    record(kv.get_k_smem());
+    record(kv.get_k().smem);
+    kv.commit_step();
+    record(kv.get_v_smem());
+    record(kv.get_tile().smem);
+    kv.commit_step();
+    record(kv.get_k().smem);
+    kv.commit_step();
+    record(kv.get_v_smem());  // around the ring
+  }
+};
+
+TEST(TMAProducerPipeline, k_and_v_of_a_shared_ring_take_turns_in_its_stages) {
+  std::vector<int32_t> offsets;
+  const emulator::Result result = emulator::launch<SharedCalls>(
+      emulator::shape_of<SharedCalls>("shared_calls", {1}), {&offsets}, {});
+  ASSERT_TRUE(result.is_clean()) << emulator::all_reports(result);
+  constexpr int kStage = kBN * kDepth;
+  EXPECT_EQ(offsets, (std::vector<int32_t>{0, 0, kStage, kStage, 2 * kStage, 0}));
+}
+
+}  // namespace
+}  // namespace pagoda::pipeline
