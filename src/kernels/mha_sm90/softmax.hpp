@@ -207,10 +207,13 @@ PAGODA_DEVICE bool exp2_scores(float (&s)[BN / 2], Row (&rows)[2], float scale,
   }
   // Padding rows are excluded from the warp ballot: their scores come from stale rows of Q. (No &&
   // and ||: they would be branches.)
-  const bool rescales = arch::any(static_cast<int>(!rows[0].keys.empty()) &
-                                      static_cast<int>(rows[0].online.wants_rescale(tile_max[0])) |
-                                  static_cast<int>(!rows[1].keys.empty()) &
-                                      static_cast<int>(rows[1].online.wants_rescale(tile_max[1])));
+  int rescales_mine = 0;
+  PAGODA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    rescales_mine |= static_cast<int>(!rows[r].keys.empty()) &
+                     static_cast<int>(rows[r].online.wants_rescale(tile_max[r]));
+  }
+  const bool rescales = arch::any(rescales_mine);
   // Both rows' offsets before both rows' exponentials: these are then one block without branches.
   float offsets[2];
   PAGODA_UNROLL
