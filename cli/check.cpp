@@ -37,13 +37,14 @@ struct CheckOptions {
   int32_t jobs = 0;               // 0 = the back end's default
   double max_multiply_adds = -1;  // millions; below 0 = the back end's default
   bool lists_only = false;
+  bool plans_only = false;
   bool is_json = false;
   bool is_verbose = false;
 };
 
 // The results of one target.
 struct Tally {
-  int32_t passed = 0, failed = 0, skipped = 0;
+  int32_t passed = 0, failed = 0, skipped = 0, served = 0;
   double worst = 0;  // error as a share of its limit
   std::string worst_case;
 };
@@ -66,6 +67,7 @@ std::vector<Target> choose_targets(const CheckOptions& options) {
       target.effort.max_multiply_adds = options.max_multiply_adds * 1e6;
     }
   }
+  for (Target& target : targets) target.effort.plans_only = options.plans_only;
   if (options.isa == "all") return targets;
   std::vector<std::string> levels;
   for (const Target& target : targets) {
@@ -109,6 +111,7 @@ const char* name_of(Verdict verdict) {
     case Verdict::kPassed: return "passed";
     case Verdict::kFailed: return "failed";
     case Verdict::kSkipped: return "skipped";
+    case Verdict::kServed: return "served";
   }
   return "?";
 }
@@ -117,6 +120,10 @@ void count(Tally& tally, const CaseReport& report) {
   const conformance::Outcome& outcome = report.outcome;
   if (outcome.verdict == Verdict::kSkipped) {
     ++tally.skipped;
+    return;
+  }
+  if (outcome.verdict == Verdict::kServed) {
+    ++tally.served;
     return;
   }
   ++(outcome.verdict == Verdict::kPassed ? tally.passed : tally.failed);
@@ -129,12 +136,14 @@ void count(Tally& tally, const CaseReport& report) {
 
 void print_report(const CaseReport& report) {
   const Verdict verdict = report.outcome.verdict;
-  const Style style = verdict == Verdict::kPassed   ? Style::kGreen
-                      : verdict == Verdict::kFailed ? Style::kRed
-                                                    : Style::kYellow;
+  const Style style = verdict == Verdict::kFailed    ? Style::kRed
+                      : verdict == Verdict::kSkipped ? Style::kYellow
+                                                     : Style::kGreen;
   fmt::print("{}  {}  {}{}\n", paint(fmt::format("{:<7}", name_of(verdict)), style), report.target,
              report.test_case->name,
-             report.outcome.message.empty() ? "" : ": " + report.outcome.message);
+             verdict == Verdict::kServed      ? ": " + report.outcome.kernel
+             : report.outcome.message.empty() ? ""
+                                              : ": " + report.outcome.message);
   std::fflush(stdout);  // so that a reader of a pipe sees which case hangs
 }
 
@@ -167,6 +176,16 @@ void print_tallies(const std::vector<Target>& targets, std::map<std::string, Tal
     table.add({target.label, format_count(t.passed),
                t.failed == 0 ? "0" : paint(format_count(t.failed), Style::kRed),
                format_count(t.skipped), fmt::format("{:.2f}", t.worst), t.worst_case});
+  }
+  table.print();
+}
+
+// Of a run that only plans.
+void print_served(const std::vector<Target>& targets, std::map<std::string, Tally>& tallies) {
+  Table table({{"target"}, {"served", Table::Align::kRight}, {"skipped", Table::Align::kRight}});
+  for (const Target& target : targets) {
+    const Tally& t = tallies[target.label];
+    table.add({target.label, format_count(t.served), format_count(t.skipped)});
   }
   table.print();
 }
@@ -215,16 +234,25 @@ void print_heading(const std::vector<const Case*>& cases, const std::vector<Targ
   for (const Target& target : targets) labels += (labels.empty() ? "" : ", ") + target.label;
   fmt::print("{} cases on {} ({} runs{})\n", cases.size(), labels, cases.size() * targets.size(),
              jobs > 1 ? fmt::format(", {} at a time", jobs) : "");
-  const double limit = targets.front().effort.max_multiply_adds;
-  if (limit > 0) {
+  const conformance::Effort& effort = targets.front().effort;
+  const double limit = effort.max_multiply_adds;
+  if (effort.plans_only) {
+    fmt::print("they are planned and not run\n");
+  } else if (limit > 0) {
     fmt::print("cases of more than {:.0f} million multiply-adds are skipped\n", limit * 1e-6);
   }
   std::fflush(stdout);
 }
 
 void print_end(const RunSummary& summary, const std::vector<Target>& targets, Findings& findings) {
-  print_tallies(targets, findings.tallies);
+  const bool plans_only = targets.front().effort.plans_only;
+  (plans_only ? print_served : print_tallies)(targets, findings.tallies);
   print_skips(findings.skips);
+  if (plans_only) {
+    fmt::print("{} served, {} failed, {} skipped\n", summary.served, summary.failed,
+               summary.skipped);
+    return;
+  }
   fmt::print("{} passed, {} failed, {} skipped\n", summary.passed,
              summary.failed == 0 ? "0" : paint(fmt::format("{}", summary.failed), Style::kRed),
              summary.skipped);
@@ -235,6 +263,7 @@ void print_json(const RunSummary& summary, size_t cases, const Findings& finding
                                             {"passed", summary.passed},
                                             {"failed", summary.failed},
                                             {"skipped", summary.skipped},
+                                            {"served", summary.served},
                                             {"seconds", summary.seconds},
                                             {"skip_reasons", to_json(findings.skips)},
                                             {"reports", findings.reports}}
@@ -275,7 +304,7 @@ void run_check(const CheckOptions& options) {
   }
   // If every case was skipped, as on a GPU without attention kernels, nothing was checked: that
   // fails.
-  const bool has_run = summary.passed + summary.failed > 0;
+  const bool has_run = summary.passed + summary.failed + summary.served > 0;
   if (!has_run) warn("no case could run");
   finish_with(summary.failed == 0 && has_run ? 0 : kExitFailed);
 }
@@ -298,11 +327,14 @@ void add_check_command(CLI::App& app) {
                       "Skip cases of more million multiply-adds; 0 = no limit (default: no limit, "
                       "except on emulated back ends)");
   command->add_flag("--list", options->lists_only, "Print the names of the cases and exit");
+  command->add_flag("--plan", options->plans_only,
+                    "Plan each case and run none: which kernel serves it (--verbose, --json), or "
+                    "why none does");
   command->add_flag("--verbose", options->is_verbose, "Print a line for every case");
   command->add_flag("--json", options->is_json, "Print one JSON object");
   command->footer(
-      "The last line is 'N passed, N failed, N skipped'; the exit code is 1 if a "
-      "case failed or none could run. Cases that --kernel does not support are skipped.");
+      "The last line is 'N passed, N failed, N skipped' (with --plan N served); the exit code is 1 "
+      "if a case failed or none could run. Cases that --kernel does not support are skipped.");
   command->callback([options] { run_check(*options); });
 }
 

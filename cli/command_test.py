@@ -156,6 +156,19 @@ class Command(unittest.TestCase):
         report = json.loads(pagoda("check", "--isa", "scalar", "--filter", "hd64", "--json").stdout)
         self.assertEqual(report["cases"], report["passed"] + report["failed"] + report["skipped"])
 
+    def test_check_plans_without_running(self):
+        arguments = ["check", "--plan", "--backend", "emu:sm90", "--filter", "*gqa2_hd128_bf16_*"]
+        result = pagoda(*arguments, "--verbose")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertRegex(result.stdout, r"(?m)^served +emu:sm90  \S+: sm90\.d128\.bf16$")
+        self.assertRegex(result.stdout.splitlines()[-1], r"^\d+ served, 0 failed, \d+ skipped$")
+        report = json.loads(pagoda(*arguments, "--json").stdout)
+        self.assertEqual(report["passed"], 0)
+        self.assertEqual(report["cases"], report["served"] + report["skipped"])
+        none = pagoda(*arguments, "--kernel", "sm90.d64.bf16")
+        self.assertEqual(none.returncode, 1)
+        self.assertRegex(none.stdout.splitlines()[-1], r"^0 served, 0 failed, \d+ skipped$")
+
     def test_check_on_the_emulator_says_why_it_skips(self):
         arguments = [
             "check",

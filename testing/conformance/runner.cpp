@@ -125,7 +125,8 @@ std::vector<Target> targets_of(const std::string& backend) {
   return targets;
 }
 
-Outcome CaseRunner::judge() const {
+Outcome CaseRunner::judge() {
+  if (expected_.empty()) expected_ = compute_expected(case_, data_);
   const oracle::Comparison comparison = compare(case_, data_, expected_);
   Outcome outcome;
   outcome.verdict = Verdict::kPassed;
@@ -158,6 +159,7 @@ Outcome CaseRunner::run(const Options& options, const Effort& effort) {
 Outcome CaseRunner::run_at(CallSite& site, const Options& options, const Effort& effort) {
   const Result<Plan> planned = plan(site.attention(), options);
   if (!planned) return from_status(planned.status());
+  if (effort.plans_only) return {.verdict = Verdict::kServed, .kernel = planned->kernel()};
   if (const std::string why = left_out(case_, data_, effort); !why.empty()) {
     return from_status(Status::unsupported("", why));
   }
@@ -288,8 +290,11 @@ class Run {
       case Verdict::kPassed: ++summary_.passed; break;
       case Verdict::kFailed: ++summary_.failed; break;
       case Verdict::kSkipped: ++summary_.skipped; break;
+      case Verdict::kServed: ++summary_.served; break;
     }
-    if (report.outcome.verdict != Verdict::kPassed) not_passed_.emplace_back(i, report);
+    const bool is_good =
+        report.outcome.verdict == Verdict::kPassed || report.outcome.verdict == Verdict::kServed;
+    if (!is_good) not_passed_.emplace_back(i, report);
     const auto total = static_cast<int32_t>(cases_.size() * targets_.size());
     ++done_;
     if (progress_ && goes_on_) goes_on_ = progress_(report, done_, total);

@@ -17,7 +17,8 @@
 
 namespace pagoda::conformance {
 
-enum class Verdict : uint8_t { kPassed, kFailed, kSkipped };
+// kServed: a kernel serves the case, which was planned and not run (Effort::plans_only).
+enum class Verdict : uint8_t { kPassed, kFailed, kSkipped, kServed };
 
 struct Outcome {
   Verdict verdict = Verdict::kFailed;
@@ -33,6 +34,7 @@ struct Effort {
   std::vector<int32_t> worker_counts{1, 2, 5};  // of Demand::kBatchInvariant
   double max_multiply_adds = 0;  // cases with more in all their runs are skipped; 0 = no limit
   int64_t max_bytes = 0;         // the same for the bytes that the tensors span
+  bool plans_only = false;       // nothing runs; those limits do not hold
 };
 
 // The defaults of a back end: one worker count if it has no executor; limits for the emulator.
@@ -55,12 +57,12 @@ struct Target {
 class CaseRunner {
  public:
   // The case must outlive the runner.
-  explicit CaseRunner(const Case& c) : case_(c), data_(c), expected_(compute_expected(c, data_)) {}
+  explicit CaseRunner(const Case& c) : case_(c), data_(c) {}
 
   // Poisons the outputs, runs, compares, and checks the case's requirements. Never throws.
   [[nodiscard]] Outcome run(const Options& options, const Effort& effort = {});
   // Compares the current outputs.
-  [[nodiscard]] Outcome judge() const;
+  [[nodiscard]] Outcome judge();
 
   [[nodiscard]] ProblemData& data() { return data_; }
 
@@ -72,7 +74,7 @@ class CaseRunner {
 
   const Case& case_;
   ProblemData data_;
-  std::vector<ExpectedHead> expected_;
+  std::vector<ExpectedHead> expected_;  // computed by the first judge()
 };
 
 struct CaseReport {
@@ -86,6 +88,7 @@ struct RunSummary {
   int32_t passed = 0;
   int32_t failed = 0;
   int32_t skipped = 0;
+  int32_t served = 0;
   double seconds = 0;
   std::vector<CaseReport> not_passed;
 };
