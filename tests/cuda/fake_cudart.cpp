@@ -124,6 +124,7 @@ struct Runtime {
   std::map<std::pair<const void*, int>, int64_t> allowed_shared_memory;
   std::vector<RecordedLaunch> launches;
   int device = 0;
+  int64_t device_calls = 0;
   uintptr_t next_address = uintptr_t{1} << 45;
   int64_t tensor_maps = 0;
   std::string tensor_map_fault;
@@ -201,6 +202,7 @@ std::span<const DescribedDevice> described_devices() {
 }
 
 std::vector<RecordedLaunch> take_launches() { return std::exchange(runtime().launches, {}); }
+int64_t num_device_calls() { return runtime().device_calls; }
 int64_t num_tensor_maps() { return runtime().tensor_maps; }
 std::string tensor_map_fault() { return runtime().tensor_map_fault; }
 
@@ -310,10 +312,12 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr name, int device) 
   }
 }
 cudaError_t cudaGetDevice(int* device) {
+  ++runtime().device_calls;
   *device = runtime().device;
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
+  ++runtime().device_calls;
   if (device < 0 || static_cast<size_t>(device) >= described_devices().size()) {
     return cudaErrorInvalidDevice;
   }

@@ -1,4 +1,5 @@
-// Rows of the registry that make the device of a call current before a kernel's functions run.
+// Rows of the registry that make the device of a call current before a kernel runs. fit() and plan()
+// call no function of the runtime: a call asks dozens of rows.
 #pragma once
 
 #include <memory>
@@ -39,12 +40,10 @@ class GuardedRows {
               if (!missing.empty()) {
                 return core::unfit(core::Fit::kElsewhere, reason, [&] { return missing; });
               }
-              const Guard device(problem.device.index);
               return inner(self).fit(inner(self), problem, options, reason);
             },
         .plan =
             [](const core::Kernel& self, const core::Problem& problem, const Options& options) {
-              const Guard device(problem.device.index);
               return inner(self).plan(inner(self), problem, options);
             },
         .run =
