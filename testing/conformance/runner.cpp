@@ -42,9 +42,9 @@ Outcome from_status(const Status& status) {
 }
 
 // nullptr if this machine does not have the address space of the case.
-std::unique_ptr<CaseRunner> make_runner(const Case& c) {
+std::unique_ptr<CaseRunner> make_runner(const Case& c, bool has_expected) {
   try {
-    return std::make_unique<CaseRunner>(c);
+    return std::make_unique<CaseRunner>(c, has_expected);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
@@ -125,8 +125,7 @@ std::vector<Target> targets_of(const std::string& backend) {
   return targets;
 }
 
-Outcome CaseRunner::judge() {
-  if (expected_.empty()) expected_ = compute_expected(case_, data_);
+Outcome CaseRunner::judge() const {
   const oracle::Comparison comparison = compare(case_, data_, expected_);
   Outcome outcome;
   outcome.verdict = Verdict::kPassed;
@@ -257,12 +256,16 @@ namespace {
 class Run {
  public:
   Run(std::span<const Case* const> cases, std::span<const Target> targets, const Progress& progress)
-      : cases_(cases), targets_(targets), progress_(progress) {}
+      : cases_(cases),
+        targets_(targets),
+        progress_(progress),
+        plans_only_(std::all_of(targets.begin(), targets.end(),
+                                [](const Target& t) { return t.effort.plans_only; })) {}
 
   // Runs cases until none is left, or on_report returns false.
   void work() {
     for (size_t i = next_++; i < cases_.size() && goes_on_; i = next_++) {
-      const std::unique_ptr<CaseRunner> runner = make_runner(*cases_[i]);
+      const std::unique_ptr<CaseRunner> runner = make_runner(*cases_[i], !plans_only_);
       for (size_t t = 0; t < targets_.size() && goes_on_; ++t) {
         CaseReport report;
         report.test_case = cases_[i];
@@ -303,6 +306,7 @@ class Run {
   std::span<const Case* const> cases_;
   std::span<const Target> targets_;
   const Progress& progress_;
+  bool plans_only_;
   std::atomic<size_t> next_ = 0;
   std::atomic<bool> goes_on_ = true;
   std::mutex mutex_;

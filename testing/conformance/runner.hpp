@@ -56,13 +56,16 @@ struct Target {
 // One case, its data and its expected results.
 class CaseRunner {
  public:
-  // The case must outlive the runner.
-  explicit CaseRunner(const Case& c) : case_(c), data_(c) {}
+  // The case must outlive the runner. Without expected results it can only plan
+  // (Effort::plans_only).
+  explicit CaseRunner(const Case& c, bool has_expected = true) : case_(c), data_(c) {
+    if (has_expected) expected_ = compute_expected(c, data_);
+  }
 
   // Poisons the outputs, runs, compares, and checks the case's requirements. Never throws.
   [[nodiscard]] Outcome run(const Options& options, const Effort& effort = {});
   // Compares the current outputs.
-  [[nodiscard]] Outcome judge();
+  [[nodiscard]] Outcome judge() const;
 
   [[nodiscard]] ProblemData& data() { return data_; }
 
@@ -74,7 +77,7 @@ class CaseRunner {
 
   const Case& case_;
   ProblemData data_;
-  std::vector<ExpectedHead> expected_;  // computed by the first judge()
+  std::vector<ExpectedHead> expected_;
 };
 
 struct CaseReport {

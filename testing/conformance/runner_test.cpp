@@ -113,7 +113,7 @@ class NaiveResults {
     rows_ = at;
   }
 
-  [[nodiscard]] Outcome judge() { return runner_.judge(); }
+  [[nodiscard]] Outcome judge() const { return runner_.judge(); }
   void multiply_by(float factor) {
     for (int64_t row = 0; row < rows_; ++row) multiply_row(row, factor);
   }
