@@ -12,6 +12,7 @@ include_guard(GLOBAL)
 # The architectures of a family's kernels, as src/CMakeLists.txt has them.
 set(PAGODA_FUNCTOR_ARCHS_90 90a)
 set(PAGODA_FUNCTOR_ARCHS_100 100a 103a)
+set(PAGODA_FUNCTOR_ARCHS_512 100a 103a)  # mha_sm100_d512
 set(PAGODA_FUNCTOR_ARCHS_80 80 86 87 88 89 90a 110 120 121)
 
 function(pagoda_add_functor target)
@@ -37,6 +38,9 @@ function(pagoda_add_functor target)
       message(FATAL_ERROR "pagoda_add_functor: ${shape} is no kernel of the families sm80, sm90 and sm100")
     endif()
     set(family ${CMAKE_MATCH_1})
+    if(shape MATCHES "^sm100\\.d(256|512)\\.")
+      set(family 512)
+    endif()
     if(arg_EMULATOR)
       pagoda_functor_objects(${objects}_emulated_${shape} ${source} FAMILY ${family} SHAPE ${shape})
       # An emulated step takes its time in the emulator.

@@ -16,8 +16,11 @@
 #elif PAGODA_FUNCTOR_FAMILY == 100
 #include "kernels/mha_sm100/kernel_of.hpp"
 #define PAGODA_FUNCTOR_BASE mha_sm100
+#elif PAGODA_FUNCTOR_FAMILY == 512
+#include "kernels/mha_sm100_d512/kernel_of.hpp"
+#define PAGODA_FUNCTOR_BASE mha_sm100_d512
 #else
-#error "PAGODA_FUNCTOR_FAMILY must be 80, 90 or 100: compile this file by pagoda_add_functor()"
+#error "PAGODA_FUNCTOR_FAMILY must be 80, 90, 100 or 512: compile this file by pagoda_add_functor()"
 #endif
 
 // Unnamed: each compilation of a functor's file has its own.

@@ -7,8 +7,8 @@
 // A call then has a.functor = pagoda::functor("documents", my::Documents{..}, ..).
 // pagoda_add_functor() compiles that file once for the CPU, and once for each kernel: for a GPU by
 // nvcc, for the emulator by the host compiler. It defines PAGODA_FUNCTOR_FAMILY (0: the CPU; 80,
-// 90, 100: the family of kernels) and PAGODA_FUNCTOR_SHAPE, a name of its kShapes
-// ("sm90.d128.bf16").
+// 90, 100: the family of kernels; 512: that of sm100.d256 and sm100.d512) and PAGODA_FUNCTOR_SHAPE,
+// a name of its kShapes ("sm90.d128.bf16").
 #pragma once
 
 #if PAGODA_FUNCTOR_FAMILY == 0

@@ -46,6 +46,7 @@ struct TileConfig {
   static constexpr LoadKind load = LoadKind::kTma;
   static constexpr int ctas = kPair;
   static constexpr bool fuses_heads = true;
+  [[nodiscard]] static PAGODA_HOST_DEVICE constexpr bool has_even_tiles() { return false; }
   static PAGODA_HOST_DEVICE constexpr int num_blocks() { return kPair; }
   static PAGODA_HOST_DEVICE constexpr int threads() { return kThreads; }
 

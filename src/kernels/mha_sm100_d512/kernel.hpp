@@ -20,7 +20,7 @@ namespace pagoda::mha_sm100_d512 {
 
 template <class Config>
 struct SM100MHAD512 {
-  using Params = AttentionParams;
+  using Params = kernels::ParamsOf<Config>;
   using Storage = mha_sm100_d512::Storage<Config>;
   static constexpr TileConfig tile = Config::tile;
   static constexpr int kThreads = mha_sm100_d512::kThreads;

@@ -48,11 +48,11 @@ class Gather {
   PAGODA_DEVICE void gather(const Work& work) {
     const operand::SequenceRows keys = params_.sequences.keys.sequence(work.sequence);
     int32_t i = work.walk.num_tiles - 1;
-    gather_k(work, keys, work.walk.column(i));
+    gather_k(work, keys, kernels::first_key_of<Config>(work.walk, i));
     PAGODA_NO_UNROLL
     for (; i >= 0; --i) {
-      if (i > 0) gather_k(work, keys, work.walk.column(i - 1));
-      gather_v(work, keys, work.walk.column(i), work.walk.valid_keys(i));
+      if (i > 0) gather_k(work, keys, kernels::first_key_of<Config>(work.walk, i - 1));
+      gather_v(work, keys, kernels::first_key_of<Config>(work.walk, i), work.walk.valid_keys(i));
     }
   }
 

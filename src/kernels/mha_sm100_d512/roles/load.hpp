@@ -61,21 +61,25 @@ class Load {
     head_ = static_cast<uint32_t>(work.kv_head);
     int32_t i = work.walk.num_tiles - 1;
     Indices rows = populate(work, i);
-    load_k(rows, work.walk.column(i));
+    load_k(rows, key(work, i));
     PAGODA_NO_UNROLL
     for (; i >= 0; --i) {
       const Indices v_rows = rows;
       if (i > 0) {
         rows = populate(work, i - 1);
-        load_k(rows, work.walk.column(i - 1));
+        load_k(rows, key(work, i - 1));
       }
-      load_v(v_rows, work.walk.column(i), work.walk.valid_keys(i));
+      load_v(v_rows, key(work, i), work.walk.valid_keys(i));
     }
   }
 
   PAGODA_DEVICE Indices populate(const Work& work, int32_t i) const {
-    return params_.sequences.keys.template populate<Indices>(
-        work.sequence, static_cast<uint32_t>(work.walk.column(i)));
+    return params_.sequences.keys.template populate<Indices>(work.sequence,
+                                                             static_cast<uint32_t>(key(work, i)));
+  }
+  // The first key of a tile.
+  static PAGODA_DEVICE int32_t key(const Work& work, int32_t i) {
+    return kernels::first_key_of<Config>(work.walk, i);
   }
 
   // Rows past the sequence's end hold the rest of a page, or what the slot held before: the mask

@@ -70,14 +70,17 @@ class Softmax {
     PAGODA_NO_UNROLL
     for (int32_t i = walk.num_tiles - 1; i >= 0; --i) {
       const bool is_masked = i < walk.unmasked_begin || i >= walk.unmasked_end;
-      make_probabilities(reader, walk.column(i) + first_column, is_masked, scale, row);
+      make_probabilities(reader, kernels::first_key_of<Config>(walk, i) + first_column, is_masked,
+                         scale, row);
     }
   }
 
   // One key tile, S to P. `column`: the key of this lane's first score. Masked and unmasked tiles
-  // share this body: with two, ptxas spilled.
+  // share this body: with two, ptxas spilled. `of_products`: from products to log2 units.
   PAGODA_DEVICE void make_probabilities(const WorkReader& reader, int32_t column, bool is_masked,
-                                        float scale, Row& row) {
+                                        float of_products, Row& row) {
+    const float scale = kernels::score_factor<Config>(of_products);
+    constexpr bool is_changed = is_general || kernels::has_functor_score<Config>;
     uint32_t s[batches][batch];
     const uint32_t buffer = buffer_.index;
     const arch::TmemPtr from = tmem_.s(buffer);
@@ -96,10 +99,10 @@ class Softmax {
       if (j + 1 < batches) load(s[j + 1], from, j + 1);
       if (is_masked) {
         kernels::sm100::apply_score_mods_and_mask<Config, tile.element_bytes, true>(
-            params_, reader, row, column + j * batch, scale, s[j]);
-      } else if constexpr (is_general) {
+            params_, reader, row, column + j * batch, of_products, s[j]);
+      } else if constexpr (is_changed) {
         kernels::sm100::apply_score_mods_and_mask<Config, tile.element_bytes, false>(
-            params_, reader, row, column + j * batch, scale, s[j]);
+            params_, reader, row, column + j * batch, of_products, s[j]);
       }
       largest = kernels::sm100::max_of(s[j], largest);
     }
