@@ -121,7 +121,8 @@ template <class F, class... Elements>
 [[nodiscard]] FunctorCall functor(std::string_view name, const F& value,
                                   const ArrayView<Elements>&... arrays) {
   static_assert(std::is_trivially_copyable_v<F>, "a functor is copied into kernel parameters");
-  static_assert(sizeof(F) <= kMaxFunctorBytes && alignof(F) <= 16, "a functor is too large");
+  static_assert(sizeof(F) <= kMaxFunctorBytes, "a functor is too large");
+  static_assert(alignof(F) <= 16, "a functor's alignment is too large");
   static_assert(sizeof...(arrays) <= kMaxFunctorArrays, "a functor reads too many arrays");
   FunctorCall call;
   call.name = name;

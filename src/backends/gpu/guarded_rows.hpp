@@ -1,5 +1,5 @@
-// Rows of the registry that make the device of a call current before a kernel runs. fit() and plan()
-// call no function of the runtime: a call asks dozens of rows.
+// Rows of the registry that make the device of a call current before a kernel runs. fit() and
+// plan() call no function of the runtime: a call asks dozens of rows.
 #pragma once
 
 #include <memory>
