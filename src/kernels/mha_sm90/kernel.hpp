@@ -3,6 +3,7 @@
 #pragma once
 
 #include "arch/debug.hpp"
+#include "arch/grid_dependency.hpp"
 #include "arch/register_budget.hpp"
 #include "kernels/mha_sm90/roles/consumer.hpp"
 #include "kernels/mha_sm90/roles/epilogue.hpp"
@@ -22,6 +23,8 @@ struct Kernel {
   static constexpr int kThreads = tile.threads();
   static constexpr int kClusterSize = 1, kMinArch = 90, kMaxArch = 90;
   static constexpr int kCtasPerSm = tile.ctas_per_sm;
+  // Programmatic dependent launch: the previous kernel may still run when this one starts.
+  static constexpr bool kIsDependent = true;
   // Registers of a thread at launch, before setmaxnreg: an equal part of the register file.
   static constexpr int kRegisters = 65536 / (kThreads * kCtasPerSm) / 8 * 8;
   // A CTA has no more registers than at launch: setmaxnreg would wait for more forever.
@@ -33,11 +36,15 @@ struct Kernel {
     auto& storage = arch::shared_storage<Storage>();
     prefetch(params);
     init_barriers(storage);
+    // Waits until the previous kernel has completed: from here on its writes are visible. Nothing
+    // above touches global memory that it may write.
+    arch::grid_dependency_wait();
     if constexpr (tile.rows == RowKind::kPacked) {
       find_stream_k_start<Config>(params, storage.stream_k);  // ends with a syncthreads
     } else {
       arch::syncthreads();  // the barriers are initialised
     }
+    arch::grid_launch_dependents();
     if (arch::warpgroup_idx() == 0) {
       if constexpr (tile.uses_setmaxnreg()) {
         arch::register_budget_decrease<tile.producer_registers>();
