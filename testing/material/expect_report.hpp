@@ -28,4 +28,19 @@ namespace pagoda::emulator {
          std::string(text) + "' in:\n" + all_reports(result);
 }
 
+// Empty: in every mode one of 20 seeds has a report of that kind with `text` in it.
+[[nodiscard]] inline std::string missing_report(Result (*launch)(Mode, uint64_t seed),
+                                                ReportKind kind, std::string_view text) {
+  for (const Mode mode : kModes) {
+    std::string reports;
+    for (uint64_t seed = 1; seed <= 20 && reports.find(text) == std::string::npos; ++seed) {
+      for (const Report& report : launch(mode, seed).reports) {
+        if (report.kind == kind) reports += to_string(report);
+      }
+    }
+    if (reports.find(text) == std::string::npos) return std::string(name(mode)) + ": " + reports;
+  }
+  return "";
+}
+
 }  // namespace pagoda::emulator
