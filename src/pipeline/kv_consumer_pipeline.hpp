@@ -14,6 +14,10 @@
 //
 // Rules: wait_k saves the stage of V and steps before it waits, except for K0; release_k steps
 // after it releases; release_v releases the saved stage and does not step.
+//
+// A stage has num_mma_stages parts, each with its own barriers, so that a product starts when its
+// first part has landed. A part of K is [rows, BK0], of V [BK1, columns]. TMAProducerPipeline fills
+// the ring.
 #pragma once
 
 #include <cstdint>
@@ -32,15 +36,13 @@ template <class T, class Config, arch::DescriptorFormat format = arch::Descripto
 struct KVConsumerPipeline {
   static constexpr KVTiling tiling = Config::kv;
   static_assert(tiling.num_kv_stages >= 2, "a V tile is in use while the next K tile is read");
-  static constexpr int num_mma_stages = tiling.num_mma_stages;
+  static constexpr int num_mma_stages = tiling.num_qk_stages;
+  static_assert(tiling.num_pv_stages == num_mma_stages, "a stage holds K or V in as many parts");
+  static_assert(tiling.fault(sizeof(T)) == nullptr,
+                "Config::kv is inconsistent: see KVTiling::fault");
   static constexpr uint32_t full_kv_bytes =
       static_cast<uint32_t>(tiling.k_rows_per_cta() * tiling.padded_depth) * sizeof(T);
-  // A part of K is [rows, padded_depth / num_mma_stages], of V [BN / num_mma_stages, columns].
   static constexpr uint32_t mma_kv_bytes = full_kv_bytes / num_mma_stages;
-  static_assert(tiling.padded_depth % (num_mma_stages * tiling.swizzle_elements(sizeof(T))) == 0,
-                "a part of K must be a multiple of the swizzle's width");
-  static_assert(tiling.BN % (num_mma_stages * 16) == 0,
-                "a part of V must be a multiple of 16 keys");
   using Pipeline = KVPipeline<tiling.num_kv_stages, num_mma_stages, Release>;
 
   Pipeline kv_pipeline;
@@ -50,10 +52,10 @@ struct KVConsumerPipeline {
 
   // `smem`: [num_kv_stages][full_kv_bytes], 1024-byte aligned.
   static PAGODA_DEVICE KVConsumerPipeline create(Pipeline kv_pipeline, arch::SharedPtr<T> smem) {
-    arch::OperandTile k = tile_layout_k_major(sizeof(T), tiling.k_rows_per_cta(),
-                                              tiling.padded_depth, tiling.swizzle);
-    arch::OperandTile v = tile_layout_mn_major(sizeof(T), tiling.v_cols_per_cta(),
-                                               tiling.BN / num_mma_stages, tiling.swizzle);
+    arch::OperandTile k =
+        tile_layout_k_major(sizeof(T), tiling.k_rows_per_cta(), tiling.BK0, tiling.swizzle);
+    arch::OperandTile v =
+        tile_layout_mn_major(sizeof(T), tiling.v_cols_per_cta(), tiling.BK1, tiling.swizzle);
     k.start_bytes = v.start_bytes = smem.address();
     return {kv_pipeline, encode(describe(k), format), encode(describe(v), format)};
   }

@@ -22,11 +22,12 @@ std::string* sequence = nullptr;  // of waits and releases in this run
 template <int stages, int parts>
 struct Config {
   static constexpr KVTiling kv{.BN = 32,
-                               .BK0 = 128,
-                               .BK1 = 32,
+                               .BK0 = 128 / parts,
+                               .BK1 = 32 / parts,
                                .padded_depth = 128,
                                .num_kv_stages = stages,
-                               .num_mma_stages = parts};
+                               .num_qk_stages = parts,
+                               .num_pv_stages = parts};
 };
 
 // Thread 0: the consumer. Thread 32: the peer, which fills the ring.

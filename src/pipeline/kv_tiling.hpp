@@ -11,13 +11,13 @@ namespace pagoda::pipeline {
 
 struct KVTiling {
   int BN = 128;            // keys per tile
-  int BK0 = 64;            // head-dim columns of one part of K: padded_depth / num_qk_stages
-  int BK1 = 128;           // keys per V tile: BN
+  int BK0 = 64;            // head-dim columns of a part of K: padded_depth / num_qk_stages
+  int BK1 = 128;           // keys of a part of V: BN / num_pv_stages
   int padded_depth = 128;  // head dim, up to a multiple of the swizzle's width
   int num_kv_stages = 2;
-  int num_qk_stages = 1;   // parts of K with their own full barriers
-  int num_mma_stages = 1;  // parts of a stage in a ring that K and V share
-  bool pair_cta = false;   // each CTA of a pair holds half of K's rows and of V's columns
+  int num_qk_stages = 1;  // parts of K, along the head dim, each with barriers of its own
+  int num_pv_stages = 1;  // parts of V, along the keys; in a ring that K and V share num_qk_stages
+  bool pair_cta = false;  // each CTA of a pair holds half of K's rows and of V's columns
   arch::Swizzle swizzle = arch::Swizzle::k128B;
 
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int k_rows_per_cta() const {
@@ -32,8 +32,8 @@ struct KVTiling {
   // nullptr, or the reason why the values are inconsistent.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr const char* fault(int element_bytes) const {
     if (BK0 * num_qk_stages != padded_depth) return "BK0 * num_qk_stages must be padded_depth";
-    if (BK1 != BN) return "BK1 must be BN";
-    if (BN % 16 != 0 || BN > 256) return "BN must be a multiple of 16, at most 256";
+    if (BK1 * num_pv_stages != BN) return "BK1 * num_pv_stages must be BN";
+    if (BK1 % 16 != 0 || BN > 256) return "BK1 must be a multiple of 16, BN at most 256";
     if (BK0 % swizzle_elements(element_bytes) != 0)
       return "BK0 must be a multiple of the swizzle's width";
     if (v_cols_per_cta() % swizzle_elements(element_bytes) != 0) {
@@ -55,7 +55,8 @@ PAGODA_HOST_DEVICE constexpr arch::OperandTile tile_layout_k_major(int element_b
           .order = panel_order(arch::Major::kK)};
 }
 
-// A V tile as the B operand of P V: its MN is the head dim, contiguous in memory, its K the keys.
+// One part of a V tile as the B operand of P V: its MN is the head dim, contiguous in memory, its K
+// the keys.
 PAGODA_HOST_DEVICE constexpr arch::OperandTile tile_layout_mn_major(int element_bytes, int columns,
                                                                     int keys,
                                                                     arch::Swizzle swizzle) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "arch/debug.hpp"
 #include "arch/layout/where.hpp"
@@ -115,6 +116,13 @@ struct StagedPipeline {
 
   PAGODA_DEVICE void step() { state.step(); }
 };
+
+// Calls f.operator()<part>() for every part of a stage.
+template <int num_parts, class F>
+PAGODA_DEVICE void for_each_part(const F& f) {
+  [&f]<int... part>(std::integer_sequence<int, part...>) { (f.template operator()<part>(), ...); }
+  (std::make_integer_sequence<int, num_parts>{});
+}
 
 // The name that the documentation of KVConsumerPipeline uses.
 template <int num_kv_stages, int num_mma_stages, class Release = ThreadRelease>

@@ -1,13 +1,14 @@
 // TMAProducerPipeline: the producer's side of the ring of K or V, filled by TMA. K is loaded in
-// num_qk_stages parts [k_rows_per_cta, BK0], K-major; V whole, [BK1, v_cols_per_cta], MN-major. A
-// load role calls, for every tile,
+// num_qk_stages parts [k_rows_per_cta, BK0], K-major; V in num_pv_stages parts [BK1,
+// v_cols_per_cta], MN-major. A load role calls, for every tile,
 //
 //   k.acquire_k<part>();                           waits for the consumers' release
 //   TMADestination to = k.get_k<part>(elect);      arrive with expect-tx of the part's bytes
 //   rows.tma_copy_k(..., to.smem, to.mbar);        the copies complete these bytes
 //   k.commit_step();                               after the last part
 //
-// and acquire_v, get_v for V. Where another barrier counts the bytes, or no bytes are counted
+// and acquire_v, get_v for V. In a ring that K and V share (KVConsumerPipeline) one object loads
+// both, in as many parts. Where another barrier counts the bytes, or no bytes are counted
 // (gathered rows), get_k_smem and get_v_smem give the stage's memory alone.
 #pragma once
 
@@ -35,7 +36,8 @@ struct TMAProducerPipeline {
   static_assert(tiling.fault(sizeof(T)) == nullptr,
                 "Config::kv is inconsistent: see KVTiling::fault");
 
-  static constexpr int num_qk_stages_effective = is_k ? tiling.num_qk_stages : 1;
+  static constexpr int num_qk_stages_effective =  // parts of a tile
+      is_k ? tiling.num_qk_stages : tiling.num_pv_stages;
   static constexpr arch::OperandTile tile_layout =
       is_k ? tile_layout_k_major(sizeof(T), tiling.k_rows_per_cta(), tiling.BK0, tiling.swizzle)
            : tile_layout_mn_major(sizeof(T), tiling.v_cols_per_cta(), tiling.BK1, tiling.swizzle);
@@ -97,8 +99,7 @@ struct TMAProducerPipeline {
     pipeline.producer_drain(where);
   }
 
-  // The same by operand name, for a ring that K and V share: one object serves both, and tiles of
-  // both have the size of a stage.
+  // The same by operand name. In a ring that K and V share parts of both have the same bytes.
   template <int qk_stage = 0>
   PAGODA_DEVICE SMemType get_k_smem() const {
     static_assert(is_k, "this pipeline loads V");
@@ -120,22 +121,28 @@ struct TMAProducerPipeline {
     static_assert(is_k, "this pipeline loads V");
     acquire<qk_stage>(where);
   }
-  // With num_mma_stages > 1 the shared ring has more barriers than this producer knows.
-  static constexpr bool serves_v =
-      !is_k || (num_qk_stages_effective == 1 && tiling.num_mma_stages == 1 &&
-                elements == tiling.v_cols_per_cta() * tiling.BK1);
+  static constexpr bool serves_v = !is_k || (tiling.num_qk_stages == tiling.num_pv_stages &&
+                                             elements == tiling.v_cols_per_cta() * tiling.BK1);
+  template <int pv_stage = 0>
   PAGODA_DEVICE SMemType get_v_smem() const {
-    static_assert(serves_v, "a stage of K has another size than one of V");
-    return get_smem<0>();
+    static_assert(serves_v, "a stage of K has other parts than one of V");
+    return get_smem<pv_stage>();
   }
+  template <int pv_stage = 0>
+  PAGODA_DEVICE PairType get_v() const {
+    static_assert(serves_v, "a stage of K has other parts than one of V");
+    return get_tile<pv_stage>();
+  }
+  template <int pv_stage = 0>
   PAGODA_DEVICE PairType get_v(int32_t e, uint32_t expected_bytes = bytes,
                                arch::Where where = arch::Where::current()) const {
-    static_assert(serves_v, "a stage of K has another size than one of V");
-    return get_tile<0>(e, expected_bytes, where);
+    static_assert(serves_v, "a stage of K has other parts than one of V");
+    return get_tile<pv_stage>(e, expected_bytes, where);
   }
+  template <int pv_stage = 0>
   PAGODA_DEVICE void acquire_v(arch::Where where = arch::Where::current()) const {
-    static_assert(serves_v, "a stage of K has another size than one of V");
-    acquire<0>(where);
+    static_assert(serves_v, "a stage of K has other parts than one of V");
+    acquire<pv_stage>(where);
   }
 };
 

@@ -123,8 +123,8 @@ Outcome run_relay_of(const char* name, const Options& options) {
 }  // namespace
 
 Outcome run_shared_ring(const Options& options) {
-  return run_relay_of<material::SharedRingRelay<material::SharedRing3>>("pipeline/shared_ring",
-                                                                        options);
+  return run_relay_of<material::SharedRingRelay<material::SharedRing3x2>>("pipeline/shared_ring",
+                                                                          options);
 }
 Outcome run_split_rings(const Options& options) {
   return run_relay_of<material::SplitRingRelay<material::SplitRings2x2>>("pipeline/split_rings",

@@ -10,12 +10,17 @@ using kernels::Schedule;
 
 namespace {
 
-template <int slots, mha_sm100::ScoreClass scores = mha_sm100::ScoreClass::kPlain>
+// A swizzle of 128 bytes is as wide as a row of K, a swizzle of 64 gives K and V two parts.
+template <int slots, arch::Swizzle swizzle = arch::Swizzle::k128B,
+          mha_sm100::ScoreClass scores = mha_sm100::ScoreClass::kPlain>
 struct SmallConfig {
   using T = arch::BFloat16;
   using Out = arch::BFloat16;
-  static constexpr mha_sm100::TileConfig tile{
-      .depth = AttentionCase::kDepth, .BN = 32, .slots = slots, .scores = scores};
+  static constexpr mha_sm100::TileConfig tile{.depth = AttentionCase::kDepth,
+                                              .BN = 32,
+                                              .slots = slots,
+                                              .swizzle = swizzle,
+                                              .scores = scores};
 };
 
 // An MMA reads 32 keys of e4m3, so BN = 64 gives P two parts. O is twice as wide as Q.
@@ -68,16 +73,17 @@ Outcome run_mha_2q_scheduled(const Options& options, Schedule schedule) {
 
 }  // namespace
 
-// K and V in one ring of three slots, work tiles from a queue. Work tiles with two halves, whole or
-// with padding rows, with one half, and without keys; one key tile, and seven, which wrap the ring
-// four times.
+// K and V in one ring of three slots, in two parts; work tiles from a queue. Work tiles with two
+// halves, whole or with padding rows, with one half, and without keys; one key tile, and seven,
+// which wrap the ring four times.
 Outcome run_mha_2q(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q",
                              .sequences = {{150, 160}, {70, 0}, {33, 33}, {140, 200}},
                              .num_kv_heads = 1,
                              .group = 2,
                              .ctas = 2};
-  return AttentionCase(shape, options.seed).run<Traits<SmallConfig<3>>>(options);
+  return AttentionCase(shape, options.seed)
+      .run<Traits<SmallConfig<3, arch::Swizzle::k64B>>>(options);
 }
 
 // K and V in rings of two slots each, two KV splits that the last CTA merges. General scores, which
@@ -90,10 +96,11 @@ Outcome run_mha_2q_split(const Options& options) {
                              .ctas = 2,
                              .num_splits = 2};
   return AttentionCase(shape, options.seed)
-      .run<Traits<SmallConfig<4, mha_sm100::ScoreClass::kGeneral>>>(options);
+      .run<Traits<SmallConfig<4, arch::Swizzle::k128B, mha_sm100::ScoreClass::kGeneral>>>(options);
 }
 
-// K and V gathered by two warps into rings of two slots each; rows of one half and of two.
+// K and V gathered by two warps into rings of two slots each, in two parts; rows of one half and of
+// two.
 Outcome run_mha_2q_gathered(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q_gathered",
                              .sequences = {{70, 250}, {70, 0}, {33, 33}, {140, 150}},
@@ -101,11 +108,12 @@ Outcome run_mha_2q_gathered(const Options& options) {
                              .group = 1,
                              .ctas = 2,
                              .is_gathered = true};
-  return AttentionCase(shape, options.seed).run<Traits<SmallConfig<4>>>(options);
+  return AttentionCase(shape, options.seed)
+      .run<Traits<SmallConfig<4, arch::Swizzle::k64B>>>(options);
 }
 
 // Decode: a stream-K partition of all key tiles; three heads a token, which do not divide the rows
-// of a half.
+// of a half. One ring, whole tiles.
 Outcome run_mha_2q_decode(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q_decode",
                              .sequences = {{2, 150}, {1, 37}, {2, 0}, {50, 130}},

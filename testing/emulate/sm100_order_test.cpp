@@ -29,13 +29,21 @@ struct Depth64 {
       mha_sm100::tile_of(2, 64, mha_sm100::ScoreClass::kPlain);
   static_assert(!tile.has_shared_ring());
 };
-// K and V in one ring of three stages.
-struct SharedRing {
+// K and V in one ring of three stages, whole or in two parts: a swizzle of 64 bytes is half of a
+// row of K.
+template <int parts>
+struct SharedRingOf {
   using T = arch::BFloat16;
   using Out = arch::BFloat16;
-  static constexpr mha_sm100::TileConfig tile{.depth = 64, .BN = 32, .slots = 3};
-  static_assert(tile.has_shared_ring());
+  static constexpr mha_sm100::TileConfig tile{
+      .depth = 64,
+      .BN = 32,
+      .slots = 3,
+      .swizzle = parts == 1 ? arch::Swizzle::k128B : arch::Swizzle::k64B};
+  static_assert(tile.has_shared_ring() && tile.num_mma_stages() == parts);
 };
+using SharedRing = SharedRingOf<1>;
+using SharedRingInParts = SharedRingOf<2>;
 
 template <class Config_>
 struct Traits {
@@ -47,17 +55,17 @@ struct Traits {
 
 // One sequence of 256 rows: one work tile, whose last rows see all of its `keys` keys.
 template <class Config>
-std::vector<TraceEvent> trace(int keys, emulator::Mode mode = emulator::Mode::kRandom) {
+std::vector<TraceEvent> trace(int keys, uint64_t seed = 5) {
   const AttentionShape shape{.kernel = "sm100/order",
                              .sequences = {{256, keys}},
                              .num_kv_heads = 1,
                              .group = 1,
                              .ctas = 1};
   emulator::Tracer tracer;
-  AttentionCase attention(shape, 5);
+  AttentionCase attention(shape, seed);
   attention.kv_eviction = arch::Eviction::kLast;
-  const Outcome outcome =
-      attention.run<Traits<Config>>({.mode = mode, .seed = 5, .tracer = &tracer});
+  const Outcome outcome = attention.run<Traits<Config>>(
+      {.mode = emulator::Mode::kRandom, .seed = seed, .tracer = &tracer});
   EXPECT_TRUE(outcome.is_right()) << outcome.first_mismatch;
   return tracer.events();
 }
@@ -71,6 +79,7 @@ struct Product {
   uint32_t b = 0;           // address of K or V
   bool accumulates = true;  // from the first MMA on
   int mmas = 0;
+  uint64_t issued = 0;  // step of the first MMA
 };
 
 // In the order of issue.
@@ -84,7 +93,7 @@ std::vector<Product> products_of(std::vector<TraceEvent> events) {
     if (event.kind != TraceEvent::Kind::kOperation || (!is_pv && event.name != "UMma::ss")) {
       continue;
     }
-    Product one{.is_pv = is_pv};
+    Product one{.is_pv = is_pv, .issued = event.operation};
     char sign[3] = "";
     unsigned q = 0, b = 0;
     const int fields =
@@ -157,7 +166,10 @@ TEST(SM100MHA2QOrder, products_follow_the_documented_order_in_two_rings) {
   for (const int tiles : {2, 3}) expect_documented_order<Depth64>(tiles);
 }
 TEST(SM100MHA2QOrder, products_follow_the_documented_order_in_a_shared_ring) {
-  for (const int tiles : {8, 9, 11}) expect_documented_order<SharedRing>(tiles);
+  for (const int tiles : {8, 9, 11}) {
+    expect_documented_order<SharedRing>(tiles);
+    expect_documented_order<SharedRingInParts>(tiles);
+  }
 }
 
 // The check itself: two products that change places have another order.
@@ -216,13 +228,58 @@ TEST(SM100MHA2QOrder, barriers_count_the_documented_arrivals) {
   }
 }
 
+// How many S0 and O0 were issued before the last part of their K, V or P was there.
+struct Early {
+  int k = 0, v = 0, p = 0;
+};
+template <class Config>
+Early early_products() {
+  constexpr mha_sm100::TileConfig tile = Config::tile;
+  constexpr int parts = tile.num_mma_stages(), tiles = 9;
+  Early early;
+  // In seed 27 the load warp is slow: the parts of a tile land one after the other.
+  for (const uint64_t seed : {9, 27}) {
+    const std::vector<TraceEvent> events = trace<Config>(tiles * tile.BN, seed);
+    std::map<std::string, std::vector<uint64_t>> ends;  // steps of the ends of phases, by barrier
+    for (const TraceEvent& event : events) {
+      if (event.kind == TraceEvent::Kind::kFlowStart) ends[event.name].push_back(event.step);
+    }
+    // K and V alternate in the stages of the ring.
+    const auto landed = [&](size_t stage) {
+      const size_t barrier = stage % tile.slots * parts + parts - 1;
+      return ends.at("kv full[" + std::to_string(barrier) + "]").at(stage / tile.slots);
+    };
+    size_t k = 0, v = 0;
+    for (const Product& product : products_of(events)) {
+      if (!product.is_pv && product.d == tile.tmem().s[0]) {
+        early.k += product.issued < landed(2 * k++);
+      } else if (product.is_pv && product.d == tile.tmem().o[0]) {
+        early.v += product.issued < landed(2 * v + 1);
+        early.p += product.issued < ends.at("p rest full[0]").at(v++);
+      }
+    }
+    EXPECT_EQ(k, size_t{tiles});
+    EXPECT_EQ(v, size_t{tiles});
+  }
+  return early;
+}
+TEST(SM100MHA2QOrder, products_start_on_the_first_part_of_k_v_and_p) {
+  const Early whole = early_products<SharedRing>(), parts = early_products<SharedRingInParts>();
+  EXPECT_EQ(whole.k, 0);
+  EXPECT_EQ(whole.v, 0);
+  EXPECT_GT(whole.p, 0);
+  EXPECT_GT(parts.k, 0);
+  EXPECT_GT(parts.v, 0);
+  EXPECT_GT(parts.p, 0);
+}
+
 // Copies of the load warp: one for each page that holds a key, with the policy of the call.
 TEST(SM100MHA2QOrder, only_pages_with_keys_are_loaded_and_with_the_policy_of_the_call) {
   constexpr int kPage = 16, BN = SharedRing::tile.BN;
   static_assert(BN == 2 * kPage);
-  const auto copies = [](int keys) {
+  const auto copies = []<class Config>(int keys, Config) {
     int count = 0;
-    for (const TraceEvent& event : trace<SharedRing>(keys)) {
+    for (const TraceEvent& event : trace<Config>(keys)) {
       if (event.kind != TraceEvent::Kind::kOperation || event.name != "tma_load") continue;
       if (event.role != "load") continue;
       EXPECT_EQ(event.details, "evict last");
@@ -232,7 +289,8 @@ TEST(SM100MHA2QOrder, only_pages_with_keys_are_loaded_and_with_the_policy_of_the
   };
   for (const int keys : {256, 257, 271, 272, 273, 287}) {
     const int pages = (keys + kPage - 1) / kPage;
-    EXPECT_EQ(copies(keys), 2 * pages) << keys << " keys";  // of K and of V
+    EXPECT_EQ(copies(keys, SharedRing()), 2 * pages) << keys << " keys";         // of K and of V
+    EXPECT_EQ(copies(keys, SharedRingInParts()), 4 * pages) << keys << " keys";  // two panels each
   }
 }
 

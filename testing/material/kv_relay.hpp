@@ -25,7 +25,8 @@
 namespace pagoda::material {
 
 struct KVRelayParams {
-  arch::TensorMap k, v;           // [num_tiles * BN, padded_depth], boxes [BN, one swizzle width]
+  // [num_tiles * BN, padded_depth]; boxes of one swizzle width, BN rows of K, BK1 of V.
+  arch::TensorMap k, v;
   arch::GlobalPtr<uint32_t> out;  // [2 * num_tiles, kConsumers]: K0 V0 K1 V1 ...
   int32_t num_tiles;              // >= 1
 };
@@ -100,7 +101,7 @@ struct Results {
 
 }  // namespace kv_relay
 
-// K and V share one ring, in the order of KVConsumerPipeline.
+// K and V share one ring, in the order of KVConsumerPipeline, each in num_mma_stages parts.
 template <class Config>
 struct SharedRingRelay {
   using T = arch::BFloat16;
@@ -118,24 +119,30 @@ struct SharedRingRelay {
     arch::MBarrier result_mbar[kv_relay::ResultPipeline::num_mbars];
   };
 
+  static constexpr int parts = Consumer::num_mma_stages;
+
   static PAGODA_DEVICE void load_role(const Params& params, Storage& storage) {
     const arch::Role role("load");
     constexpr int panel = tiling.swizzle_elements(sizeof(T));
     const int32_t elected = arch::elect_one();
     Producer kv = Producer::create(storage.kv_mbar, storage.kv.data());
     for (int tile = 0; tile < params.num_tiles; ++tile) {
-      kv.acquire_k();
-      arch::
-          syncwarp();  // all lanes have seen the release before the elected lane refills the stage
-      const auto k = kv.get_k(elected);
-      kv_relay::copy_panels(elected, params.k, k.smem, tiling.BN, panel, 0,
-                            tiling.padded_depth / panel, tile * tiling.BN, k.mbar);
+      const int row = tile * tiling.BN;
+      pipeline::for_each_part<parts>([&]<int part>() {
+        kv.template acquire_k<part>();
+        arch::syncwarp();  // all lanes have seen the release before the elected lane refills
+        const auto k = kv.template get_k<part>(elected);
+        kv_relay::copy_panels(elected, params.k, k.smem, tiling.BN, panel,
+                              part * tiling.BK0 / panel, tiling.BK0 / panel, row, k.mbar);
+      });
       kv.commit_step();
-      kv.acquire_v();
-      arch::syncwarp();
-      const auto v = kv.get_v(elected);
-      kv_relay::copy_panels(elected, params.v, v.smem, tiling.BN, panel, 0,
-                            tiling.padded_depth / panel, tile * tiling.BN, v.mbar);
+      pipeline::for_each_part<parts>([&]<int part>() {
+        kv.template acquire_v<part>();
+        arch::syncwarp();
+        const auto v = kv.template get_v<part>(elected);
+        kv_relay::copy_panels(elected, params.v, v.smem, tiling.BK1, panel, 0,
+                              tiling.padded_depth / panel, row + part * tiling.BK1, v.mbar);
+      });
       kv.commit_step();
     }
     kv.drain();
@@ -148,33 +155,53 @@ struct SharedRingRelay {
     Consumer kv = Consumer::create(storage.kv_mbar, storage.kv.data());
     kv_relay::Results results{kv_relay::ResultPipeline::producer(storage.result_mbar),
                               storage.results.data()};
-    const auto tile_at = [&](uint32_t index) {
-      return storage.kv.at(static_cast<int32_t>(index) * Producer::elements_full);
+    const auto sum_at = [&](uint32_t index, int part) {
+      const int32_t first = static_cast<int32_t>(index) * Producer::elements_full;
+      return kv_relay::sum_of(storage.kv.at(first + part * Producer::elements), Producer::elements,
+                              thread);
     };
-    const auto sum_at = [&](uint32_t index) {
-      return kv_relay::sum_of(tile_at(index), Producer::elements_full, thread);
+    // Parts are summed as they arrive.
+    const auto sum_k = [&]<bool is_first>() {
+      uint32_t sum = 0;
+      pipeline::for_each_part<parts>([&]<int part>() {
+        kv.template wait_k<part, !is_first && part == 0>();
+        sum += sum_at(kv.kv_pipeline.state.index, part);
+      });
+      return sum;
+    };
+    const auto sum_v = [&](uint32_t index) {
+      uint32_t sum = 0;
+      for (int part = 0; part < parts; ++part) sum += sum_at(index, part);
+      return sum;
+    };
+    const auto wait_v = [&] {
+      pipeline::for_each_part<parts>([&]<int part>() { kv.template wait_v<part>(); });
     };
     // One lane per warp releases, after all lanes have read.
     const auto elected = [] {
       arch::syncwarp();
       return arch::elect_one();
     };
-    kv.template wait_k<0, false>();
-    results.push(thread, sum_at(kv.kv_pipeline.state.index));
-    kv.release_k(elected());
-    kv.wait_v();
+    const auto release_k = [&] {
+      const int32_t lane = elected();
+      pipeline::for_each_part<parts>([&]<int part>() { kv.template release_k<part>(lane); });
+    };
+    results.push(thread, sum_k.template operator()<true>());
+    release_k();
+    wait_v();
     for (int tile = 1; tile < params.num_tiles; ++tile) {
       const uint32_t v_index = kv.kv_pipeline.state.index;
-      kv.wait_k();
-      const uint32_t k_sum = sum_at(kv.kv_pipeline.state.index);
-      results.push(thread, sum_at(v_index));
-      kv.release_v(elected());
+      const uint32_t k_sum = sum_k.template operator()<false>();
+      results.push(thread, sum_v(v_index));
+      const int32_t lane = elected();
+      pipeline::for_each_part<parts>([&]<int part>() { kv.template release_v<part>(lane); });
       results.push(thread, k_sum);
-      kv.release_k(elected());
-      kv.wait_v();
+      release_k();
+      wait_v();
     }
-    results.push(thread, sum_at(kv.kv_pipeline.state.index));
-    kv.release_last_v(elected());
+    results.push(thread, sum_v(kv.kv_pipeline.state.index));
+    const int32_t lane = elected();
+    pipeline::for_each_part<parts>([&]<int part>() { kv.template release_last_v<part>(lane); });
   }
 
   static PAGODA_DEVICE void run(const Params& params) {

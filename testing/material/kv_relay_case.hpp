@@ -11,9 +11,14 @@
 
 namespace pagoda::material {
 
-struct SharedRing3 {
-  static constexpr pipeline::KVTiling kv{
-      .BN = 32, .BK0 = 64, .BK1 = 32, .padded_depth = 64, .num_kv_stages = 3};
+struct SharedRing3x2 {  // stages x parts of K and of V
+  static constexpr pipeline::KVTiling kv{.BN = 32,
+                                         .BK0 = 64,
+                                         .BK1 = 16,
+                                         .padded_depth = 128,
+                                         .num_kv_stages = 3,
+                                         .num_qk_stages = 2,
+                                         .num_pv_stages = 2};
 };
 struct SplitRings2x2 {  // stages x parts of K
   static constexpr pipeline::KVTiling kv{
@@ -44,9 +49,12 @@ class RelayCase {
       const uint16_t* const k = kv_.data() + tile * tiling.BN * tiling.padded_depth;
       uint32_t* const k_sums = sums_.data() + 2 * tile * kv_relay::kConsumers;
       for (int part = 0; part < tiling.num_qk_stages; ++part) {
-        add_sums(k, part * tiling.BK0, tiling.BK0, k_sums);
+        add_sums(k + part * tiling.BK0, tiling.BN, tiling.BK0, k_sums);
       }
-      add_sums(k + kv_.size() / 2, 0, tiling.padded_depth, k_sums + kv_relay::kConsumers);
+      for (int part = 0; part < tiling.num_pv_stages; ++part) {
+        add_sums(k + kv_.size() / 2 + part * tiling.BK1 * tiling.padded_depth, tiling.BK1,
+                 tiling.padded_depth, k_sums + kv_relay::kConsumers);
+      }
     }
   }
 
@@ -59,33 +67,32 @@ class RelayCase {
   // target's tensor map.
   template <class MakeMap>
   [[nodiscard]] KVRelayParams params(const void* kv, uint32_t* out, MakeMap make_map) const {
-    const auto map = [&](uint64_t first_byte) {
+    const auto map = [&](uint64_t first_byte, int rows) {
       const auto depth = static_cast<uint64_t>(tiling.padded_depth);
-      return make_map(arch::TensorMapSpec{.rank = 2,
-                                          .address = reinterpret_cast<uint64_t>(kv) + first_byte,
-                                          .dims = {depth, static_cast<uint64_t>(num_rows())},
-                                          .strides_bytes = {depth * 2},
-                                          .box = {static_cast<uint32_t>(tiling.swizzle_elements(2)),
-                                                  static_cast<uint32_t>(tiling.BN)},
-                                          .swizzle = tiling.swizzle});
+      return make_map(arch::TensorMapSpec{
+          .rank = 2,
+          .address = reinterpret_cast<uint64_t>(kv) + first_byte,
+          .dims = {depth, static_cast<uint64_t>(num_rows())},
+          .strides_bytes = {depth * 2},
+          .box = {static_cast<uint32_t>(tiling.swizzle_elements(2)), static_cast<uint32_t>(rows)},
+          .swizzle = tiling.swizzle});
     };
-    return {map(0), map(kv_.size()), out, num_tiles_};
+    return {map(0, tiling.BN), map(kv_.size(), tiling.BK1), out, num_tiles_};
   }
 
  private:
   [[nodiscard]] int num_rows() const { return num_tiles_ * tiling.BN; }
 
-  // Adds to each consumer's sum its elements of one part of a tile: columns [first, first + width)
-  // of BN rows, in panels as wide as the swizzle; consumer w % kConsumers reads the 16-byte word w.
-  static void add_sums(const uint16_t* tile, int first, int width, uint32_t* sums) {
+  // Adds to each consumer's sum its elements of one part of a tile: `width` columns of `rows` rows,
+  // in panels as wide as the swizzle; consumer w % kConsumers reads the 16-byte word w.
+  static void add_sums(const uint16_t* part, int rows, int width, uint32_t* sums) {
     constexpr int kPanel = tiling.swizzle_elements(2);
-    for (int row = 0; row < tiling.BN; ++row) {
+    for (int row = 0; row < rows; ++row) {
       for (int column = 0; column < width; ++column) {
         const auto dense =
-            static_cast<uint32_t>((column / kPanel * tiling.BN + row) * kPanel + column % kPanel) *
-            2;
+            static_cast<uint32_t>((column / kPanel * rows + row) * kPanel + column % kPanel) * 2;
         const uint32_t word = swizzle_address(dense, tiling.swizzle) / 16;
-        sums[word % kv_relay::kConsumers] += tile[row * tiling.padded_depth + first + column];
+        sums[word % kv_relay::kConsumers] += part[row * tiling.padded_depth + column];
       }
     }
   }

@@ -44,15 +44,26 @@ struct SharedRing5 {
   static constexpr pipeline::KVTiling kv{
       .BN = 16, .BK0 = 128, .BK1 = 16, .padded_depth = 128, .num_kv_stages = 5};
 };
+struct SharedRing2x4 {
+  static constexpr pipeline::KVTiling kv{.BN = 64,
+                                         .BK0 = 32,
+                                         .BK1 = 16,
+                                         .padded_depth = 128,
+                                         .num_kv_stages = 2,
+                                         .num_qk_stages = 4,
+                                         .num_pv_stages = 4,
+                                         .swizzle = arch::Swizzle::k64B};
+};
 struct SplitRings1x2 {
   static constexpr pipeline::KVTiling kv{
       .BN = 32, .BK0 = 64, .BK1 = 32, .padded_depth = 128, .num_kv_stages = 1, .num_qk_stages = 2};
 };
 template <class Kernel>
 class KVRelay : public testing::Test {};
-using Kernels = testing::Types<SharedRingRelay<SharedRing2>, SharedRingRelay<SharedRing3>,
-                               SharedRingRelay<SharedRing5>, SplitRingRelay<SplitRings1x2>,
-                               SplitRingRelay<SplitRings2x2>, SplitRingRelay<SplitRings3x4>>;
+using Kernels = testing::Types<SharedRingRelay<SharedRing2>, SharedRingRelay<SharedRing5>,
+                               SharedRingRelay<SharedRing3x2>, SharedRingRelay<SharedRing2x4>,
+                               SplitRingRelay<SplitRings1x2>, SplitRingRelay<SplitRings2x2>,
+                               SplitRingRelay<SplitRings3x4>>;
 TYPED_TEST_SUITE(KVRelay, Kernels);
 
 TYPED_TEST(KVRelay, every_tile_is_moved_once_and_in_order) {

@@ -44,30 +44,31 @@ def expected_of_mha_2q(element_bytes, depth, is_general):
     mma_k = 32 // element_bytes
     keys = min(256, (256 - depth) // mma_k * mma_k)
     panels = depth // 64
-    slots = (227 * 1024 - 2816 - 256 * depth * element_bytes) // (keys * depth * element_bytes + 16)
-    parts = 1 if slots % 2 else panels  # of K
+    parts = panels  # of K and of V, with barriers of their own
     holds_scores = not is_general and keys <= 128
     reads = 1 if holds_scores else 2  # of S
     batches = keys // (32 if holds_scores else 16)
     # Softmax: masked, unmasked and masked key tiles. Masked ones store S back if it is loaded
     # twice.
     written_back = 0 if holds_scores else 3 if is_general else 2
-    # Copies of a tile that lies in one page, and of tiles of smaller pages down to 16 keys.
-    copies = 1 + sum(keys // page for page in (16, 32, 64, 128) if page < keys and keys % page == 0)
+    # Copies of a tile of smaller pages down to 16 keys; a tile that lies in one page is one copy of
+    # K and one for each part of V.
+    copies = sum(keys // page for page in (16, 32, 64, 128) if page < keys and keys % page == 0)
     counts = {
         # S of two halves: first, same; next, same. S of a KV split in the CTA: first, odd, even. O
         # of two halves: first, next, last; O of a KV split: odd, even, and the last of each.
         "MMAs": 7 * depth // mma_k + 8 * keys // mma_k,
-        # After each S and O, and after the last readers of K and of V, at two call sites each.
-        "commits": 7 + 8 + 4 * parts + 4,
+        # After each S and O, and after the last readers of each part of K and of V, at two call
+        # sites each.
+        "commits": 7 + 8 + 4 * parts + 4 * parts,
         # S. O of two halves where it is rescaled, and where it is read: staged, stored from
         # registers, stored as a partial result. Both O where they are merged.
         "tensor memory loads": 3 * reads * batches + 2 * depth // 16 + 2 + 2 * 3 * depth // 32,
         # P, and S stored back; O rescaled and merged.
         "tensor memory stores": (3 + written_back) * batches + 2 * depth // 16 + 1,
-        # K, V of a whole tile, V of a tile with a tail.
-        # K: a tile in one page; complete and partial tiles of smaller pages. V: complete, and with a tail.
-        "TMA loads of K and V": panels * (2 * copies - 1 + 2 * copies),
+        # K: a tile in one page; complete and partial tiles of smaller pages. V: complete parts, and
+        # parts with a tail.
+        "TMA loads of K and V": panels * (1 + 2 * copies + 2 * (parts + copies)),
         "TMA loads of Q": 4 * panels,  # one for each of four schedules
         # O of two halves. With 8-bit queries its panels have 32 columns: 16-bit O is staged in Q.
         "TMA stores of O": 2 * panels if element_bytes == 2 else 4 * panels,
@@ -87,23 +88,22 @@ def expected_of_pair(element_bytes, depth, is_general):
     mma_k = 32 // element_bytes
     keys = 256 - depth
     panels = depth // 64
-    slot_bytes = keys * depth * element_bytes // 2
-    slots = (227 * 1024 - 2816 - 256 * depth * element_bytes) // (slot_bytes + 16)
-    parts = 1 if slots % 2 else panels  # of K
+    parts = panels  # of K and of V
     batches = keys // (16 if is_general else 32)
     reads, written_back = (2, 3) if is_general else (1, 0)
     k_copies = 1 + sum(keys // 2 // page for page in (16, 32, 64))  # of half of the keys
-    v_copies = 1 + sum(keys // page for page in (16, 32, 64))
+    v_copies = parts + sum(keys // page for page in (16, 32, 64))
     counts |= {
         # S and O of each half: first and next.
         "MMAs": 4 * depth // mma_k + 4 * keys // mma_k,
-        "commits": 4 + 4 + 2 * parts + 2,
+        "commits": 4 + 4 + 2 * parts + 2 * parts,
         # As above, without the merge of both O.
         "tensor memory loads": 3 * reads * batches + 2 * depth // 16 + 2 * 3 * depth // 32,
         "tensor memory stores": (3 + written_back) * batches + 2 * depth // 16,
-        # K, and V of half of the columns, whole and with a tail; once for the leader, once for its
-        # peer.
-        "TMA loads of K and V": 2 * (panels * (2 * k_copies - 1) + 2 * panels // 2 * v_copies),
+        # K, and V of half of the columns: complete parts and parts with a tail, and zeros where the
+        # second part has no key; once for the leader, once for its peer.
+        "TMA loads of K and V": 2
+        * (panels * (2 * k_copies - 1) + panels // 2 * (2 * v_copies + v_copies // 2)),
     }
     return counts, [152, 112, 96] if is_general else [168, 104, 72]
 

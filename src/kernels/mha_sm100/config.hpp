@@ -65,26 +65,22 @@ struct TileConfig {
   // An even number of slots is split into a ring for K and one for V. With an odd number K and V
   // tiles alternate in one shared ring.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool has_shared_ring() const { return slots % 2 != 0; }
-  // Parts of a K tile along the head dim, one per swizzle width, each with a full barrier: the
-  // first MMAs of Q K' start before the whole tile has landed. Only where K has a ring of its own.
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int num_qk_stages() const {
-    return has_shared_ring() ? 1 : depth / swizzle_elements();
+  // Parts of a stage, each with barriers of its own: K along the head dim, one per swizzle width
+  // (a part can't be narrower), V along the keys. Q K' and P V start on the first part. What that
+  // saves: docs/decisions/0035-parts-of-a-stage.md.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int num_mma_stages() const {
+    return depth / swizzle_elements();
   }
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr pipeline::KVTiling k_tiling() const {
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr pipeline::KVTiling kv_tiling() const {
     return {.BN = BN,
-            .BK0 = depth / num_qk_stages(),
-            .BK1 = BN,
+            .BK0 = depth / num_mma_stages(),
+            .BK1 = BN / num_mma_stages(),
             .padded_depth = depth,
             .num_kv_stages = has_shared_ring() ? slots : slots / 2,
-            .num_qk_stages = num_qk_stages(),
+            .num_qk_stages = num_mma_stages(),
+            .num_pv_stages = num_mma_stages(),
             .pair_cta = ctas == 2,
             .swizzle = swizzle};
-  }
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr pipeline::KVTiling v_tiling() const {
-    pipeline::KVTiling tiling = k_tiling();
-    tiling.BK0 = depth;
-    tiling.num_qk_stages = 1;
-    return tiling;
   }
 
   // Whether a row's scores stay in registers between the maximum and exp2. Otherwise the softmax
@@ -97,9 +93,12 @@ struct TileConfig {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int batch() const {
     return holds_scores() && BN >= 64 ? 32 : 16;
   }
-  // Keys of the first part of P: P V starts when three quarters of P have been stored.
+  // Keys of the first part of P: the most whose P V ends before softmax has stored the rest. P V
+  // takes a cycle a key for 64 bytes of V's row, exp2 takes 6 (0035): half of the keys where rows
+  // have 256 bytes, else three quarters.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int first_part() const {
-    return core::align_down(3 * BN / 4, batch());
+    const int quarters = depth * element_bytes > 128 ? 2 : 3;
+    return core::align_down(quarters * BN / 4, batch());
   }
 
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr TmemMap tmem() const {
@@ -112,11 +111,12 @@ struct TileConfig {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr const char* fault() const {
     if (ctas != 1 && ctas != 2) return "an MMA has one CTA or a pair";
     if (depth % swizzle_elements() != 0) return "depth must be a multiple of the swizzle's width";
-    if (k_tiling().v_cols_per_cta() % swizzle_elements() != 0) {
+    if (kv_tiling().v_cols_per_cta() % swizzle_elements() != 0) {
       return "a CTA's columns of V must be a multiple of the swizzle's width";
     }
+    if (num_mma_stages() > 2) return "K and V have one part or two";
     if (BN % batch() != 0 || first_part() < mma_k() || first_part() >= BN) {
-      return "P has two parts";
+      return "P has two parts of whole batches";
     }
     if (tmem().end > kTmemColumns) return "two S and two O do not fit in tensor memory";
     if (slots < 3) return "a ring needs K, V and one more to go on loading";

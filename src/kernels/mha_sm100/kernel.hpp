@@ -94,10 +94,10 @@ struct SM100MHA2Q {
     const uint32_t fills = params.is_gathered ? kernels::sm100::kGatherWarps : 1;
     const auto where = arch::Where::current();
     if constexpr (tile.has_shared_ring()) {
-      Ops::KRing::init(storage.k_ring, 1, "kv", where, fills);
+      Ops::KRing::init(storage.kv_rings[0], 1, "kv", where, fills);
     } else {
-      Ops::KRing::init(storage.k_ring, 1, "k", where, fills);
-      Ops::VRing::init(storage.v_ring, 1, "v", where, fills);
+      Ops::KRing::init(storage.kv_rings[0], 1, "k", where, fills);
+      Ops::VRing::init(storage.kv_rings[1], 1, "v", where, fills);
     }
     storage.work.init(Ops::work_readers(params.is_gathered));
     const auto init = [](arch::MBarrier& barrier, uint32_t arrivals, const char* name, int index) {

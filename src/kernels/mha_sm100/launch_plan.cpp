@@ -111,8 +111,8 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& la
   result.q = kernels::rows_map(p, p.q, p.head_dim_qk, heads, tokens, tile.swizzle);
   if (!plan.is_gathered) {
     result.k =
-        kernels::kv_map(p, p.k, p.head_dim_qk, tile.k_tiling().k_rows_per_cta(), tile.swizzle);
-    result.v = kernels::kv_map(p, p.v, p.head_dim_vo, tile.BN, tile.swizzle);
+        kernels::kv_map(p, p.k, p.head_dim_qk, tile.kv_tiling().k_rows_per_cta(), tile.swizzle);
+    result.v = kernels::kv_map(p, p.v, p.head_dim_vo, tile.kv_tiling().BK1, tile.swizzle);
   }
   // e4m3 queries: O is stored in two passes, with lines of 64 bytes.
   result.out = kernels::rows_map(p, p.out, p.head_dim_vo, heads, tokens,

@@ -21,8 +21,8 @@ class LoadRings {
   static constexpr TileConfig tile = Config::tile;
 
   PAGODA_DEVICE explicit LoadRings(Storage<Config>& storage)
-      : k_(Ops::KProducer::create(storage.k_ring, storage.kv.data())),
-        v_(Ops::VProducer::create(storage.v_ring,
+      : k_(Ops::KProducer::create(storage.kv_rings[0], storage.kv.data())),
+        v_(Ops::VProducer::create(storage.kv_rings[Storage<Config>::kRings - 1],
                                   storage.kv.at(tile.slots / 2 * Ops::slot_elements))) {}
 
   PAGODA_DEVICE auto& k() { return k_; }
@@ -44,19 +44,21 @@ class LoadRings {
 
 // --- the consumer's side -----------------------------------------------------------------------
 
-// One lane calls. wait_*: waits until K or V has landed in shared memory; TMA, the load warp or the
-// gather warps complete the barrier. release_*: commits, so that the stage is released when the
-// MMAs that read it have completed. The order for one work tile is that of KVConsumerPipeline:
+// One lane calls. wait_*<part>: waits until that part of K or V has landed in shared memory; TMA,
+// the load warp or the gather warps complete the barrier. release_*: commits, so that every part of
+// the stage is released when the MMAs that read it have completed. The order for one work tile is
+// that of KVConsumerPipeline:
 //   wait_first_k  release_k  wait_v   { wait_k  release_v  release_k  wait_v } ..   release_last_v
+
 template <class Config>
 class SharedRing {
  public:
   using Ops = Operands<Config>;
-  using Ring = pipeline::KVConsumerPipeline<typename Config::T, typename Ops::KConfig,
+  using Ring = pipeline::KVConsumerPipeline<typename Config::T, typename Ops::KVConfig,
                                             arch::DescriptorFormat::kSm100, typename Ops::Release>;
 
   PAGODA_DEVICE explicit SharedRing(Storage<Config>& storage)
-      : ring_(Ring::create(storage.k_ring, storage.kv.data())) {}
+      : ring_(Ring::create(storage.kv_rings[0], storage.kv.data())) {}
 
   template <int part>
   PAGODA_DEVICE arch::SmemDescriptor wait_first_k() {
@@ -64,13 +66,23 @@ class SharedRing {
   }
   template <int part>
   PAGODA_DEVICE arch::SmemDescriptor wait_k() {
-    return ring_.template wait_k<part, true>();
+    return ring_.template wait_k<part, part == 0>();
   }
-  PAGODA_DEVICE void release_k() { ring_.release_k(1); }
-  PAGODA_DEVICE arch::SmemDescriptor wait_v() { return ring_.wait_v(); }
-  PAGODA_DEVICE void release_v() { ring_.release_v(1); }
+  template <int part>
+  PAGODA_DEVICE arch::SmemDescriptor wait_v() {
+    return ring_.template wait_v<part>();
+  }
+  PAGODA_DEVICE void release_k() {
+    pipeline::for_each_part<Ring::num_mma_stages>(
+        [&]<int part>() { ring_.template release_k<part>(1); });
+  }
+  PAGODA_DEVICE void release_v() {
+    pipeline::for_each_part<Ring::num_mma_stages>(
+        [&]<int part>() { ring_.template release_v<part>(1); });
+  }
   PAGODA_DEVICE void release_last_v() {
-    ring_.release_last_v(1);
+    pipeline::for_each_part<Ring::num_mma_stages>(
+        [&]<int part>() { ring_.template release_last_v<part>(1); });
     ring_.kv_pipeline.step();  // to the first K of the next work tile
   }
 
@@ -82,11 +94,11 @@ template <class Config>
 class SplitRings {
  public:
   using Ops = Operands<Config>;
-  static constexpr int parts = Config::tile.num_qk_stages();
+  static constexpr int parts = Config::tile.num_mma_stages();
 
   PAGODA_DEVICE explicit SplitRings(Storage<Config>& storage)
-      : k_(Ops::KRing::consumer(storage.k_ring)),
-        v_(Ops::VRing::consumer(storage.v_ring)),
+      : k_(Ops::KRing::consumer(storage.kv_rings[0])),
+        v_(Ops::VRing::consumer(storage.kv_rings[1])),
         k_descriptor_(describe_at(Ops::KProducer::tile_layout, storage.kv.data().address())),
         v_descriptor_(
             describe_at(Ops::VProducer::tile_layout,
@@ -104,13 +116,20 @@ class SplitRings {
     if constexpr (part == 0) step_v();
     return wait_first_k<part>();
   }
-  PAGODA_DEVICE void release_k() { release_parts(std::integral_constant<int, 0>{}); }
+  template <int part>
   PAGODA_DEVICE arch::SmemDescriptor wait_v() {
-    v_.consumer_wait();
+    v_.template consumer_wait<part>();
+    constexpr uint32_t bytes = Ops::VProducer::tile_bytes;
     const uint32_t stage = arch::mutable_stage("V stages share memory", v_.state.index);
-    return arch::advance(v_descriptor_, stage * Ops::VProducer::tile_bytes);
+    return arch::advance(v_descriptor_, (stage * parts + part) * bytes);
   }
-  PAGODA_DEVICE void release_v() { v_.consumer_release_at(v_in_use_, 1); }
+  PAGODA_DEVICE void release_k() {
+    pipeline::for_each_part<parts>([&]<int part>() { k_.template consumer_release<part>(1); });
+  }
+  PAGODA_DEVICE void release_v() {
+    pipeline::for_each_part<parts>(
+        [&]<int part>() { v_.template consumer_release_at<part>(v_in_use_, 1); });
+  }
   PAGODA_DEVICE void release_last_v() {
     step_v();
     release_v();
@@ -126,11 +145,6 @@ class SplitRings {
   PAGODA_DEVICE void step_v() {
     v_in_use_ = v_.state.index;
     v_.step();
-  }
-  template <int part>
-  PAGODA_DEVICE void release_parts(std::integral_constant<int, part> /*first*/) {
-    k_.template consumer_release<part>(1);
-    if constexpr (part + 1 < parts) release_parts(std::integral_constant<int, part + 1>{});
   }
 
   typename Ops::KRing k_;

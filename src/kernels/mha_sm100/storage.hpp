@@ -47,14 +47,11 @@ struct Operands {
   using Release = CommitRelease<Group>;
   static_assert(tile.fault() == nullptr, "the tile does not fit together: see TileConfig::fault");
   static_assert(tile.element_bytes == sizeof(T));
-  struct KConfig {
-    static constexpr pipeline::KVTiling kv = tile.k_tiling();
+  struct KVConfig {
+    static constexpr pipeline::KVTiling kv = tile.kv_tiling();
   };
-  struct VConfig {
-    static constexpr pipeline::KVTiling kv = tile.v_tiling();
-  };
-  using KProducer = pipeline::TMAProducerPipeline<T, KConfig, true, Release>;
-  using VProducer = pipeline::TMAProducerPipeline<T, VConfig, false, Release>;
+  using KProducer = pipeline::TMAProducerPipeline<T, KVConfig, true, Release>;
+  using VProducer = pipeline::TMAProducerPipeline<T, KVConfig, false, Release>;
   using KRing = typename KProducer::Pipeline;
   using VRing = typename VProducer::Pipeline;
 
@@ -85,8 +82,9 @@ struct Storage {
   arch::SharedArray<T, kHalves * Ops::q_elements, 1024> q;         // Q0, Q1; then O0, O1
   arch::SharedArray<T, tile.slots * Ops::slot_elements, 1024> kv;  // K's ring, then V's; or one
   arch::SharedArray<kernels::FloatPair, kHalves * kRows> factors;
-  arch::MBarrier k_ring[Ops::KRing::num_mbars];  // of K and V in a shared ring
-  arch::MBarrier v_ring[Ops::VRing::num_mbars];
+  // K's ring, then V's; or one.
+  static constexpr int kRings = tile.has_shared_ring() ? 1 : 2;
+  arch::MBarrier kv_rings[kRings][Ops::KRing::num_mbars];
   arch::MBarrier v_tail;  // TMA has loaded the last V tile, whose tail the load warp then zeroes
   // CTA pair, in the leader, one per stage of V: the peer CTA has zeroed its tail. One per stage,
   // because the peer may be one or more tails ahead, but never within the same stage.

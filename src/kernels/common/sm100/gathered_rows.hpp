@@ -73,8 +73,10 @@ class GatheredRows {
     }
   }
 
-  // Copies columns begin .. begin + columns - 1 to the tile `to`. Those from `end` on and rows out
-  // of range become zeros. The caller fences the stores for the async proxy.
+  // Copies columns begin .. begin + columns - 1 to the tile `to`, which consists of parts of
+  // `part_rows` rows. Columns from `end` on and rows out of range become zeros. The caller fences
+  // the stores for the async proxy.
+  template <int part_rows = tile_rows>
   PAGODA_DEVICE void copy(arch::SharedPtr<T> to, int32_t begin, int32_t end) const {
     PAGODA_UNROLL
     for (int r = 0; r < blocks; ++r) {
@@ -91,7 +93,7 @@ class GatheredRows {
         for (int i = 0; i < batch; ++i) {
           const Vector vector(n + i);
           if (has_idle_lanes && vector.row >= block) continue;
-          store(to, first_row_ + block * r + vector.row, vector.column, words[i]);
+          store<part_rows>(to, first_row_ + block * r + vector.row, vector.column, words[i]);
         }
       }
     }
@@ -133,9 +135,10 @@ class GatheredRows {
   }
 
   // Stores a vector in shared memory; converts e4m3 of the cache to the 16-bit type of Q.
+  template <int part_rows>
   static PAGODA_DEVICE void store(arch::SharedPtr<T> to, int row, int column, const Words& words) {
     if constexpr (sizeof(T) == element_bytes) {
-      arch::store(at(to, row, column), words);
+      arch::store(at<part_rows>(to, row, column), words);
     } else {
       Words wide[2];
       if constexpr (std::same_as<T, arch::Half>) {
@@ -143,14 +146,17 @@ class GatheredRows {
       } else {
         arch::widen_e4m3_bf16(words, wide);
       }
-      arch::store(at(to, row, column), wide[0]);
-      arch::store(at(to, row, column + 8), wide[1]);
+      arch::store(at<part_rows>(to, row, column), wide[0]);
+      arch::store(at<part_rows>(to, row, column + 8), wide[1]);
     }
   }
+  template <int part_rows>
   static PAGODA_DEVICE arch::SharedPtr<Words> at(arch::SharedPtr<T> to, int row, int column) {
     constexpr int width = static_cast<int>(swizzle_width_bytes(swizzle) / sizeof(T));  // of a panel
+    const int part = part_rows == tile_rows ? 0 : row / part_rows;
+    const int line = column / width * part_rows + row - part * part_rows;  // of the part
     const auto dense = static_cast<uint32_t>(
-        ((column / width * tile_rows + row) * width + column % width) * sizeof(T));
+        (part * part_rows * columns + line * width + column % width) * sizeof(T));
     const uint32_t offset = swizzle_address(to.address() + dense, swizzle) - to.address();
     return (to + static_cast<int32_t>(offset / sizeof(T))).template as<Words>();
   }

@@ -32,28 +32,29 @@ class Gather {
       for (int32_t i = work.walk.num_tiles; i-- > 0;) {
         int32_t column = work.walk.start_column + i * tile.BN;  // BN: not a register
         if constexpr (kernels::has_functor_mask<Config>) column = work.walk.first_key(i);
-        load_tile(rings_.k(), rings_.k().get_k_smem(),
-                  kernels::sm100::gathered_k<element_bytes>(params_, work.kv_head), keys, work,
-                  column);
-        load_tile(rings_.v(), rings_.v().get_v_smem(),
-                  kernels::sm100::gathered_v<element_bytes>(params_, work.kv_head), keys, work,
-                  column);
+        load_tile<tile.BN>(rings_.k(), rings_.k().get_k_smem(),
+                           kernels::sm100::gathered_k<element_bytes>(params_, work.kv_head), keys,
+                           work, column);
+        load_tile<tile.kv_tiling().BK1>(
+            rings_.v(), rings_.v().get_v_smem(),
+            kernels::sm100::gathered_v<element_bytes>(params_, work.kv_head), keys, work, column);
       }
     }
     rings_.drain();
   }
 
  private:
-  // Loads this warp's half of the rows of a tile to `to`, the current stage of `ring`.
-  template <class Ring>
+  // Loads this warp's half of the rows of a tile to `to`, the current stage of `ring`, in parts of
+  // `part_rows` rows.
+  template <int part_rows, class Ring>
   PAGODA_DEVICE void load_tile(Ring& ring, arch::SharedPtr<T> to,
                                const kernels::sm100::GatheredOperand& from,
                                const operand::SequenceRows& keys, const Work& work,
                                int32_t column) {
     const Rows rows(from, keys, column, work.rows.seqlen_kv, warp_);
     // Waits until the MMAs that read this stage have completed; the MMA warp's commit arrives.
-    ring.acquire();
-    rows.copy(to, 0, from.dim);
+    acquire(ring);
+    rows.template copy<part_rows>(to, 0, from.dim);
     // Orders this lane's stores before the MMAs' reads through the async proxy; syncwarp then
     // orders all lanes' stores before the arrival of one lane.
     arch::fence_proxy_async_shared();
@@ -61,11 +62,17 @@ class Gather {
     arrive_full(ring);
     ring.commit_step();
   }
-  // Arrives on the full barrier of every part of a K tile: gathered parts become full together.
-  template <class Ring, int part = 0>
-  PAGODA_DEVICE void arrive_full(Ring& ring) {
-    ring.pipeline.template producer_mbar<part>().arrive_if(arch::elect_one());
-    if constexpr (part + 1 < Ring::num_qk_stages_effective) arrive_full<Ring, part + 1>(ring);
+  // The parts of a tile become empty and full together.
+  template <class Ring>
+  static PAGODA_DEVICE void acquire(const Ring& ring) {
+    pipeline::for_each_part<tile.num_mma_stages()>(
+        [&]<int part>() { ring.template acquire<part>(); });
+  }
+  template <class Ring>
+  static PAGODA_DEVICE void arrive_full(const Ring& ring) {
+    pipeline::for_each_part<tile.num_mma_stages()>([&]<int part>() {
+      ring.pipeline.template producer_mbar<part>().arrive_if(arch::elect_one());
+    });
   }
 
   const AttentionParams& params_;

@@ -15,10 +15,10 @@
 
 namespace pagoda::mha_sm100 {
 
-// Loads K and V; all lanes of a warp call. The V tile in which the sequence ends completes on the
-// barrier `v_tail` of this warp. The warp then zeroes the rows past the end that the MMAs read (P
-// is 0 there, but 0 * NaN is NaN) and arrives on the stage's full barrier. It requests the next K
-// first.
+// Loads K and V, part by part; all lanes of a warp call. The part of V in which the sequence ends
+// completes on the barrier `v_tail` of this warp. The warp then zeroes the rows past the end that
+// the MMAs read (P is 0 there, but 0 * NaN is NaN) and arrives on the part's full barrier. It
+// requests the next K first. The MMAs read no part of V past the end.
 //
 // In a CTA pair each CTA loads its half of the keys of K and of the columns of V. The bytes of both
 // complete on the leader's barriers.
@@ -31,13 +31,15 @@ class Load {
   static constexpr int BN = tile.BN;
   static constexpr bool is_pair = tile.ctas == 2;
   using Indices = operand::PagedRowIndices<BN, page_size, is_pair, is_leader>;
-  static constexpr int k_rows = tile.k_tiling().k_rows_per_cta();
-  static constexpr int k_columns = tile.k_tiling().BK0;
-  static constexpr int v_columns = tile.v_tiling().v_cols_per_cta();
+  static constexpr int parts = tile.num_mma_stages();  // of K and of V
+  static constexpr int k_rows = tile.kv_tiling().k_rows_per_cta();
+  static constexpr int k_columns = tile.kv_tiling().BK0;
+  static constexpr int v_rows = tile.kv_tiling().BK1;
+  static constexpr int v_columns = tile.kv_tiling().v_cols_per_cta();
   using KTile = operand::KVTmaTile<T, Indices::k_issue_rows, k_columns, tile.swizzle, is_pair>;
   template <bool of_pair>
-  using VTile =
-      operand::KVTmaTile<T, Indices::template v_issue_rows<1>, v_columns, tile.swizzle, of_pair>;
+  using VTile = operand::KVTmaTile<T, Indices::template v_issue_rows<parts>, v_columns,
+                                   tile.swizzle, of_pair>;
 
   PAGODA_DEVICE Load(const AttentionParams& params, Storage<Config>& storage)
       : params_(params),
@@ -59,7 +61,7 @@ class Load {
         load_k<0>(rows, head, column, num_keys);
         rings_.k().commit_step();
         zero_tail();
-        load_v(rows, head, column, num_keys);
+        load_v<0>(rows, head, column, num_keys);
         rings_.v().commit_step();
       }
       zero_tail();
@@ -94,29 +96,40 @@ class Load {
       rows.template tma_copy_k<true, k_rows, missing>(op, to.smem, to.mbar, head, elect_,
                                                       params_.kv_eviction, pages, depth);
     }
-    if constexpr (part + 1 < tile.num_qk_stages()) load_k<part + 1>(rows, head, column, num_keys);
+    if constexpr (part + 1 < parts) load_k<part + 1>(rows, head, column, num_keys);
   }
 
+  template <int part>
   PAGODA_DEVICE void load_v(const Indices& rows, uint32_t head, uint32_t column,
                             uint32_t num_keys) {
     auto& v = rings_.v();
-    v.acquire_v();  // waits for the MMA warp's commit, as load_k() does
+    v.template acquire_v<part>();  // waits for the MMA warp's commit, as load_k() does
     arch::syncwarp();
-    if (column + BN <= num_keys) {
-      const auto to = get_v();
-      rows.template tma_copy_v<false>(VTile<is_pair>{&params_.v}, to.smem, to.mbar, head, elect_,
-                                      params_.kv_eviction, Indices::template v_pages<1>,
-                                      first_v_column_);
-      return;
+    const uint32_t first_key = column + part * v_rows;
+    if (first_key + v_rows <= num_keys) {
+      const auto to = get_v<part>();
+      rows.template tma_copy_v<false, parts, part>(
+          VTile<is_pair>{&params_.v}, to.smem, to.mbar, head, elect_, params_.kv_eviction,
+          Indices::template v_pages<parts>, first_v_column_);
+    } else if (part == 0 || first_key < num_keys) {
+      const uint32_t pages = Indices::template v_num_valid_pages<parts>(column, num_keys, part);
+      tail_ = v.template get_v_smem<part>();
+      storage_.v_tail.arrive_expect_tx_if(elect_, pages * VTile<false>::bytes);
+      rows.template tma_copy_v<true, parts, part>(VTile<false>{&params_.v}, tail_, storage_.v_tail,
+                                                  head, elect_, params_.kv_eviction, pages,
+                                                  first_v_column_);
+      tail_rows_ = static_cast<int32_t>(num_keys - first_key);
+      tail_full_ = &v.pipeline.template producer_mbar<part>();
+      tail_stage_ = v.pipeline.state.index;
+    } else if constexpr (is_pair) {  // no key: every CTA fills its half with zeros, as of K
+      const auto to = get_v<part>();
+      rows.template tma_copy_v<true, parts, part, operand::MissingPages::kZero>(
+          VTile<is_pair>{&params_.v}, to.smem, to.mbar, head, elect_, params_.kv_eviction, 0,
+          first_v_column_);
+    } else {
+      v.template get_v<part>(elect_, 0);  // no key, no bytes
     }
-    const uint32_t pages = Indices::v_num_valid_pages(column, num_keys);
-    tail_ = v.get_v_smem();
-    storage_.v_tail.arrive_expect_tx_if(elect_, pages * VTile<false>::bytes);
-    rows.template tma_copy_v<true>(VTile<false>{&params_.v}, tail_, storage_.v_tail, head, elect_,
-                                   params_.kv_eviction, pages, first_v_column_);
-    tail_rows_ = static_cast<int32_t>(num_keys - column);
-    tail_full_ = &v.pipeline.producer_mbar();
-    tail_stage_ = v.pipeline.state.index;
+    if constexpr (part + 1 < parts) load_v<part + 1>(rows, head, column, num_keys);
   }
 
   // The destination of a copy. The leader arrives on the full barrier and expects the bytes of
@@ -129,11 +142,12 @@ class Load {
       return rings_.k().template get_k<part>();
     }
   }
+  template <int part>
   PAGODA_DEVICE auto get_v() {
     if constexpr (is_leader) {
-      return rings_.v().get_v(elect_, tile.ctas * Ops::VProducer::tile_bytes);
+      return rings_.v().template get_v<part>(elect_, tile.ctas * Ops::VProducer::tile_bytes);
     } else {
-      return rings_.v().get_tile();
+      return rings_.v().template get_v<part>();
     }
   }
 
@@ -143,7 +157,7 @@ class Load {
     if (tail_full_ == nullptr) return;
     storage_.v_tail.wait(tail_phase_);  // waits until TMA has loaded the tail
     constexpr int panels = v_columns / Ops::panel_columns;
-    kernels::sm100::zero_rows<panels, BN, Ops::panel_columns* static_cast<int>(sizeof(T))>(
+    kernels::sm100::zero_rows<panels, v_rows, Ops::panel_columns* static_cast<int>(sizeof(T))>(
         tail_, tail_rows_, core::align_up(tail_rows_, tile.mma_k()));
     arch::fence_proxy_async_shared();  // orders the zeros before the MMAs' reads of V
     arch::MBarrier& of_peer = storage_.v_tail_of_peer[is_pair ? tail_stage_ : 0];
