@@ -146,7 +146,7 @@ Outcome run_mha_2q_pair(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<SmallPairConfig<3>>>(options);
 }
 
-// Rings of two slots each, K in two parts; one work tile a CTA pair.
+// Rings of two slots each, in two parts; one work tile a CTA pair.
 Outcome run_mha_2q_pair_transient(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q_pair_transient",
                              .sequences = {{300, 310}, {70, 0}, {33, 90}},

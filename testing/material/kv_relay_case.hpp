@@ -11,6 +11,10 @@
 
 namespace pagoda::material {
 
+struct SharedRing3 {
+  static constexpr pipeline::KVTiling kv{
+      .BN = 32, .BK0 = 64, .BK1 = 32, .padded_depth = 64, .num_kv_stages = 3};
+};
 struct SharedRing3x2 {  // stages x parts of K and of V
   static constexpr pipeline::KVTiling kv{.BN = 32,
                                          .BK0 = 64,

@@ -60,10 +60,10 @@ struct SplitRings1x2 {
 };
 template <class Kernel>
 class KVRelay : public testing::Test {};
-using Kernels = testing::Types<SharedRingRelay<SharedRing2>, SharedRingRelay<SharedRing5>,
-                               SharedRingRelay<SharedRing3x2>, SharedRingRelay<SharedRing2x4>,
-                               SplitRingRelay<SplitRings1x2>, SplitRingRelay<SplitRings2x2>,
-                               SplitRingRelay<SplitRings3x4>>;
+using Kernels = testing::Types<SharedRingRelay<SharedRing2>, SharedRingRelay<SharedRing3>,
+                               SharedRingRelay<SharedRing5>, SharedRingRelay<SharedRing3x2>,
+                               SharedRingRelay<SharedRing2x4>, SplitRingRelay<SplitRings1x2>,
+                               SplitRingRelay<SplitRings2x2>, SplitRingRelay<SplitRings3x4>>;
 TYPED_TEST_SUITE(KVRelay, Kernels);
 
 TYPED_TEST(KVRelay, every_tile_is_moved_once_and_in_order) {

@@ -114,6 +114,8 @@ inline void add_part_cases_here(Cases& cases) {
   for (const int num_tiles : {1, 2, 3, 16}) add_tile_product_case(cases, num_tiles);
   for (const int num_tiles : {1, 2, 9}) {
     const std::string tiles = " tiles" + std::to_string(num_tiles);
+    add_relay_case<material::SharedRingRelay<material::SharedRing3>>(
+        cases, "shared ring, 3 stages" + tiles, num_tiles);
     add_relay_case<material::SharedRingRelay<material::SharedRing3x2>>(
         cases, "shared ring, 3 stages, 2 parts" + tiles, num_tiles);
     add_relay_case<material::SplitRingRelay<material::SplitRings2x2>>(

@@ -49,7 +49,6 @@ class LoadRings {
 // the stage is released when the MMAs that read it have completed. The order for one work tile is
 // that of KVConsumerPipeline:
 //   wait_first_k  release_k  wait_v   { wait_k  release_v  release_k  wait_v } ..   release_last_v
-
 template <class Config>
 class SharedRing {
  public:
