@@ -1,6 +1,7 @@
 // CompiledFamily: the family and the shape that this compilation of a functor's file is for.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/common/functor_family.hpp"
@@ -35,17 +36,7 @@ constexpr size_t kShape = kernels::shape_index(BaseFamily::kShapes, PAGODA_FUNCT
 template <class Named>
 using CompiledFamily = kernels::FunctorFamily<BaseFamily, kShape, Named>;
 
-// Smaller head dims first, and a GPU's own family before the one for every GPU.
-template <class Shape>
-constexpr int32_t depth_of(const Shape& shape) {
-  if constexpr (requires { shape.depth_qk; }) {
-    return shape.depth_qk + shape.depth_vo;
-  } else {
-    return 2 * shape.depth;
-  }
-}
-constexpr int32_t kRank =
-    depth_of(BaseFamily::kShapes[kShape]) + (BaseFamily::kArchs.has_ptx ? 1 << 16 : 0);
+constexpr int32_t kRank = kernels::functor_rank<BaseFamily>(BaseFamily::kShapes[kShape]);
 
 }  // namespace
 }  // namespace pagoda::functors

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "arch/ptx/device.hpp"
 #include "backends/cuda/api.hpp"
+#include "backends/cuda/gpu_machine.hpp"
 #include "backends/cuda/held_archs.hpp"
 #include "backends/gpu/guarded_rows.hpp"
 #include "engine/functors.hpp"
@@ -19,34 +19,19 @@ namespace pagoda::functors {
 namespace {
 
 // The machine of a KernelTable.
-struct Gpu {
-  using Launcher = kernels::OnGpu;
-  static constexpr const char* kBackend = "cuda";
+struct Gpu : cuda::GpuMachine {
   static constexpr std::string_view kHeldArchs = PAGODA_FUNCTOR_ARCHS;
 
   static constexpr bool serves(const kernels::Archs& /*archs*/) { return true; }
   static constexpr bool has_code(const kernels::Archs& /*archs*/) { return true; }
-  static int32_t arch_of(const core::Problem& problem) {
-    return arch::devices()[static_cast<size_t>(problem.device.index)].arch;
-  }
   static bool can_run(const kernels::Archs& archs, const core::Problem& problem) {
-    return cuda::has_code(archs, arch_of(problem), kHeldArchs);
+    return cuda::has_code(archs, properties(problem).arch, kHeldArchs);
   }
   static std::string unsupported_reason(const kernels::Archs& archs, const core::Problem& problem) {
     if (can_run(archs, problem)) return {};
     return "the functor's kernels are compiled for architectures " + std::string(kHeldArchs) +
-           ", the GPU has " + std::to_string(arch_of(problem));
+           ", the GPU has " + std::to_string(properties(problem).arch);
   }
-  static int32_t num_sms(const core::Problem& problem, int32_t /*fewest*/) {
-    return arch::devices()[static_cast<size_t>(problem.device.index)].num_sms;
-  }
-  static cudaStream_t make_context(const core::Kernel& /*row*/, const core::KernelPlan& /*plan*/,
-                                   const core::Problem& /*problem*/,
-                                   std::span<std::byte> /*workspace*/,
-                                   const core::RunContext& context) {
-    return static_cast<cudaStream_t>(context.stream.handle);
-  }
-  static void finish(cudaStream_t /*stream*/) {}
 };
 
 // `Named`: struct with Functor and kName.

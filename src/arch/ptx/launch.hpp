@@ -1,8 +1,7 @@
-// Launches a kernel on the GPU: a struct with Params, Storage, run(), kThreads, kClusterSize and
-// kMinArch. On an architecture that lacks the kernel's instructions its body is empty.
+// Launches a kernel on the GPU: by its type, or by the entry of a library that was loaded.
 //
 // CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization", "Thread Block
-// Clusters", "Grid Constants".
+// Clusters".
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,91 +10,73 @@
 #include <utility>
 
 #include "arch/layout/types.hpp"
-#include "core/target.hpp"
+#include "arch/ptx/kernel_entry.hpp"
 
 namespace pagoda::arch {
 inline namespace ptx {
-
-#if defined(__CUDA_ARCH__)
-inline constexpr int kTargetArch = __CUDA_ARCH__ / 10;
-#else
-inline constexpr int kTargetArch = 0;
-#endif
-
-// wgmma exists on sm_90 only: a kernel that uses it has kMaxArch = 90.
-template <class Kernel>
-PAGODA_HOST_DEVICE constexpr bool runs_on(int arch) {
-  if (arch < Kernel::kMinArch) return false;
-  if constexpr (requires { Kernel::kMaxArch; }) return arch <= Kernel::kMaxArch;
-  return true;
-}
-
-// Minimum of resident CTAs per SM; one unless the kernel has kCtasPerSm.
-template <class Kernel>
-constexpr int ctas_per_sm() {
-  if constexpr (requires { Kernel::kCtasPerSm; }) return Kernel::kCtasPerSm;
-  return 1;
-}
-
-// Without the minimum of CTAs ptxas does not know the registers per thread at entry and ignores
-// setmaxnreg.
-template <class Kernel>
-__global__ void __launch_bounds__(Kernel::kThreads, ctas_per_sm<Kernel>())
-    kernel_entry(const __grid_constant__ typename Kernel::Params params) {
-  if constexpr (runs_on<Kernel>(kTargetArch)) Kernel::run(params);
-}
-
-// Programmatic dependent launch: the kernel may start before the previous kernel of the stream has
-// ended, and accesses no global memory before grid_dependency_wait.
-template <class Kernel>
-constexpr bool is_dependent() {
-  if constexpr (requires { Kernel::kIsDependent; }) return Kernel::kIsDependent;
-  return false;
-}
 
 struct LaunchOptions {
   cudaStream_t stream = nullptr;
 };
 
+// What a launch needs to know of a kernel besides its entry.
+struct LaunchShape {
+  int32_t threads = 0;       // of a CTA
+  int32_t cluster = 1;       // CTAs
+  int32_t shared_bytes = 0;  // dynamic
+  bool is_dependent = false;
+};
+
 // Calls cudaFuncSetAttribute once per kernel and device: it takes longer than the rest of a launch.
-template <class Params>
-cudaError_t allow_shared_memory(void (*entry)(Params), size_t bytes) {
+inline cudaError_t allow_shared_memory(const void* entry, int32_t bytes) {
   static std::mutex mutex;
-  static std::set<std::pair<void (*)(Params), int>> done;
+  static std::set<std::pair<const void*, int>> done;
   int device = 0;
   if (cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
   const std::scoped_lock lock(mutex);
   if (done.contains({entry, device})) return cudaSuccess;
-  const cudaError_t error = cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                 static_cast<int>(bytes));
+  const cudaError_t error =
+      cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (error == cudaSuccess) done.insert({entry, device});
   return error;
 }
 
-template <class Kernel>
-cudaError_t launch(Dim3 grid, const typename Kernel::Params& params, LaunchOptions options = {}) {
-  auto* entry = kernel_entry<Kernel>;
-  const size_t bytes = sizeof(typename Kernel::Storage);
-  if (cudaError_t error = allow_shared_memory(entry, bytes); error != cudaSuccess) return error;
+// `entry`: a __global__ function, or a cudaKernel_t of a loaded library. `params`: its parameter.
+inline cudaError_t launch(const void* entry, const LaunchShape& shape, Dim3 grid,
+                          const void* params, LaunchOptions options) {
+  if (cudaError_t error = allow_shared_memory(entry, shape.shared_bytes); error != cudaSuccess) {
+    return error;
+  }
   cudaLaunchAttribute attributes[2] = {};
   unsigned count = 0;
-  if (Kernel::kClusterSize > 1) {
+  if (shape.cluster > 1) {
     attributes[count].id = cudaLaunchAttributeClusterDimension;
-    attributes[count++].val.clusterDim = {static_cast<unsigned>(Kernel::kClusterSize), 1, 1};
+    attributes[count++].val.clusterDim = {static_cast<unsigned>(shape.cluster), 1, 1};
   }
-  if (is_dependent<Kernel>()) {
+  if (shape.is_dependent) {
     attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attributes[count++].val.programmaticStreamSerializationAllowed = 1;
   }
   cudaLaunchConfig_t config = {};
   config.gridDim = {static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y),
                     static_cast<unsigned>(grid.z)};
-  config.blockDim = {static_cast<unsigned>(Kernel::kThreads), 1, 1};
-  config.dynamicSmemBytes = bytes;
+  config.blockDim = {static_cast<unsigned>(shape.threads), 1, 1};
+  config.dynamicSmemBytes = static_cast<size_t>(shape.shared_bytes);
   config.stream = options.stream;
   config.attrs = attributes;
   config.numAttrs = count;
-  return cudaLaunchKernelEx(&config, entry, params);
+  void* arguments[] = {const_cast<void*>(params)};
+  return cudaLaunchKernelExC(&config, entry, arguments);
+}
+
+template <class Kernel>
+cudaError_t launch(Dim3 grid, const typename Kernel::Params& params, LaunchOptions options = {}) {
+  return launch(reinterpret_cast<const void*>(kernel_entry<Kernel>),
+                {.threads = Kernel::kThreads,
+                 .cluster = Kernel::kClusterSize,
+                 .shared_bytes = static_cast<int32_t>(sizeof(typename Kernel::Storage)),
+                 .is_dependent = is_dependent<Kernel>()},
+                grid, &params, options);
 }
 
 }  // namespace ptx

@@ -2,20 +2,16 @@
 // holds.
 #include <algorithm>
 
-#include "arch/ptx/device.hpp"
 #include "backends/cuda/compiled_code.hpp"
 #include "backends/cuda/devices.hpp"
+#include "backends/cuda/gpu_machine.hpp"
 #include "backends/cuda/kernels.hpp"
-#include "kernels/common/on_gpu.hpp"
 #include "kernels/families.hpp"
 
 namespace pagoda::cuda {
 namespace {
 
-struct Gpu {
-  using Launcher = kernels::OnGpu;
-  static constexpr const char* kBackend = "cuda";
-
+struct Gpu : GpuMachine {
   static constexpr bool serves(const kernels::Archs& archs) {
     return archs.vendor == kernels::Vendor::kNvidia;
   }
@@ -28,16 +24,6 @@ struct Gpu {
   static std::string unsupported_reason(const kernels::Archs& archs, const core::Problem& problem) {
     return cuda::unsupported_reason(archs, problem.device);
   }
-  static int32_t num_sms(const core::Problem& problem, int32_t /*fewest*/) {
-    return arch::devices()[static_cast<size_t>(problem.device.index)].num_sms;
-  }
-  static cudaStream_t make_context(const core::Kernel& /*row*/, const core::KernelPlan& /*plan*/,
-                                   const core::Problem& /*problem*/,
-                                   std::span<std::byte> /*workspace*/,
-                                   const core::RunContext& context) {
-    return static_cast<cudaStream_t>(context.stream.handle);
-  }
-  static void finish(cudaStream_t /*stream*/) {}
 };
 
 }  // namespace

@@ -52,6 +52,23 @@ concept HasVisible = requires(const F& functor, const QueryRows& rows) {
   { functor.visible(rows) } -> std::same_as<VisibleKeys>;
 };
 
+// True, or a compiler's error that says what the type lacks.
+template <class F>
+constexpr bool is_functor() {
+  static_assert(std::is_trivially_copyable_v<F>, "a functor is copied into kernel parameters");
+  static_assert(sizeof(F) <= kMaxFunctorBytes && alignof(F) <= 16, "a functor is too large");
+  static_assert(HasKeep<F> || HasScore<F>,
+                "a functor has keep(const QueryRow&, int32_t) -> bool, score(const QueryRow&, "
+                "int32_t, float) -> float, or both, as const members");
+  static_assert(!HasVisible<F> || HasKeep<F>, "visible() needs keep()");
+  return true;
+}
+template <class F>
+constexpr bool is_causal_functor() {
+  if constexpr (requires { F::kIsCausal; }) return F::kIsCausal;
+  return false;
+}
+
 template <class Config>
 inline constexpr bool has_functor_mask = HasKeep<FunctorOf<Config>>;
 template <class Config>

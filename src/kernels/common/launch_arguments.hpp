@@ -19,14 +19,18 @@ struct LaunchArguments {
 
 #if !PAGODA_ON_AMD  // where the arguments are the parameters
 // `make_map`: from a specification to the tensor map of the machine at hand.
-template <class Params = AttentionParams, class MakeMap>
-Params make_params(const LaunchArguments& from, const MakeMap& make_map) {
-  Params params;
+template <class MakeMap>
+void set_params(AttentionParams& params, const LaunchArguments& from, const MakeMap& make_map) {
   static_cast<AttentionArguments&>(params) = from.arguments;
   if (from.q.rank != 0) params.q = make_map(from.q);
   if (from.k.rank != 0) params.k = make_map(from.k);
   if (from.v.rank != 0) params.v = make_map(from.v);
   if (from.out.rank != 0) params.out = make_map(from.out);
+}
+template <class Params, class MakeMap>
+Params make_params(const LaunchArguments& from, const MakeMap& make_map) {
+  Params params;
+  set_params(params, from, make_map);
   if constexpr (requires { params.functor; }) {
     std::memcpy(&params.functor, from.functor, sizeof params.functor);
   }

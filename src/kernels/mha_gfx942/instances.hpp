@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "kernels/common/kv_buffer/launch_plan.hpp"
+#include "kernels/common/kv_buffer/variants.hpp"
 #include "pagoda/dtype.hpp"
 
 namespace pagoda::mha_gfx942 {

@@ -2,6 +2,8 @@
 // measured, because no Blackwell chip has run them.
 #pragma once
 
+#include <cstddef>
+
 #include "kernels/mha_sm100/config.hpp"
 #include "pagoda/dtype.hpp"
 
@@ -31,6 +33,11 @@ inline constexpr Shape kShapes[] = {
     {"sm100.pair.d128.f8e4m3", DType::kF8E4M3, 128, 2},
 };
 // clang-format on
+
+// Kernels for functors are compiled of this variant alone; a variant is a class of scores.
+constexpr bool is_for_functors(size_t variant) {
+  return static_cast<ScoreClass>(variant) == ScoreClass::kPlain;
+}
 
 template <class T_, class Out_, int depth, ScoreClass scores, int ctas = 1>
 struct Instance {

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "kernels/common/kv_buffer/launch_plan.hpp"
+#include "kernels/common/kv_buffer/variants.hpp"
 #include "pagoda/dtype.hpp"
 
 namespace pagoda::mha_sm80 {
@@ -99,6 +99,11 @@ inline constexpr std::array kVariants = {
     Variant{RowKind::kTokenGeneration, Staging::kAsync, ScoreClass::kGeneral},
     Variant{RowKind::kTokenGeneration, Staging::kRegisters, ScoreClass::kGeneral},
 };
+
+// Kernels for functors are compiled of these variants alone.
+constexpr bool is_for_functors(size_t variant) {
+  return kVariants[variant].scores == ScoreClass::kPlain;
+}
 
 constexpr TileConfig tile_of(int depth_qk, int depth_vo, const Variant& variant) {
   const bool is_token_tile =

@@ -1,6 +1,7 @@
 // Family: what kernels::KernelTable asks of the Hopper kernels.
 #pragma once
 
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -8,6 +9,13 @@
 #include "kernels/mha_sm90/launch_plan.hpp"
 
 namespace pagoda::mha_sm90 {
+
+constexpr size_t variant_index(const Variant& variant) {
+  for (size_t i = 0; i < std::size(kVariants); ++i) {
+    if (kVariants[i] == variant) return i;
+  }
+  throw "no such variant is compiled";
+}
 
 struct Family {
   using Shape = mha_sm90::Shape;

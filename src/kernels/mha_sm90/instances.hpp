@@ -2,7 +2,7 @@
 // (README.md).
 #pragma once
 
-#include <iterator>
+#include <cstddef>
 
 #include "kernels/mha_sm90/config.hpp"
 #include "pagoda/dtype.hpp"
@@ -53,11 +53,10 @@ inline constexpr Variant kVariants[] = {
     {RowKind::kPacked, LoadKind::kTmaFp8, ScoreClass::kPlain},
     {RowKind::kPacked, LoadKind::kTmaFp8, ScoreClass::kGeneral},
 };
-constexpr size_t variant_index(const Variant& variant) {
-  for (size_t i = 0; i < std::size(kVariants); ++i) {
-    if (kVariants[i] == variant) return i;
-  }
-  throw "no such variant is compiled";
+
+// Kernels for functors are compiled of these variants alone.
+constexpr bool is_for_functors(size_t variant) {
+  return kVariants[variant].scores == ScoreClass::kPlain;
 }
 
 PAGODA_HOST_DEVICE constexpr TileConfig tokens_tile(int depth_qk, int depth_vo) {

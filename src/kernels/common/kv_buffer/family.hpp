@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 
-#include "kernels/common/element_type.hpp"
 #include "kernels/common/kv_buffer/launch_plan.hpp"
 
 namespace pagoda::kernels::kv_buffer {
@@ -37,25 +36,5 @@ struct FamilyOf {
     }
   }
 };
-
-// The Config of a kernel. Its parameters stand in the kernel's symbol, which profilers print.
-template <class Chip, class T_, int depth_qk, int depth_vo, RowKind rows, Staging staging,
-          ScoreClass scores>
-struct Instance {
-  using T = T_;
-  static constexpr TileConfig tile = Chip::tile_of(depth_qk, depth_vo, {rows, staging, scores});
-};
-
-constexpr RowKind rows_of(const Shape& shape, const Variant& variant) {
-  // No prefill tile: the same kernel twice, and no launch of the first.
-  return has_prefill_tile(shape.depth_vo) ? variant.rows : RowKind::kTokenGeneration;
-}
-
-// The Instance of Chip::kShapes[shape] and Chip::kVariants[variant].
-template <class Chip, size_t shape, size_t variant>
-using InstanceOf =
-    Instance<Chip, ElementType<Chip::kShapes[shape].dtype>, Chip::kShapes[shape].depth_qk,
-             Chip::kShapes[shape].depth_vo, rows_of(Chip::kShapes[shape], Chip::kVariants[variant]),
-             Chip::kVariants[variant].staging, Chip::kVariants[variant].scores>;
 
 }  // namespace pagoda::kernels::kv_buffer

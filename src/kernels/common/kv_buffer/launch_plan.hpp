@@ -9,35 +9,10 @@
 #include "core/kernel.hpp"
 #include "core/problem.hpp"
 #include "kernels/common/call_arguments.hpp"
-#include "kernels/common/kv_buffer/config.hpp"
+#include "kernels/common/kv_buffer/variants.hpp"
 #include "kernels/common/launch_arguments.hpp"
 
 namespace pagoda::kernels::kv_buffer {
-
-// What an instance is compiled for: element type of Q and O, and padded head dims.
-struct Shape {
-  const char* name;
-  DType dtype;
-  int depth_qk;
-  int depth_vo;
-};
-
-enum class RowKind : uint8_t {
-  kPrefill,          // BM tokens of one query head
-  kTokenGeneration,  // (token, head of the KV head's group) pairs of up to kFewTokens tokens
-};
-
-// One of the kernels of a shape; a launch runs one of them.
-struct Variant {
-  RowKind rows;
-  Staging staging;
-  ScoreClass scores;
-
-  bool operator==(const Variant&) const = default;
-};
-
-// Sequences of up to so many query rows are served by token generation.
-inline constexpr int32_t kFewTokens = 16;
 
 // What a family has of this kernel.
 struct Family {
@@ -46,10 +21,6 @@ struct Family {
   std::span<const Variant> variants;
   TileConfig (*tile_of)(int depth_qk, int depth_vo, const Variant& variant);
 };
-
-// Wider heads have no prefill tile: O of 64 rows exceeds the registers. Token generation serves
-// their prefill, 16 rows at a time.
-constexpr bool has_prefill_tile(int depth_vo) { return depth_vo <= 256; }
 
 struct Launch {
   size_t variant = 0;

@@ -1,0 +1,63 @@
+// What the kernel of this folder is compiled for: shapes and variants of a family, and the Config
+// of each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/common/element_type.hpp"
+#include "kernels/common/kv_buffer/config.hpp"
+#include "pagoda/dtype.hpp"
+
+namespace pagoda::kernels::kv_buffer {
+
+// What an instance is compiled for: element type of Q and O, and padded head dims.
+struct Shape {
+  const char* name;
+  DType dtype;
+  int depth_qk;
+  int depth_vo;
+};
+
+enum class RowKind : uint8_t {
+  kPrefill,          // BM tokens of one query head
+  kTokenGeneration,  // (token, head of the KV head's group) pairs of up to kFewTokens tokens
+};
+
+// One of the kernels of a shape; a launch runs one of them.
+struct Variant {
+  RowKind rows;
+  Staging staging;
+  ScoreClass scores;
+
+  bool operator==(const Variant&) const = default;
+};
+
+// Sequences of up to so many query rows are served by token generation.
+inline constexpr int32_t kFewTokens = 16;
+
+// Wider heads have no prefill tile: O of 64 rows exceeds the registers. Token generation serves
+// their prefill, 16 rows at a time.
+constexpr bool has_prefill_tile(int depth_vo) { return depth_vo <= 256; }
+
+// The Config of a kernel. Its parameters stand in the kernel's symbol, which profilers print.
+template <class Chip, class T_, int depth_qk, int depth_vo, RowKind rows, Staging staging,
+          ScoreClass scores>
+struct Instance {
+  using T = T_;
+  static constexpr TileConfig tile = Chip::tile_of(depth_qk, depth_vo, {rows, staging, scores});
+};
+
+constexpr RowKind rows_of(const Shape& shape, const Variant& variant) {
+  // No prefill tile: the same kernel twice, and no launch of the first.
+  return has_prefill_tile(shape.depth_vo) ? variant.rows : RowKind::kTokenGeneration;
+}
+
+// The Instance of Chip::kShapes[shape] and Chip::kVariants[variant].
+template <class Chip, size_t shape, size_t variant>
+using InstanceOf =
+    Instance<Chip, ElementType<Chip::kShapes[shape].dtype>, Chip::kShapes[shape].depth_qk,
+             Chip::kShapes[shape].depth_vo, rows_of(Chip::kShapes[shape], Chip::kVariants[variant]),
+             Chip::kVariants[variant].staging, Chip::kVariants[variant].scores>;
+
+}  // namespace pagoda::kernels::kv_buffer
