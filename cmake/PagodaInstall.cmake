@@ -1,7 +1,7 @@
 # Install rules: the libraries, public headers, the command, the CMake package and the pkg-config
 # file. The emulator, which is for tests, is installed on request:
 #   cmake --install BUILD --prefix P --component emulator
-# So is what compiles functors, component functors.
+# So is what compiles functors, component functors, and at run time, component runtime_functors.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(pagoda_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/pagoda)
@@ -11,7 +11,7 @@ install(TARGETS pagoda EXPORT pagodaTargets
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT pagodaTargets NAMESPACE pagoda:: DESTINATION ${pagoda_cmake_dir})
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/pagoda" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  PATTERN emulator.hpp EXCLUDE)
+  PATTERN emulator.hpp EXCLUDE PATTERN runtime_functor.hpp EXCLUDE)
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 if(TARGET pagoda_c)
@@ -35,6 +35,16 @@ if(TARGET pagoda_emulator)
     COMPONENT emulator EXCLUDE_FROM_ALL)
   install(FILES "${PROJECT_SOURCE_DIR}/include/pagoda/emulator.hpp"
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pagoda COMPONENT emulator EXCLUDE_FROM_ALL)
+endif()
+
+if(TARGET pagoda_runtime_functors)
+  install(TARGETS pagoda_runtime_functors EXPORT pagodaRuntimeFunctorsTargets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime_functors EXCLUDE_FROM_ALL
+    INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(EXPORT pagodaRuntimeFunctorsTargets NAMESPACE pagoda:: DESTINATION ${pagoda_cmake_dir}
+    COMPONENT runtime_functors EXCLUDE_FROM_ALL)
+  install(FILES "${PROJECT_SOURCE_DIR}/include/pagoda/runtime_functor.hpp"
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pagoda COMPONENT runtime_functors EXCLUDE_FROM_ALL)
 endif()
 
 # What compiles functors (docs/functors.md), on request: the headers of the kernels, and pagoda_add_functor().

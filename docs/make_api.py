@@ -14,7 +14,8 @@ import textwrap
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/api.md"
 # In the order of reading; every header of include/pagoda is listed.
-HEADERS = ["pagoda.hpp", "attention.hpp", "kv_cache.hpp", "mask.hpp", "score_mod.hpp", "functor.hpp", "tensor.hpp",
+HEADERS = ["pagoda.hpp", "attention.hpp", "kv_cache.hpp", "mask.hpp", "score_mod.hpp", "functor.hpp",
+           "runtime_functor.hpp", "tensor.hpp",
            "array_view.hpp", "dtype.hpp", "device.hpp", "status.hpp", "backend.hpp", "executor.hpp",
            "host_allocator.hpp", "emulator.hpp", "pagoda.h", "version.h"]
 INTRODUCTION = """\

@@ -20,6 +20,9 @@ struct RegisteredFunctor {
   bool (*keep)(const void* value, const QueryRow& row, int32_t key) = nullptr;
   VisibleKeys (*visible)(const void* value, const QueryRows& rows) = nullptr;
   float (*score)(const void* value, const QueryRow& row, int32_t key, float score) = nullptr;
+
+  // A functor that was compiled at run time has none of the three.
+  [[nodiscard]] bool has_host_code() const { return keep != nullptr || score != nullptr; }
 };
 
 // Borrowed from the call. None: `type` is null.

@@ -73,6 +73,11 @@ Status check_functor(const Attention& a, core::Problem& p) {
   if (is_ambiguous(*type)) {
     return complain("functor.name", name, "two functors are registered by this name");
   }
+  if (a.q.device.type == DeviceType::kCpu && !type->has_host_code()) {
+    return complain("functor.name", name,
+                    "it was compiled at run time, for GPUs alone; calls in host memory need a "
+                    "functor that is compiled into the program");
+  }
   if (call.value_bytes != type->value_bytes) {
     return complain("functor.value_bytes", int64_t{call.value_bytes},
                     "must be the size of " + name + ", " + std::to_string(type->value_bytes));

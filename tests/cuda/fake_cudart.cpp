@@ -116,11 +116,19 @@ std::vector<std::byte> decompress(std::span<const std::byte> frame) {
 struct Function {
   std::string symbol;
   std::vector<CodeEntry>* code = nullptr;
+  int64_t params_bytes = -1;  // not known yet
+};
+
+// cudaLibraryLoadData: a cubin, as it was given.
+struct Library {
+  std::vector<std::byte> cubin;
+  std::vector<CodeEntry> code;
 };
 
 struct Runtime {
   std::vector<std::unique_ptr<std::vector<CodeEntry>>> fat_binaries;
-  std::map<const void*, Function> functions;  // by host entry
+  std::map<const void*, Function> functions;  // by host entry or cudaKernel_t
+  std::vector<std::unique_ptr<Library>> libraries;
   std::map<std::pair<const void*, int>, int64_t> allowed_shared_memory;
   std::vector<RecordedLaunch> launches;
   int device = 0;
@@ -142,6 +150,20 @@ std::string demangle(const std::string& symbol) {
   std::string name = status == 0 ? text : symbol;
   std::free(text);
   return name;
+}
+
+// A kernel's section .nv.info is a list of attributes: format, number, and a value of two bytes, or
+// with format 4 the size of what follows. `cuobjdump -elf` prints the same; number 0x19 is
+// EIATTR_CBANK_PARAM_SIZE.
+int64_t params_bytes(std::span<const std::byte> info) {
+  constexpr uint8_t kSizedFormat = 4, kParamSize = 0x19;
+  for (size_t at = 0; at + 4 <= info.size();) {
+    const auto format = read<uint8_t>(&info[at]), number = read<uint8_t>(&info[at + 1]);
+    const auto value = read<uint16_t>(&info[at + 2]);
+    if (number == kParamSize) return value;
+    at += 4 + (format == kSizedFormat ? value : 0);
+  }
+  throw std::runtime_error("a kernel without the size of its parameters");
 }
 
 const DescribedDevice& current() {
@@ -230,8 +252,11 @@ const CodeEntry* code_for(std::span<const CodeEntry> code, int32_t arch) {
 }
 
 KernelSize kernel_size(const CodeEntry& cubin, const std::string& symbol) {
+  return kernel_size(decompress(cubin.image), symbol);
+}
+
+KernelSize kernel_size(std::span<const std::byte> image, const std::string& symbol) {
   KernelSize size;
-  const std::vector<std::byte> image = decompress(cubin.image);
   const std::byte* const file = image.data();
   const auto header = read<Elf64_Ehdr>(file);
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) throw std::runtime_error("not ELF");
@@ -248,6 +273,9 @@ KernelSize kernel_size(const CodeEntry& cubin, const std::string& symbol) {
       // not count.
       size.static_shared_bytes =
           std::max<int64_t>(0, static_cast<int64_t>(each.sh_size) - kReservedSharedBytes);
+    }
+    if (name == ".nv.info." + symbol) {
+      size.params_bytes = params_bytes({file + each.sh_offset, each.sh_size});
     }
   }
   return size;
@@ -339,13 +367,16 @@ cudaError_t cudaFuncSetAttribute(const void* entry, cudaFuncAttribute name, int 
   state.allowed_shared_memory[{entry, state.device}] = value;
   return cudaSuccess;
 }
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* entry, void**) {
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* entry,
+                                void** arguments) {
   auto& state = runtime();
   if (!state.functions.contains(entry)) return cudaErrorInvalidDeviceFunction;
-  const auto& function = state.functions[entry];
+  auto& function = state.functions[entry];
   const auto& device = described_devices()[static_cast<size_t>(state.device)];
-  if (pagoda::cuda_tests::code_for(*function.code, device.arch) == nullptr) {
-    return cudaErrorNoKernelImageForDevice;
+  const auto* code = pagoda::cuda_tests::code_for(*function.code, device.arch);
+  if (code == nullptr) return cudaErrorNoKernelImageForDevice;
+  if (function.params_bytes < 0 && !code->is_ptx) {
+    function.params_bytes = pagoda::cuda_tests::kernel_size(*code, function.symbol).params_bytes;
   }
   pagoda::cuda_tests::RecordedLaunch launch;
   launch.symbol = function.symbol;
@@ -372,9 +403,44 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* en
   }
   launch.stream = config->stream;
   launch.code = *function.code;
+  const auto* const params = static_cast<const std::byte*>(arguments[0]);
+  launch.params.assign(params, params + std::max<int64_t>(0, function.params_bytes));
   state.launches.push_back(std::move(launch));
   return cudaSuccess;
 }
+// --- libraries: cubins, and their kernels
+cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* code, cudaJitOption*, void**,
+                                unsigned, cudaLibraryOption*, void**, unsigned) {
+  // The end of an ELF file is that of its section headers, or of the last section.
+  const auto* const file = static_cast<const std::byte*>(code);
+  const auto header = pagoda::cuda_tests::read<Elf64_Ehdr>(file);
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return cudaErrorInvalidKernelImage;
+  size_t bytes = header.e_shoff + size_t{header.e_shnum} * header.e_shentsize;
+  for (size_t i = 0; i < header.e_shnum; ++i) {
+    const auto section =
+        pagoda::cuda_tests::read<Elf64_Shdr>(file + header.e_shoff + i * header.e_shentsize);
+    if (section.sh_type != SHT_NOBITS) {
+      bytes = std::max<size_t>(bytes, section.sh_offset + section.sh_size);
+    }
+  }
+  auto& loaded = runtime().libraries.emplace_back(std::make_unique<pagoda::cuda_tests::Library>());
+  loaded->cubin.assign(file, file + bytes);
+  // e_flags of ABI version 8 (CUDA 13): bits 8 to 15 are the architecture.
+  loaded->code = {{.arch = static_cast<int32_t>((header.e_flags >> 8) & 0xFFU),
+                   .is_arch_specific = false,
+                   .image = loaded->cubin}};
+  *library = reinterpret_cast<cudaLibrary_t>(loaded.get());
+  return cudaSuccess;
+}
+cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t library, const char* name) {
+  auto* const loaded = reinterpret_cast<pagoda::cuda_tests::Library*>(library);
+  const auto size = pagoda::cuda_tests::kernel_size(loaded->cubin, name);
+  if (size.text_bytes < 0) return cudaErrorSymbolNotFound;
+  runtime().functions[loaded] = {name, &loaded->code, size.params_bytes};
+  *kernel = reinterpret_cast<cudaKernel_t>(loaded);
+  return cudaSuccess;
+}
+
 cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned int,
                                              unsigned long long,
                                              cudaDriverEntryPointQueryResult* result) {

@@ -21,7 +21,7 @@ struct DescribedDevice {
 // all.
 [[nodiscard]] std::span<const DescribedDevice> described_devices();
 
-// A cubin or PTX of a fat binary.
+// A cubin or PTX of a fat binary; a library holds one cubin.
 struct CodeEntry {
   bool is_ptx = false;
   int32_t arch = 0;
@@ -39,7 +39,8 @@ struct RecordedLaunch {
   int64_t allowed_shared_memory_bytes = 0;  // by cudaFuncSetAttribute on this device; 48 KB without
   bool is_dependent = false;                // programmatic stream serialization
   void* stream = nullptr;
-  std::vector<CodeEntry> code;  // of the fat binary that holds the kernel
+  std::vector<CodeEntry> code;    // of the fat binary or library that holds the kernel
+  std::vector<std::byte> params;  // of the size that the cubin says; of PTX: empty
 };
 
 // The launches since the last call.
@@ -60,12 +61,14 @@ struct RegisteredKernel {
 // same major and a lower minor version; otherwise PTX of no later version; nullptr = none.
 [[nodiscard]] const CodeEntry* code_for(std::span<const CodeEntry> code, int32_t arch);
 
-// Bytes of the kernel's instructions in a cubin, and of the shared memory that it declares; -1:
-// not in there.
+// Bytes of the kernel's instructions in a cubin, of the shared memory that it declares, and of its
+// parameters; -1: not in there.
 struct KernelSize {
   int64_t text_bytes = -1;
   int64_t static_shared_bytes = 0;
+  int64_t params_bytes = -1;
 };
 [[nodiscard]] KernelSize kernel_size(const CodeEntry& cubin, const std::string& symbol);
+[[nodiscard]] KernelSize kernel_size(std::span<const std::byte> cubin, const std::string& symbol);
 
 }  // namespace pagoda::cuda_tests

@@ -1,10 +1,12 @@
-// The functors of examples/functors on a GPU: agreement with the reference, and the time of Causal
-// (a functor) compared with that of Mask::causal(), which it re-states. A plain program, so that it
+// The functors of examples/functors on a GPU, by nvcc and, where there is NVRTC, at run time:
+// agreement with the reference, and the time of Causal (a functor) compared with that of
+// Mask::causal(), which it re-states. A plain program, so that it
 // can be copied to a machine with a GPU. It prints a line per case; exit code 1 = a case failed or
 // the functor takes more than 5 % longer, 77 = no GPU.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cuda_runtime.h>
 #include <exception>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "testing/conformance/runner.hpp"
 #include "testing/mirror/block.hpp"
 #include "testing/mirror/host_space.hpp"
+#include "tests/functors/at_run_time.hpp"
 #include "tests/functors/functor_cases.hpp"
 
 namespace pagoda::functor_tests {
@@ -26,9 +29,9 @@ constexpr int64_t kRepeats = 20, kRounds = 5;
 
 // --- results -------------------------------------------------------------------------------------
 
-int count_failures() {
+int count_failures(const std::vector<conformance::Case>& cases) {
   int failures = 0;
-  for (const conformance::Case& c : cases()) {
+  for (const conformance::Case& c : cases) {
     if (c.dim_qk > 128) continue;  // this program has functors of head dim 128
     conformance::CaseRunner runner(c);
     const conformance::Outcome outcome =
@@ -104,7 +107,8 @@ class Planned {
 };
 
 // The functor's time divided by the mask's. Both take turns; the least median of each counts.
-double measure(core::MemorySpace& space, const Shape& shape) {
+double measure(core::MemorySpace& space, const Shape& shape, const FunctorCall& causal_functor,
+               const char* suffix) {
   const Device device = space.device();
   const auto tensor = [device](const mirror::Block& block, int64_t batch, int64_t rows,
                                int64_t heads) {
@@ -122,7 +126,7 @@ double measure(core::MemorySpace& space, const Shape& shape) {
                     tensor(v, shape.batch, shape.seqlen_kv, kKVHeads)};
   call.out = tensor(out, shape.batch, shape.seqlen_q, kQHeads);
   Attention with_functor = call;
-  with_functor.functor = causal();
+  with_functor.functor = causal_functor;
   call.mask = Mask::causal();
   const Planned mask(space, call), functor(space, with_functor);
   double mask_seconds = 1e9, functor_seconds = 1e9;
@@ -132,10 +136,18 @@ double measure(core::MemorySpace& space, const Shape& shape) {
         std::min(functor_seconds, median(space.time(kRepeats, [&] { functor.launch(); })));
   }
   const double ratio = functor_seconds / mask_seconds;
-  std::printf("%s time_%s %s %.1f us, %s %.1f us, ratio %.3f\n",
-              ratio <= kMostSlowdown ? "passed" : "failed", shape.name, functor.kernel().c_str(),
-              1e6 * functor_seconds, mask.kernel().c_str(), 1e6 * mask_seconds, ratio);
+  std::printf("%s time_%s%s %s %.1f us, %s %.1f us, ratio %.3f\n",
+              ratio <= kMostSlowdown ? "passed" : "failed", shape.name, suffix,
+              functor.kernel().c_str(), 1e6 * functor_seconds, mask.kernel().c_str(),
+              1e6 * mask_seconds, ratio);
   return ratio;
+}
+
+int32_t arch_of_gpu() {
+  int major = 0, minor = 0;
+  static_cast<void>(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+  static_cast<void>(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0));
+  return 10 * major + minor;
 }
 
 int run_all() {
@@ -144,9 +156,21 @@ int run_all() {
     std::printf("%s\n", backend.description.c_str());
     return kExitSkipped;
   }
-  int failures = count_failures();
+  int failures = count_failures(cases());
   core::MemorySpace& space = mirror::space_of(kBackend);
-  for (const Shape& shape : kShapes) failures += measure(space, shape) <= kMostSlowdown ? 0 : 1;
+  const auto count_slow = [&](const FunctorCall& functor, const char* suffix) {
+    for (const Shape& shape : kShapes) {
+      failures += measure(space, shape, functor, suffix) <= kMostSlowdown ? 0 : 1;
+    }
+  };
+  count_slow(causal(), "");
+  const int32_t arch = arch_of_gpu();
+  if (const std::string missing = compile_at_run_time(arch); missing.empty()) {
+    failures += count_failures(cases_at_run_time());
+    count_slow(causal_at_run_time(), "_at_run_time");
+  } else {
+    std::printf("not tested: functors at run time; %s\n", missing.c_str());
+  }
   std::printf("%d failed\n", failures);
   return failures == 0 ? 0 : 1;
 }

@@ -24,7 +24,7 @@ LAYERS = [
     ["src/backends/cpu", "src/backends/cuda", "src/backends/hip"],
     ["src/engine"],
     ["src/backends/emulator"],  # above the engine: a library of its own, which registers itself there
-    ["src/functor"],  # headers that the programs of users compile
+    ["src/functor", "src/runtime_functor"],  # headers that the programs of users compile; a library of its own
     ["src/c_api", "src/parallel"],
     TESTING[:-2],  # test material: nothing of the library includes it
     TESTING[-2:],
@@ -49,6 +49,7 @@ THIRD_PARTY = {
     "benchmark/": ["bench"],
     "nanobind/": ["python/src"],
     "boost/": ["src/emulator/machine/fiber"],
+    "elf.h": ["src/runtime_functor/cubin"],
     "cuda/": ["src/arch/ptx"],
     "cuda": ["src/arch/ptx", "src/backends/cuda"],
     "gtest/": ["*_test.cpp"],
