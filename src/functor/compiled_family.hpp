@@ -26,16 +26,18 @@
 
 // Unnamed: each compilation of a functor's file has its own.
 namespace pagoda::functors {
-namespace {
+namespace {  // NOLINT(google-build-namespaces)
 
 using BaseFamily = PAGODA_FUNCTOR_BASE::Family;
 #undef PAGODA_FUNCTOR_BASE
 
+// NOLINTNEXTLINE(misc-definitions-in-headers)
 constexpr size_t kShape = kernels::shape_index(BaseFamily::kShapes, PAGODA_FUNCTOR_SHAPE);
 
 template <class Named>
 using CompiledFamily = kernels::FunctorFamily<BaseFamily, kShape, Named>;
 
+// NOLINTNEXTLINE(misc-definitions-in-headers)
 constexpr int32_t kRank = kernels::functor_rank<BaseFamily>(BaseFamily::kShapes[kShape]);
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 // Unnamed: each compilation of a functor's file has its own.
 namespace pagoda::functors {
-namespace {
+namespace {  // NOLINT(google-build-namespaces)
 
 template <class Named, class... Chips>
 void register_on_chips() {

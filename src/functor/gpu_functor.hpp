@@ -16,7 +16,7 @@
 
 // Unnamed: each compilation of a functor's file has its own.
 namespace pagoda::functors {
-namespace {
+namespace {  // NOLINT(google-build-namespaces)
 
 // The machine of a KernelTable.
 struct Gpu : cuda::GpuMachine {

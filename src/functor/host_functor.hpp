@@ -6,7 +6,7 @@
 
 // Unnamed: each compilation of a functor's file has its own.
 namespace pagoda::functors {
-namespace {
+namespace {  // NOLINT(google-build-namespaces)
 
 template <class F>
 const F& value_of(const void* value) {

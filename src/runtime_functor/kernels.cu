@@ -17,6 +17,7 @@
 #include "kernels/common/kernel_table.hpp"
 #include "kernels/common/make_instance.hpp"
 #include "kernels/mha_sm100/family.hpp"
+#include "kernels/mha_sm100_d512/family.hpp"
 #include "kernels/mha_sm80/family.hpp"
 #include "kernels/mha_sm90/family.hpp"
 #include "runtime_functor/cubin.hpp"
@@ -87,6 +88,11 @@ template <>
 struct IsForFunctors<mha_sm100::Family> {
   static constexpr int32_t kFamily = 100;
   static constexpr auto function = mha_sm100::is_for_functors;
+};
+template <>
+struct IsForFunctors<mha_sm100_d512::Family> {
+  static constexpr int32_t kFamily = 512;
+  static constexpr auto function = mha_sm100_d512::is_for_functors;
 };
 
 }  // namespace
@@ -214,7 +220,7 @@ std::vector<Shape> make_shapes() {
 
 std::span<const Shape> shapes() {
   static const std::vector<Shape> kShapes =
-      make_shapes<mha_sm80::Family, mha_sm90::Family, mha_sm100::Family>();
+      make_shapes<mha_sm80::Family, mha_sm90::Family, mha_sm100::Family, mha_sm100_d512::Family>();
   return kShapes;
 }
 

@@ -17,7 +17,7 @@ namespace pagoda::runtime_functor {
 // A shape of a family.
 struct Shape {
   const char* name;  // "sm90.d128.bf16"
-  int32_t family;    // 80, 90, 100
+  int32_t family;    // 80, 90, 100; 512: mha_sm100_d512
   size_t index;      // of the family's kShapes
   const kernels::Archs* archs;
   std::vector<size_t> variants;  // that are compiled for functors

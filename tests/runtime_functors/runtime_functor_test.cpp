@@ -430,23 +430,25 @@ TEST_F(CompiledFunctors, launches_are_those_of_a_functor_that_nvcc_compiled) {
 struct Chip {
   const char* shape;
   int32_t arch;
+  int64_t head_dim;
   const char* kernel;
 };
-constexpr Chip kChips[] = {{"sm80.d128.bf16", 80, "sm80.d128.bf16+every"},
-                           {"sm90.d128.bf16", 90, "sm90.d128.bf16+every"},
-                           {"sm100.d128.bf16", 100, "sm100.d128.bf16+every"}};
+constexpr Chip kChips[] = {{"sm80.d128.bf16", 80, 128, "sm80.d128.bf16+every"},
+                           {"sm90.d128.bf16", 90, 128, "sm90.d128.bf16+every"},
+                           {"sm100.d128.bf16", 100, 128, "sm100.d128.bf16+every"},
+                           {"sm100.d256.bf16", 100, 256, "sm100.d256.bf16+every"}};
 
 TEST_F(CompiledFunctors, every_family_is_compiled_selected_and_launched) {
   const Folder folder;
   FunctorSource f = source_of("every", "Documents", functor_tests::functor_source("documents.hpp"));
-  f.shapes = {"sm80.d128.bf16", "sm90.d128.bf16", "sm100.d128.bf16"};
+  f.shapes = {"sm80.d128.bf16", "sm90.d128.bf16", "sm100.d128.bf16", "sm100.d256.bf16"};
   f.archs = {80, 90, 100};
   f.cache_dir = folder.path();
   // sm80 runs on each of the three.
-  EXPECT_EQ(compiled(f).num_compiled, 3 * 2 + 4 + 1);
+  EXPECT_EQ(compiled(f).num_compiled, 3 * 2 + 4 + 1 + 1);
   for (const Chip& chip : kChips) {
     for (const int64_t rows : {1, 700}) {
-      Attention a = call_on(chip.arch, 128, rows);
+      Attention a = call_on(chip.arch, chip.head_dim, rows);
       a.functor = documents("every", chip.arch);
       const std::vector<RecordedLaunch> launches = launches_of(a, chip.kernel);
       EXPECT_FALSE(launches.empty());

@@ -56,7 +56,8 @@ concept HasVisible = requires(const F& functor, const QueryRows& rows) {
 template <class F>
 constexpr bool is_functor() {
   static_assert(std::is_trivially_copyable_v<F>, "a functor is copied into kernel parameters");
-  static_assert(sizeof(F) <= kMaxFunctorBytes && alignof(F) <= 16, "a functor is too large");
+  static_assert(sizeof(F) <= kMaxFunctorBytes, "a functor is too large");
+  static_assert(alignof(F) <= 16, "a functor's alignment is too large");
   static_assert(HasKeep<F> || HasScore<F>,
                 "a functor has keep(const QueryRow&, int32_t) -> bool, score(const QueryRow&, "
                 "int32_t, float) -> float, or both, as const members");

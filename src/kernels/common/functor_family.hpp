@@ -29,7 +29,7 @@ struct FunctorLaunches : Base {
                        const Options& options, std::string* reason) {
     const core::Fit fit = Base::fit(of_row, problem, options, reason);
     if (fit != core::Fit::kServes) return fit;
-    const std::string unsupported = unsupported_functor_reason(problem, kNeedsAlignedKV);
+    std::string unsupported = unsupported_functor_reason(problem, kNeedsAlignedKV);
     if (unsupported.empty()) return fit;
     return core::unfit(core::Fit::kFeatures, reason, [&] { return unsupported; });
   }

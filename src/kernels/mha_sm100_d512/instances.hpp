@@ -1,6 +1,8 @@
 // The shapes that are compiled. Nothing was measured, because no Blackwell chip has run them.
 #pragma once
 
+#include <cstddef>
+
 #include "kernels/mha_sm100_d512/config.hpp"
 #include "pagoda/dtype.hpp"
 
@@ -25,6 +27,11 @@ inline constexpr Shape kShapes[] = {
     {"sm100.d512.f8e4m3", DType::kF8E4M3, 512},
 };
 // clang-format on
+
+// Kernels for functors are compiled of this variant alone; a variant is a class of scores.
+constexpr bool is_for_functors(size_t variant) {
+  return static_cast<ScoreClass>(variant) == ScoreClass::kPlain;
+}
 
 template <class T_, class Out_, int depth, ScoreClass scores>
 struct Instance {

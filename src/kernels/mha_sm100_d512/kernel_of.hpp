@@ -7,7 +7,7 @@
 #include "kernels/common/functor_family.hpp"
 #include "kernels/common/instance.hpp"
 #include "kernels/mha_sm100_d512/family.hpp"
-#include "kernels/mha_sm100_d512/kernel.hpp"
+#include "kernels/mha_sm100_d512/functor_kernel.hpp"
 
 namespace pagoda::kernels {
 
@@ -20,16 +20,8 @@ struct KernelOf<mha_sm100_d512::Family, shape_index, variant_index> {
       mha_sm100_d512::Instance<T, Out, kShape.depth, static_cast<ScoreClass>(variant_index)>>;
 };
 
-// For a functor: the plain variant.
 template <size_t shape, class Named, size_t variant>
-struct KernelOf<FunctorFamily<mha_sm100_d512::Family, shape, Named>, 0, variant> {
-  static constexpr mha_sm100_d512::Shape kShape = mha_sm100_d512::kShapes[shape];
-  using T = ElementType<kShape.dtype>;
-  using Out = std::conditional_t<sizeof(T) == 1, arch::BFloat16, T>;
-  using Config = FunctorConfig<mha_sm100_d512::Instance<T, Out, kShape.depth, ScoreClass::kPlain>,
-                               typename Named::Functor>;
-  using type = std::conditional_t<static_cast<ScoreClass>(variant) == ScoreClass::kPlain,
-                                  mha_sm100_d512::SM100MHAD512<Config>, void>;
-};
+struct KernelOf<FunctorFamily<mha_sm100_d512::Family, shape, Named>, 0, variant>
+    : mha_sm100_d512::FunctorKernel<shape, variant, typename Named::Functor> {};
 
 }  // namespace pagoda::kernels

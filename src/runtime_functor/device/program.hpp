@@ -1,6 +1,7 @@
 // What NVRTC compiles besides the functor's source: one kernel and its facts. Options define
-// PAGODA_FUNCTOR_TYPE, the functor's type; PAGODA_FUNCTOR_FAMILY (80, 90, 100);
-// PAGODA_FUNCTOR_SHAPE and PAGODA_FUNCTOR_VARIANT, indices of the family's kShapes and kVariants.
+// PAGODA_FUNCTOR_TYPE, the functor's type; PAGODA_FUNCTOR_FAMILY: 80, 90, 100 or, for
+// mha_sm100_d512, 512; PAGODA_FUNCTOR_SHAPE and PAGODA_FUNCTOR_VARIANT, indices of the family's
+// kShapes and kVariants.
 #pragma once
 
 #include "arch/ptx/kernel_entry.hpp"
@@ -16,6 +17,9 @@
 #elif PAGODA_FUNCTOR_FAMILY == 100
 #include "kernels/mha_sm100/functor_kernel.hpp"
 #define PAGODA_FUNCTOR_BASE mha_sm100
+#elif PAGODA_FUNCTOR_FAMILY == 512
+#include "kernels/mha_sm100_d512/functor_kernel.hpp"
+#define PAGODA_FUNCTOR_BASE mha_sm100_d512
 #endif
 
 // As the source's own code names it: names of Pagoda do not hide it.
