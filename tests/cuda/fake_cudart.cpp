@@ -153,15 +153,14 @@ std::string demangle(const std::string& symbol) {
 }
 
 // A kernel's section .nv.info is a list of attributes: format, number, and a value of two bytes, or
-// with format 4 the size of what follows. `cuobjdump -elf` prints the same; number 0x19 is
-// EIATTR_CBANK_PARAM_SIZE.
+// with format 4 the size of what follows. Number 0x17 is EIATTR_KPARAM_INFO in the output of
+// `cuobjdump -elf`: of 12 bytes the last four have the parameter's size from bit 18 on.
 int64_t params_bytes(std::span<const std::byte> info) {
-  constexpr uint8_t kSizedFormat = 4, kParamSize = 0x19;
-  for (size_t at = 0; at + 4 <= info.size();) {
+  constexpr uint8_t kSizedFormat = 4, kParamInfo = 0x17;
+  for (size_t at = 0; at + 16 <= info.size();) {
     const auto format = read<uint8_t>(&info[at]), number = read<uint8_t>(&info[at + 1]);
-    const auto value = read<uint16_t>(&info[at + 2]);
-    if (number == kParamSize) return value;
-    at += 4 + (format == kSizedFormat ? value : 0);
+    if (number == kParamInfo) return read<uint32_t>(&info[at + 12]) >> 18U;
+    at += 4 + (format == kSizedFormat ? read<uint16_t>(&info[at + 2]) : 0);
   }
   throw std::runtime_error("a kernel without the size of its parameters");
 }
