@@ -7,7 +7,7 @@
 //   stmatrix<Count>(SharedPtr<void> row, const uint32_t (&in)[Count])
 //   stmatrix_transposed<Count>(SharedPtr<void> row, const uint32_t (&in)[Count])
 //
-// No kernel uses the transposed forms yet: they are for V of an sm_80 family.
+// No kernel uses stmatrix_transposed yet.
 #pragma once
 
 #include "core/target.hpp"

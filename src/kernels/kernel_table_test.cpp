@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/common/make_instance.hpp"
@@ -91,6 +92,12 @@ std::vector<LaunchFunctions<Recorder, Family>> all_instances(std::index_sequence
   return {instance<Recorder, Family, shape>()...};
 }
 
+// Hopper loads K and V of e4m3 queries by TMA as they are, or not at all.
+bool is_left_out(std::string_view shape, std::string_view variant) {
+  return shape.starts_with("sm90.") && shape.ends_with(".f8e4m3") &&
+         (variant.starts_with(" gathered") || variant.starts_with(" fp8"));
+}
+
 // What the variants of each shape launch.
 template <class Family>
 void expect_launches(const std::vector<std::string>& variants) {
@@ -99,6 +106,10 @@ void expect_launches(const std::vector<std::string>& variants) {
   ASSERT_EQ(variants.size(), Family::kNumVariants);
   for (size_t i = 0; i < kCount; ++i) {
     for (size_t variant = 0; variant < variants.size(); ++variant) {
+      const bool has_kernel = instances[i][variant] != nullptr;
+      EXPECT_EQ(has_kernel, !is_left_out(Family::kShapes[i].name, variants[variant]))
+          << Family::kShapes[i].name << variants[variant];
+      if (!has_kernel) continue;
       std::string noted;
       instances[i][variant](1, {}, noted);
       std::string wanted = variants[variant];

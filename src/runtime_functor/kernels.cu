@@ -103,8 +103,8 @@ namespace pagoda::kernels {
 template <class Base, size_t shape, size_t variant>
 struct KernelOf<runtime_functor::AnyFunctorFamily<Base>, shape, variant> {
   // Any type: OnLoaded asks for none.
-  using type =
-      std::conditional_t<runtime_functor::IsForFunctors<Base>::function(variant), int, void>;
+  using type = std::conditional_t<
+      runtime_functor::IsForFunctors<Base>::function(Base::kShapes[shape], variant), int, void>;
 };
 
 }  // namespace pagoda::kernels
@@ -196,12 +196,12 @@ struct Loader : cuda::GpuMachine {
 // In the order of the table.
 template <class Base>
 void add_shapes(std::vector<Shape>& all, std::span<const core::Kernel> rows) {
-  std::vector<size_t> variants;
-  for (size_t i = 0; i < Base::kNumVariants; ++i) {
-    if (IsForFunctors<Base>::function(i)) variants.push_back(i);
-  }
   for (size_t i = 0; i < std::size(Base::kShapes); ++i) {
     const auto& shape = Base::kShapes[i];
+    std::vector<size_t> variants;
+    for (size_t v = 0; v < Base::kNumVariants; ++v) {
+      if (IsForFunctors<Base>::function(shape, v)) variants.push_back(v);
+    }
     all.push_back({shape.name, IsForFunctors<Base>::kFamily, i, &Base::kArchs, variants,
                    kernels::functor_rank<Base>(shape), &rows[all.size()]});
   }

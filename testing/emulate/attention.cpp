@@ -10,6 +10,8 @@ using emulator::Options;
 
 namespace {
 
+using Fp8Case = TypedAttentionCase<arch::Float8E4M3>;
+
 struct PrefillConfig {
   using T = arch::BFloat16;
   static constexpr mha_sm90::TileConfig tile{.depth_qk = AttentionCase::kDepth,
@@ -34,6 +36,30 @@ struct DecodeConfig {
                                              .ctas_per_sm = 2,
                                              .producer_registers = 64,
                                              .consumer_registers = 192};
+};
+
+struct PrefillFp8Config {
+  using T = arch::Float8E4M3;
+  static constexpr mha_sm90::TileConfig tile{.element_bytes = 1,
+                                             .depth_qk = AttentionCase::kDepth,
+                                             .depth_vo = AttentionCase::kDepth,
+                                             .BN = 64,
+                                             .swizzle = arch::Swizzle::k64B,
+                                             .consumer_registers = 208};
+};
+struct DecodeFp8Config {
+  using T = arch::Float8E4M3;
+  static constexpr mha_sm90::TileConfig tile{.element_bytes = 1,
+                                             .depth_qk = AttentionCase::kDepth,
+                                             .depth_vo = AttentionCase::kDepth,
+                                             .BN = 64,
+                                             .num_consumers = 1,
+                                             .swizzle = arch::Swizzle::k64B,
+                                             .rows = mha_sm90::RowKind::kPacked,
+                                             .is_ping_pong = false,
+                                             .producer_registers = 64,
+                                             .consumer_registers = 240,
+                                             .transposer_registers = 64};
 };
 
 template <class Config_>
@@ -78,6 +104,26 @@ Outcome run_decode(const Options& options) {
                              .group = 4,
                              .ctas = 6};
   return AttentionCase(shape, options.seed).run<Traits<DecodeConfig>>(options);
+}
+
+// As run_prefill, with e4m3 Q, K and V: a warpgroup transposes V, and O has memory of its own.
+Outcome run_prefill_fp8(const Options& options) {
+  const AttentionShape shape{.kernel = "sm90/prefill_fp8",
+                             .sequences = {{70, 75}, {70, 0}, {33, 33}, {128, 330}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 2};
+  return Fp8Case(shape, options.seed).run<Traits<PrefillFp8Config>>(options);
+}
+
+// 18 KV tiles of 64 keys on six CTAs: intervals of three.
+Outcome run_decode_fp8(const Options& options) {
+  const AttentionShape shape{.kernel = "sm90/decode_fp8",
+                             .sequences = {{2, 150}, {1, 37}, {2, 0}, {2, 260}},
+                             .num_kv_heads = 2,
+                             .group = 4,
+                             .ctas = 6};
+  return Fp8Case(shape, options.seed).run<Traits<DecodeFp8Config>>(options);
 }
 
 }  // namespace pagoda::emulate

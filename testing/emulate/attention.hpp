@@ -23,6 +23,8 @@ Outcome run_prefill(const emulator::Options& options);
 Outcome run_prefill_split(const emulator::Options& options);
 Outcome run_decode(const emulator::Options& options);
 Outcome run_decode_gathered(const emulator::Options& options);
+Outcome run_prefill_fp8(const emulator::Options& options);
+Outcome run_decode_fp8(const emulator::Options& options);
 
 Outcome run_mha_2q(const emulator::Options& options);
 Outcome run_mha_2q_split(const emulator::Options& options);

@@ -175,6 +175,12 @@ class TypedAttentionCase {
     return arch::Swizzle::k128B;
   }
 
+  template <class Config>
+  static constexpr arch::Swizzle out_swizzle_of() {
+    if constexpr (requires { Config::tile.out_swizzle(); }) return Config::tile.out_swizzle();
+    return sizeof(T) == 1 ? arch::Swizzle::k64B : arch::Swizzle::k128B;
+  }
+
   template <class Traits>
   kernels::AttentionParams arguments() {
     using Config = typename Traits::Config;
@@ -224,8 +230,8 @@ class TypedAttentionCase {
     params.q_dtype = params.kv_dtype = Element::dtype;
     params.kv_eviction = kv_eviction;
     params.q = rows_map(q_, kMapType, swizzle, fused, block_tokens);
-    constexpr auto out_swizzle = sizeof(T) == 1 ? arch::Swizzle::k64B : arch::Swizzle::k128B;
-    params.out = rows_map(out_, arch::TensorMapType::kBF16, out_swizzle, fused, block_tokens);
+    params.out =
+        rows_map(out_, arch::TensorMapType::kBF16, out_swizzle_of<Config>(), fused, block_tokens);
     operand::KVRows cache{.address = reinterpret_cast<uint64_t>(k_.data()),
                           .num_rows = cache_rows(),
                           .num_heads = kv_heads(),

@@ -37,6 +37,10 @@ constexpr Explained kExplained[] = {
     {"sm90/", "mbarrier_wait", "q_before_kv.hpp", Mutation::kDrop, 2},
     // The next work tile is drawn late: speed only.
     {"sm90/prefill", "mbarrier_wait", "kernel.hpp", Mutation::kDrop},
+    // e4m3: the waits of a consumer for KV tiles that it leaves out. P's rounding hides 2 % of the
+    // weight of one of several splits; sm90/decode shows it.
+    {"sm90/prefill_fp8", "mbarrier_wait", "consumer.hpp", Mutation::kDrop, 2},
+    {"sm90/decode_fp8", "weight of the first split x 1.02", "split_rows.hpp", Mutation::kValue},
     // Gathered K and V: the consumer's later fence also covers Q; a barrier for TMA is not used; a
     // wrong answer of test_wait only costs time; the lanes converge again at the next test.
     {"sm90/decode_gathered", "fence_proxy_async_shared", "load_q.hpp", Mutation::kDrop},

@@ -107,9 +107,12 @@ const Call kCalls[] = {
     {"prefill d256 f16",     kF16,   {256, 256}, kPrefill, false, "d256",     "d256",  "d256"},
     {"prefill d512",         kBF16,  {512, 512}, kPrefill, false, nullptr,    "d512",  "d576x512"},
     {"prefill d512 f16",     kF16,   {512, 512}, kPrefill, false, nullptr,    "d512",  "d576x512"},
-    {"prefill fp8",          kFp8,   {128, 128}, kPrefill, false, nullptr,    "pair.d128", nullptr},
-    {"prefill fp8 d64",      kFp8,   {64, 64},   kPrefill, false, nullptr,    "d64",   nullptr},
-    {"prefill fp8 d256",     kFp8,   {256, 256}, kPrefill, false, nullptr,    "d256",  nullptr},
+    {"prefill fp8",          kFp8,   {128, 128}, kPrefill, false, "d128",     "pair.d128", nullptr},
+    {"prefill fp8 d64",      kFp8,   {64, 64},   kPrefill, false, "d64",      "d64",   nullptr},
+    {"prefill fp8 d256",     kFp8,   {256, 256}, kPrefill, false, "d256",     "d256",  nullptr},
+    {"prefill fp8, ALiBi",   kFp8,   {192, 128}, kPrefill, true,  "d256",     "d256",  nullptr},
+    {"decode fp8",           kFp8,   {128, 128}, kDecode,  false, "d128",     "d128",  nullptr},
+    {"decode fp8, 1-key",    kFp8,   {128, 128}, kPages1,  false, nullptr,    "d128",  nullptr},
     {"prefill fp8 d512",     kFp8,   {512, 512}, kPrefill, false, nullptr,    "d512",  nullptr},
     {"prefill, ALiBi",       kBF16,  {128, 128}, kPrefill, true,  "d128",     "pair.d128", "d128"},
     {"chunk, long cache",    kBF16,  {128, 128}, kChunk,   false, "d128",     "d128",  "d128"},
@@ -405,7 +408,7 @@ TEST(DescribedDevices, every_row_launches_instances_of_its_own_types) {
         }
       }
     }
-    const int rows = device.arch == 90 ? 10 : is_blackwell(device.arch) ? 15 : 0;
+    const int rows = device.arch == 90 ? 13 : is_blackwell(device.arch) ? 15 : 0;
     EXPECT_EQ(of_chip, is_compiled(device.arch) ? rows : 0);
     EXPECT_EQ(of_sm80, sm80_code(device.arch) ? 10 : 0);
     EXPECT_EQ(of_simt, sm80_code(device.arch) ? 3 : 0);

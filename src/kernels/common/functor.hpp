@@ -71,9 +71,9 @@ constexpr bool is_causal_functor() {
 }
 
 template <class Config>
-inline constexpr bool has_functor_mask = HasKeep<FunctorOf<Config>>;
+inline constexpr bool kHasFunctorMask = HasKeep<FunctorOf<Config>>;
 template <class Config>
-inline constexpr bool has_functor_score = HasScore<FunctorOf<Config>>;
+inline constexpr bool kHasFunctorScore = HasScore<FunctorOf<Config>>;
 
 // Parameters of a kernel: for a functor, with its value.
 template <class Functor>
@@ -145,7 +145,7 @@ PAGODA_DEVICE mask::KVTileRange functor_tiles_of_rows(const AttentionParams& par
 // The first key of a tile.
 template <class Config>
 PAGODA_DEVICE int32_t first_key_of(const mask::KVTileRange& walk, int32_t tile) {
-  if constexpr (has_functor_mask<Config>) return walk.first_key(tile);
+  if constexpr (kHasFunctorMask<Config>) return walk.first_key(tile);
   return walk.column(tile);
 }
 
@@ -169,7 +169,7 @@ PAGODA_DEVICE float functor_score(const AttentionParams& params, const QueryRow&
 // From scores of exp2_scores() to log2 units: `scale`, or of scores in natural units.
 template <class Config>
 PAGODA_DEVICE float score_factor(float scale) {
-  return has_functor_score<Config> ? softmax::kLog2e : scale;
+  return kHasFunctorScore<Config> ? softmax::kLog2e : scale;
 }
 
 }  // namespace pagoda::kernels

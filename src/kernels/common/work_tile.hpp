@@ -35,7 +35,7 @@ PAGODA_DEVICE mask::KVTileRange kv_tiles_of(const AttentionParams& params,
   const int32_t page_size =
       Config::tile.load == LoadKind::kGather ? 0 : params.sequences.keys.paged_size();
   const mask::TileShape shape = mask::tile_shape(Config::tile.BN, page_size);
-  if constexpr (has_functor_mask<Config>) {
+  if constexpr (kHasFunctorMask<Config>) {
     return functor_kv_tiles<Config, Config::tile.has_even_tiles()>(params, rows, shape);
   }
   if constexpr (Config::tile.scores == ScoreClass::kGeneral)

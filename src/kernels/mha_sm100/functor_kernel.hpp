@@ -20,7 +20,7 @@ struct FunctorKernel {
   using Config =
       kernels::FunctorConfig<Instance<T, Out, kShape.depth, ScoreClass::kPlain, kShape.ctas>,
                              Functor>;
-  using type = std::conditional_t<is_for_functors(variant), SM100MHA2Q<Config>, void>;
+  using type = std::conditional_t<is_for_functors(kShape, variant), SM100MHA2Q<Config>, void>;
 };
 
 }  // namespace pagoda::mha_sm100

@@ -19,7 +19,7 @@ struct FunctorKernel {
   using Out = std::conditional_t<sizeof(T) == 1, arch::BFloat16, T>;
   using Config =
       kernels::FunctorConfig<Instance<T, Out, kShape.depth, ScoreClass::kPlain>, Functor>;
-  using type = std::conditional_t<is_for_functors(variant), SM100MHAD512<Config>, void>;
+  using type = std::conditional_t<is_for_functors(kShape, variant), SM100MHAD512<Config>, void>;
 };
 
 }  // namespace pagoda::mha_sm100_d512

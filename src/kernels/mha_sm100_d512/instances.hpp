@@ -29,7 +29,7 @@ inline constexpr Shape kShapes[] = {
 // clang-format on
 
 // Kernels for functors are compiled of this variant alone; a variant is a class of scores.
-constexpr bool is_for_functors(size_t variant) {
+constexpr bool is_for_functors(const Shape& /*shape*/, size_t variant) {
   return static_cast<ScoreClass>(variant) == ScoreClass::kPlain;
 }
 

@@ -15,10 +15,11 @@ namespace pagoda::mha_sm80 {
 
 template <size_t shape, size_t variant, class Functor>
 struct FunctorKernel {
+  static constexpr Shape kShape = kShapes[shape];
   using Config =
       kernels::FunctorConfig<kernels::kv_buffer::InstanceOf<Chip, shape, variant>, Functor>;
-  using type =
-      std::conditional_t<is_for_functors(variant), kernels::kv_buffer::Kernel<Config, 80>, void>;
+  using type = std::conditional_t<is_for_functors(kShape, variant),
+                                  kernels::kv_buffer::Kernel<Config, 80>, void>;
 };
 
 }  // namespace pagoda::mha_sm80

@@ -101,7 +101,7 @@ inline constexpr std::array kVariants = {
 };
 
 // Kernels for functors are compiled of these variants alone.
-constexpr bool is_for_functors(size_t variant) {
+constexpr bool is_for_functors(const Shape& /*shape*/, size_t variant) {
   return kVariants[variant].scores == ScoreClass::kPlain;
 }
 

@@ -24,20 +24,22 @@ enum class RowKind : uint8_t {
   kPacked,
 };
 
-// kTma: load.hpp, consumer.hpp. kGather: gather.hpp, consumer.hpp; packed rows only. kTmaFp8:
-// load.hpp, warp_consumer.hpp; up to 16 packed rows.
+// kTma: load.hpp, consumer.hpp, and for 8-bit elements transpose_v.hpp. kGather: gather.hpp,
+// consumer.hpp; packed rows of 16-bit elements only. kTmaFp8: load.hpp, warp_consumer.hpp; up to 16
+// packed rows of 16-bit queries.
 using kernels::LoadKind;
 using kernels::ScoreClass;
 
 struct TileConfig {
-  int depth_qk = 128;  // padded head dims: multiples of the swizzle's width
+  int element_bytes = 2;  // of Q and P, and but for fp8 caches of K and V; 1: e4m3
+  int depth_qk = 128;     // padded head dims: multiples of the swizzle's width
   int depth_vo = 128;
   int BN = 128;            // keys of a KV tile
   int block_rows = kRows;  // rows of a consumer in a work tile
   int num_consumers = 2;   // warpgroups
   int k_stages = 2;
-  int v_stages = 2;
-  int q_stages = 1;  // of each consumer; 2: double-buffered Q. O is staged in the stage of its Q
+  int v_stages = 2;  // transposes_v: of V as TMA loads it, and as many of V transposed
+  int q_stages = 1;  // of each consumer; 2: double-buffered Q
   arch::Swizzle swizzle = arch::Swizzle::k128B;
   RowKind rows = RowKind::kTokens;
   LoadKind load = LoadKind::kTma;
@@ -52,9 +54,34 @@ struct TileConfig {
   int draw_ahead = 3;
   int producer_registers = 56;
   int consumer_registers = 224;
+  int transposer_registers = 40;
 
+  // wgmma reads 8-bit operands K-major only: a warpgroup transposes V, whose K are the keys.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool transposes_v() const {
+    return element_bytes == 1;
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int num_transposers() const {
+    return transposes_v() ? 1 : 0;
+  }
+  // Of transposed V: a line holds all keys of a tile.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr arch::Swizzle transposed_swizzle() const {
+    return BN == 128 ? arch::Swizzle::k128B
+                     : (BN == 64 ? arch::Swizzle::k64B : arch::Swizzle::k32B);
+  }
+  // O is staged for TMA in the stage of its Q. That of 8-bit queries is too small for O in bf16,
+  // which has memory of its own.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool stages_o_in_q() const {
+    return element_bytes == 2;
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr arch::Swizzle out_swizzle() const {
+    return stages_o_in_q() ? swizzle : arch::Swizzle::k128B;
+  }
+
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int num_warpgroups() const {
+    return num_consumers + num_transposers() + 1;
+  }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int threads() const {
-    return (num_consumers + 1) * kWarpgroup;
+    return num_warpgroups() * kWarpgroup;
   }
   // With up to 256 threads an SM every thread has 255 registers; with more the roles share the
   // register file by setmaxnreg.
@@ -65,6 +92,10 @@ struct TileConfig {
   // Whether a consumer multiplies warp by warp, each warp all rows and a quarter of the keys.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool uses_mma_sync() const {
     return load == LoadKind::kTmaFp8;
+  }
+  // Whether those who read V as TMA loads it zero the rows past the sequence's end in registers.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool zeroes_v_in_registers() const {
+    return uses_mma_sync() || transposes_v();
   }
   // uses_mma_sync: whether Q stays in registers. With wide heads O needs them.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool keeps_q_in_registers() const {

@@ -20,7 +20,7 @@ struct FunctorKernel {
       Instance<kernels::ElementType<kShape.dtype>, kShape.depth_qk, kShape.depth_vo, kVariant.rows,
                ScoreClass::kPlain, kVariant.load>,
       Functor>;
-  using type = std::conditional_t<is_for_functors(variant), Kernel<Config>, void>;
+  using type = std::conditional_t<is_for_functors(kShape, variant), Kernel<Config>, void>;
 };
 
 }  // namespace pagoda::mha_sm90

@@ -32,6 +32,9 @@ inline constexpr Shape kShapes[] = {
     {"sm90.d128.f16", DType::kF16, 128, 128},
     {"sm90.d192x128.f16", DType::kF16, 192, 128},
     {"sm90.d256.f16", DType::kF16, 256, 256},
+    {"sm90.d64.f8e4m3", DType::kF8E4M3, 64, 64},
+    {"sm90.d128.f8e4m3", DType::kF8E4M3, 128, 128},
+    {"sm90.d256.f8e4m3", DType::kF8E4M3, 256, 256},
 };
 // clang-format on
 
@@ -54,9 +57,13 @@ inline constexpr Variant kVariants[] = {
     {RowKind::kPacked, LoadKind::kTmaFp8, ScoreClass::kGeneral},
 };
 
+// Shapes of e4m3 queries have K and V by TMA only.
+constexpr bool has_kernel(const Shape& shape, size_t variant) {
+  return shape.dtype != DType::kF8E4M3 || kVariants[variant].load == LoadKind::kTma;
+}
 // Kernels for functors are compiled of these variants alone.
-constexpr bool is_for_functors(size_t variant) {
-  return kVariants[variant].scores == ScoreClass::kPlain;
+constexpr bool is_for_functors(const Shape& shape, size_t variant) {
+  return has_kernel(shape, variant) && kVariants[variant].scores == ScoreClass::kPlain;
 }
 
 PAGODA_HOST_DEVICE constexpr TileConfig tokens_tile(int depth_qk, int depth_vo) {
@@ -126,8 +133,38 @@ PAGODA_HOST_DEVICE constexpr TileConfig fp8_tile(int depth_qk, int depth_vo, Sco
   return tile;
 }
 
+// e4m3 Q, K and V: a second warpgroup beside the consumers transposes V. Not measured.
+PAGODA_HOST_DEVICE constexpr TileConfig e4m3_tile(int depth_qk, int depth_vo, RowKind rows,
+                                                  ScoreClass scores) {
+  TileConfig tile;
+  tile.element_bytes = 1;
+  tile.rows = rows;
+  tile.scores = scores;
+  tile.depth_qk = depth_qk;
+  tile.depth_vo = depth_vo;
+  tile.swizzle = depth_qk == 64 ? arch::Swizzle::k64B : arch::Swizzle::k128B;
+  tile.BN = depth_vo == 256 ? 64 : 128;
+  // Masks and biases need registers.
+  if (scores == ScoreClass::kGeneral) tile.BN = depth_vo == 256 ? 32 : 64;
+  tile.k_stages = tile.v_stages = depth_qk == 64 ? 4 : (depth_qk == 128 ? 3 : 2);
+  if (rows == RowKind::kPacked) {
+    tile.num_consumers = 1;
+    tile.is_ping_pong = false;
+    tile.k_stages = tile.v_stages = depth_qk == 64 ? 6 : (depth_qk == 128 ? 4 : 3);
+    tile.producer_registers = 64;
+    tile.transposer_registers = 64;
+    tile.consumer_registers = 240;
+  } else {
+    tile.consumer_registers = 208;
+    if (depth_qk <= 128) tile.q_stages = 2;
+  }
+  return tile;
+}
+
 PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int depth_qk, int depth_vo, RowKind rows,
-                                                ScoreClass scores, LoadKind load = LoadKind::kTma) {
+                                                ScoreClass scores, LoadKind load = LoadKind::kTma,
+                                                int element_bytes = 2) {
+  if (element_bytes == 1) return e4m3_tile(depth_qk, depth_vo, rows, scores);
   if (load == LoadKind::kGather) return gather_tile(depth_qk, depth_vo, scores);
   if (load == LoadKind::kTmaFp8) return fp8_tile(depth_qk, depth_vo, scores);
   TileConfig tile =
@@ -143,7 +180,7 @@ template <class T_, int depth_qk, int depth_vo, RowKind rows, ScoreClass scores,
           LoadKind load = LoadKind::kTma>
 struct Instance {
   using T = T_;
-  static constexpr TileConfig tile = tile_of(depth_qk, depth_vo, rows, scores, load);
+  static constexpr TileConfig tile = tile_of(depth_qk, depth_vo, rows, scores, load, sizeof(T));
 };
 
 }  // namespace pagoda::mha_sm90

@@ -11,6 +11,7 @@
 #include "kernels/mha_sm90/roles/load.hpp"
 #include "kernels/mha_sm90/roles/load_q.hpp"
 #include "kernels/mha_sm90/roles/split_epilogue.hpp"
+#include "kernels/mha_sm90/roles/transpose_v.hpp"
 #include "kernels/mha_sm90/roles/warp_epilogue.hpp"
 
 namespace pagoda::mha_sm90 {
@@ -29,8 +30,9 @@ struct Kernel {
   static constexpr int kRegisters = 65536 / (kThreads * kCtasPerSm) / 8 * 8;
   // A CTA has no more registers than at launch: setmaxnreg would wait for more forever.
   static_assert(!tile.uses_setmaxnreg() ||
-                tile.producer_registers + tile.num_consumers * tile.consumer_registers <=
-                    (tile.num_consumers + 1) * kRegisters);
+                tile.producer_registers + tile.num_consumers * tile.consumer_registers +
+                        tile.num_transposers() * tile.transposer_registers <=
+                    tile.num_warpgroups() * kRegisters);
 
   static PAGODA_DEVICE void run(const Params& params) {
     auto& storage = arch::shared_storage<Storage>();
@@ -55,6 +57,12 @@ struct Kernel {
       } else {
         produce(params, storage);
       }
+    } else if (tile.transposes_v() && arch::warpgroup_idx() > tile.num_consumers) {
+      if constexpr (tile.transposes_v()) {
+        arch::register_budget_decrease<tile.transposer_registers>();
+        const arch::Role role("transpose v");
+        transpose_v<Config>(storage);
+      }
     } else {
       if constexpr (tile.uses_setmaxnreg()) {
         arch::register_budget_increase<tile.consumer_registers>();
@@ -69,6 +77,7 @@ struct Kernel {
 
  private:
   using Ops = Operands<Config>;
+  using Row = mha_sm90::Row<Config>;
 
   static PAGODA_DEVICE void prefetch(const Params& params) {
     if (tile.load == LoadKind::kGather || arch::thread_idx() != kWarpgroup) return;
@@ -82,8 +91,11 @@ struct Kernel {
   static PAGODA_DEVICE void init_barriers(Storage& storage) {
     if (arch::thread_idx() == 0) {
       const auto where = arch::Where::current();
-      Ops::KRing::init(storage.k_ring, Ops::releases, "k", where, Ops::fills);
-      Ops::VRing::init(storage.v_ring, Ops::releases, "v", where, Ops::fills);
+      Ops::KRing::init(storage.k_ring, Ops::releases, "k", where, Ops::k_fills);
+      Ops::VRing::init(storage.v_ring, Ops::releases, "v", where, Ops::v_fills);
+      if constexpr (tile.transposes_v()) {
+        Ops::VRing::init(storage.transpose.v_ring, 4, "loaded v", where);
+      }
       storage.work.init(Ops::work_readers);
       for (int w = 0; w < tile.num_consumers; ++w) {
         constexpr const char* names[] = {"q of consumer 0", "q of consumer 1", "q of consumer 2"};
@@ -97,8 +109,10 @@ struct Kernel {
         storage.draws.init(1);
         arch::name_barrier(storage.draws, "draws");
       }
-      storage.v_tail.init(1);
-      arch::name_barrier(storage.v_tail, "v tail");
+      if constexpr (!tile.zeroes_v_in_registers()) {
+        storage.v_tail.init(1);
+        arch::name_barrier(storage.v_tail, "v tail");
+      }
       arch::fence_mbarrier_init();
     }
   }
@@ -162,7 +176,7 @@ struct Kernel {
       const Work work = reader.work();  // loaded again, to free its registers in the mainloop
       const bool is_whole =
           !work.is_split() || SplitEpilogue<Config>(params, storage, warpgroup).run(work, rows, o);
-      if (is_whole) Epilogue<Config>(params, warpgroup).run(work, rows, o, consumer.q_smem());
+      if (is_whole) Epilogue<Config>(params, warpgroup).run(work, rows, o, consumer.out_smem());
       if (work.walk.num_tiles > 0) consumer.release_q();
     }
     consumer.finish();

@@ -23,6 +23,12 @@ constexpr int64_t kSmallDecodeBytes = int64_t{512} << 20;
 // K and V of a TileGrid section; an H200 has 50 MB of L2. Measured, README.md.
 constexpr int64_t kL2Bytes = 32 << 20;
 
+TileConfig tile_of(const Shape& shape, RowKind rows, ScoreClass scores,
+                   LoadKind load = LoadKind::kTma) {
+  return mha_sm90::tile_of(shape.depth_qk, shape.depth_vo, rows, scores, load,
+                           static_cast<int>(size_bytes(shape.dtype)));
+}
+
 // Boxes of 64 rows of one head.
 arch::TensorMapSpec q_map(const Problem& p, const TileConfig& tile) {
   return kernels::rows_map(p, p.q, p.head_dim_qk, 1, kRows, tile.swizzle);
@@ -46,7 +52,7 @@ bool is_tokens_by_tma(const Problem& p, const TileConfig& tile) {
 Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, int32_t num_sms,
                      const ScheduleChoice& choice) {
   Launch launch{.rows = RowKind::kTokens, .scores = scores};
-  const TileConfig tile = tile_of(shape.depth_qk, shape.depth_vo, launch.rows, scores);
+  const TileConfig tile = tile_of(shape, launch.rows, scores);
   const schedule::TileGrid grid = grid_of(p, tile, launch);
   launch.num_splits = choice.splits(kernels::num_kv_splits(p, grid, num_sms, tile.BN),
                                     core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
@@ -56,7 +62,7 @@ Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, in
 
 LoadKind packed_load(const Problem& p, const Shape& shape, ScoreClass scores) {
   const auto serves = [&](LoadKind load) {
-    return is_kv_by_tma(p, tile_of(shape.depth_qk, shape.depth_vo, RowKind::kPacked, scores, load));
+    return is_kv_by_tma(p, tile_of(shape, RowKind::kPacked, scores, load));
   };
   if (serves(LoadKind::kTma)) return LoadKind::kTma;
   const bool has_few_rows = int64_t{p.group} * p.max_seqlen_q <= kWarpRows;
@@ -66,7 +72,7 @@ LoadKind packed_load(const Problem& p, const Shape& shape, ScoreClass scores) {
 Launch packed_launch(const Problem& p, const Shape& shape, ScoreClass scores, LoadKind load,
                      int32_t num_sms) {
   Launch launch{.rows = RowKind::kPacked, .scores = scores, .load = load};
-  const TileConfig tile = tile_of(shape.depth_qk, shape.depth_vo, launch.rows, scores, load);
+  const TileConfig tile = tile_of(shape, launch.rows, scores, load);
   const PackedRows packed = PackedRows::of(p.group, tile.block_rows);
   const int64_t most = kernels::max_stream_k_ctas(p, packed.tokens, packed.head_tiles, tile.BN);
   // Many rows take long to merge: half as many CTAs, hence splits, then.
@@ -86,8 +92,7 @@ int64_t num_slots(const Problem& p, const TileConfig& tile, const Launch& launch
 void size_workspace(const Problem& p, LaunchPlan& plan) {
   for (int32_t i = 0; i < plan.num_launches; ++i) {
     const Launch& launch = plan.launches[i];
-    const TileConfig tile = tile_of(plan.shape->depth_qk, plan.shape->depth_vo, launch.rows,
-                                    launch.scores, launch.load);
+    const TileConfig tile = tile_of(*plan.shape, launch.rows, launch.scores, launch.load);
     const int64_t blocks =
         num_slots(p, tile, launch, !plan.is_batch_invariant) * tile.num_consumers;
     plan.split.hold(blocks, tile.block_rows, tile.depth_vo);
@@ -106,8 +111,15 @@ core::Fit fit(const Shape& shape, const Problem& p, const Options& options, std:
   if (fit != Fit::kServes) return fit;
   fit = kernels::fit_of_schedule(options, {Schedule::kQueue, Schedule::kStreamK}, reason);
   if (fit != Fit::kServes) return fit;
-  const TileConfig tokens =
-      tile_of(shape.depth_qk, shape.depth_vo, RowKind::kTokens, kernels::score_class(p));
+  const ScoreClass scores = kernels::score_class(p);
+  if (shape.dtype == DType::kF8E4M3 && !is_kv_by_tma(p, tile_of(shape, RowKind::kPacked, scores))) {
+    return core::unfit(Fit::kFeatures, reason, [] {
+      return "e4m3 queries need K and V that TMA can load: rows of 16 bytes, pages of 8 keys and "
+             "no "
+             "left padding of pages";
+    });
+  }
+  const TileConfig tokens = tile_of(shape, RowKind::kTokens, scores);
   if (!ScheduleChoice::of(options).allows_stream_k() && total_rows(p) > 0 &&
       !is_tokens_by_tma(p, tokens)) {
     return core::unfit(Fit::kFeatures, reason, [] {
@@ -122,9 +134,10 @@ bool is_ranked_lower(const Problem& p, const Options& options, std::string* reas
   if (options.is_batch_invariant) return false;
   const int64_t row_bytes = int64_t{2} * (p.head_dim_qk + p.head_dim_vo) * p.num_kv_heads;
   const int64_t bytes = row_bytes * p.batch * p.max_seqlen_kv_bound;
-  if (p.k.dtype != p.q.dtype || p.head_dim_qk <= 64 || p.head_dim_qk > 128 || p.head_dim_vo > 128 ||
-      int64_t{p.group} * p.max_seqlen_q > kWarpRows || bytes > kSmallDecodeBytes ||
-      !kernels::has_aligned_kv(p)) {
+  // Those kernels have no e4m3 queries.
+  if (p.q.dtype == DType::kF8E4M3 || p.k.dtype != p.q.dtype || p.head_dim_qk <= 64 ||
+      p.head_dim_qk > 128 || p.head_dim_vo > 128 || int64_t{p.group} * p.max_seqlen_q > kWarpRows ||
+      bytes > kSmallDecodeBytes || !kernels::has_aligned_kv(p)) {
     return false;
   }
   if (reason != nullptr) {
@@ -142,7 +155,7 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int3
   plan->is_batch_invariant = !choice.may_split();
   if (total_rows(p) == 0) return plan;  // nothing to write
   const ScoreClass scores = kernels::score_class(p);
-  const TileConfig tokens = tile_of(shape.depth_qk, shape.depth_vo, RowKind::kTokens, scores);
+  const TileConfig tokens = tile_of(shape, RowKind::kTokens, scores);
   const bool wants_tokens = p.max_seqlen_q > kShortRows || !choice.allows_stream_k();
   const bool has_tokens = choice.allows_tiles() && wants_tokens && is_tokens_by_tma(p, tokens);
   const bool has_packed =
@@ -168,8 +181,7 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int3
 
 kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch,
                                         const Problem& p, std::span<std::byte> workspace) {
-  const TileConfig tile =
-      tile_of(plan.shape->depth_qk, plan.shape->depth_vo, launch.rows, launch.scores, launch.load);
+  const TileConfig tile = tile_of(*plan.shape, launch.rows, launch.scores, launch.load);
   kernels::LaunchArguments result;
   kernels::AttentionArguments& a = result.arguments;
   kernels::set_call(p, a);
@@ -180,7 +192,7 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& la
   if (launch.rows == RowKind::kTokens) {
     a.grid = grid_of(p, tile, launch);
     result.q = q_map(p, tile);
-    result.out = kernels::rows_map(p, p.out, p.head_dim_vo, 1, kRows, tile.swizzle);
+    result.out = kernels::rows_map(p, p.out, p.head_dim_vo, 1, kRows, tile.out_swizzle());
     a.is_out_by_tma = kernels::stores_by_tma(p, result.out);
     if (!a.is_out_by_tma) result.out.rank = 0;
   } else {  // row tiles of tokens keep the normal policy, with which they were measured

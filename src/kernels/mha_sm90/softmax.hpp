@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "arch/fault.hpp"
 #include "arch/math.hpp"
@@ -21,22 +22,26 @@
 
 namespace pagoda::mha_sm90 {
 
+template <class Config>
+using RescaleRule = std::conditional_t<Config::tile.element_bytes == 1, softmax::RescaleLazilyFp8,
+                                       softmax::RescaleLazily>;
 // One of the two rows of a thread.
-using Row = kernels::Row<softmax::RescaleLazily>;
+template <class Config>
+using Row = kernels::Row<RescaleRule<Config>>;
 
 // Row `index` of a work tile.
 template <class Config>
-PAGODA_DEVICE Row make_row(const AttentionParams& params, const Work& work, int32_t index) {
+PAGODA_DEVICE Row<Config> make_row(const AttentionParams& params, const Work& work, int32_t index) {
   constexpr auto map =
       Config::tile.rows == RowKind::kPacked ? kernels::RowMap::kPacked : kernels::RowMap::kTokens;
-  return kernels::tile_row<softmax::RescaleLazily, map>(params, work, index);
+  return kernels::tile_row<RescaleRule<Config>, map>(params, work, index);
 }
 
 // Row `r` of this thread as a functor sees it. The index of a token is computed again: kept over
 // the mainloop it would spill. Of packed rows it would be a division. A lane may call it alone:
 // warp_idx() and warpgroup_idx() are shuffles.
 template <class Config>
-PAGODA_DEVICE QueryRow query_row_of(const Work& work, const Row& row, int r) {
+PAGODA_DEVICE QueryRow query_row_of(const Work& work, const Row<Config>& row, int r) {
   if constexpr (Config::tile.rows == RowKind::kTokens) {
     const int warp = arch::thread_idx() / 32 - 4;  // of the consumers, each of 16 rows
     const int index = 16 * warp + arch::lane_idx() / 4;
@@ -52,7 +57,7 @@ struct KeepWords {
   uint32_t own = 0;  // general masks: this lane's word
 
   static PAGODA_DEVICE KeepWords of(const AttentionParams& params, const WorkReader& reader,
-                                    const Row& row, int32_t column) {
+                                    const Row<Config>& row, int32_t column) {
     KeepWords words;
     if constexpr (Config::tile.scores == ScoreClass::kGeneral) {
       constexpr int blocks = (Config::tile.BN + 31) / 32;
@@ -65,7 +70,7 @@ struct KeepWords {
     return words;
   }
   // Every lane of the warp calls it.
-  PAGODA_DEVICE uint32_t word(const Row& row, int32_t column, int block) const {
+  PAGODA_DEVICE uint32_t word(const Row<Config>& row, int32_t column, int block) const {
     if constexpr (Config::tile.scores == ScoreClass::kGeneral) {
       return arch::shuffle(own, arch::lane_idx() / 4 * 4 + block);
     }
@@ -76,7 +81,7 @@ struct KeepWords {
 // Scores of masked keys become -infinity. `column`: first key of the tile.
 template <class Config>
 PAGODA_DEVICE void apply_mask(const AttentionParams& params, const WorkReader& reader,
-                              const Row (&rows)[2], int32_t column,
+                              const Row<Config> (&rows)[2], int32_t column,
                               float (&s)[Config::tile.BN / 2]) {
   constexpr int BN = Config::tile.BN;
   const int32_t first = 2 * (arch::lane_idx() % 4);  // this thread's first column of every 8
@@ -98,7 +103,7 @@ PAGODA_DEVICE void apply_mask(const AttentionParams& params, const WorkReader& r
         }
       }
     }
-    if constexpr (kernels::has_functor_mask<Config>) {
+    if constexpr (kernels::kHasFunctorMask<Config>) {
       if (rows[r].keys.empty()) continue;  // padding rows are no rows of a functor
       const QueryRow row = query_row_of<Config>(reader.work(), rows[r], r);
       PAGODA_UNROLL
@@ -118,14 +123,14 @@ PAGODA_DEVICE void apply_mask(const AttentionParams& params, const WorkReader& r
 // kernels::add_biases here changes the code that nvcc makes, hence these loops.)
 template <class Config>
 PAGODA_DEVICE void apply_score_mods(const AttentionParams& params, const WorkReader& reader,
-                                    const Row (&rows)[2], int32_t column,
+                                    const Row<Config> (&rows)[2], int32_t column,
                                     float (&s)[Config::tile.BN / 2]) {
   constexpr int BN = Config::tile.BN;
   const Work work = reader.work();
   const mask::RowTile tile = work.rows;
   softmax::ScoreMap map = params.score_map;
-  // Consumer::apply_k_scale and WarpConsumer apply those of e4m3 caches.
-  if constexpr (Config::tile.load == LoadKind::kTma) {
+  // Consumer::apply_stored_scales and WarpConsumer apply those of e4m3 caches.
+  if constexpr (Config::tile.load == LoadKind::kTma && Config::tile.element_bytes == 2) {
     map = map.scaled(kernels::k_scale(params, work));
   }
   PAGODA_UNROLL
@@ -155,11 +160,12 @@ PAGODA_DEVICE void apply_score_mods(const AttentionParams& params, const WorkRea
   }
 }
 
-// Functors: products become scores in natural units. `scale`: from products to log2 units.
+// Functors: products become scores in natural units. `scales`: of each row, from products to log2
+// units.
 template <class Config>
 PAGODA_DEVICE void apply_functor_score(const AttentionParams& params, const WorkReader& reader,
-                                       const Row (&rows)[2], int32_t column, float scale,
-                                       float (&s)[Config::tile.BN / 2]) {
+                                       const Row<Config> (&rows)[2], int32_t column,
+                                       const float (&scales)[2], float (&s)[Config::tile.BN / 2]) {
   const int32_t first = column + 2 * (arch::lane_idx() % 4);  // this thread's first key
   PAGODA_UNROLL
   for (int r = 0; r < 2; ++r) {
@@ -170,7 +176,7 @@ PAGODA_DEVICE void apply_functor_score(const AttentionParams& params, const Work
       PAGODA_UNROLL
       for (int e = 0; e < 2; ++e) {
         float& score = s[i + 2 * r + e];
-        score = kernels::functor_score<Config>(params, row, first + 2 * i + e, score, scale);
+        score = kernels::functor_score<Config>(params, row, first + 2 * i + e, score, scales[r]);
       }
     }
   }
@@ -188,14 +194,17 @@ PAGODA_DEVICE float sum_of_quad(float value) {
   return value + arch::shuffle_xor(value, 2);
 }
 
-// S becomes P, relative to the rows' pivots (online softmax), and the row sums grow. `scale`: from
-// score to log2 units, > 0. Returns whether O must be multiplied with `factors`; the same in all
-// lanes.
-template <int BN>
-PAGODA_DEVICE bool exp2_scores(float (&s)[BN / 2], Row (&rows)[2], float scale,
+// S becomes P, relative to the rows' pivots (online softmax), and the row sums grow. `of_scores`:
+// of each row, from score to log2 units, > 0. Returns whether O must be multiplied with `factors`;
+// the same in all lanes.
+template <int BN, class Row>
+PAGODA_DEVICE bool exp2_scores(float (&s)[BN / 2], Row (&rows)[2], const float (&of_scores)[2],
                                float (&factors)[2]) {
-  float tile_max[2];
-  scale = arch::mutable_factor("softmax scale x 1.02", scale);
+  float tile_max[2], scales[2];
+  PAGODA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    scales[r] = arch::mutable_factor("softmax scale x 1.02", of_scores[r]);
+  }
   PAGODA_UNROLL
   for (int r = 0; r < 2; ++r) {
     float largest = s[2 * r];
@@ -203,7 +212,7 @@ PAGODA_DEVICE bool exp2_scores(float (&s)[BN / 2], Row (&rows)[2], float scale,
     for (int i = 0; i < BN / 2; i += 4) {
       largest = fmaxf(largest, fmaxf(s[i + 2 * r], s[i + 2 * r + 1]));
     }
-    tile_max[r] = max_of_quad(largest) * scale;
+    tile_max[r] = max_of_quad(largest) * scales[r];
   }
   // Padding rows are excluded from the warp ballot: their scores come from stale rows of Q. (No &&
   // and ||: they would be branches.)
@@ -231,7 +240,7 @@ PAGODA_DEVICE bool exp2_scores(float (&s)[BN / 2], Row (&rows)[2], float scale,
       PAGODA_UNROLL
       for (int e = 0; e < 2; ++e) {
         float& p = s[i + 2 * r + e];
-        p = arch::exp2_approx(p * scale + offsets[r]);
+        p = arch::exp2_approx(p * scales[r] + offsets[r]);
         sums[e] = i == 0 ? p : sums[e] + p;
       }
     }
@@ -249,15 +258,29 @@ PAGODA_DEVICE void rescale_output(float (&o)[registers], const float (&factors)[
   for (int i = 0; i < registers; ++i) o[i] *= factors[i / 2 % 2];
 }
 
-// P in fp32 as the A operand of P V in T: accumulator and A fragment have the same lanes and rows.
+// Keys of one instruction of P V: 32 bytes.
+template <class T>
+inline constexpr int kKeysOfMma = 32 / static_cast<int>(sizeof(T));
+
+// P in fp32 as the A operand of P V in T. Accumulator and A fragment of 16-bit elements have the
+// same lanes and rows. For 8-bit elements a thread's columns of two blocks of 8 keys become four
+// neighbouring columns of A: the order of the keys changes, in which transpose_v.hpp stores V.
 template <class T, int BN>
-PAGODA_DEVICE void convert_p(const float (&s)[BN / 2], uint32_t (&p)[BN / 16][4]) {
+PAGODA_DEVICE void convert_p(const float (&s)[BN / 2], uint32_t (&p)[BN / kKeysOfMma<T>][4]) {
+  constexpr int registers = kKeysOfMma<T> / 2;  // of S, for the keys of one instruction
   PAGODA_UNROLL
-  for (int k = 0; k < BN / 16; ++k) {
+  for (int k = 0; k < BN / kKeysOfMma<T>; ++k) {
     const int from = arch::mutable_value("P of the tile's first keys", k, 0);
     PAGODA_UNROLL
     for (int i = 0; i < 4; ++i) {
-      p[k][i] = kernels::pack_pair<T>(s[8 * from + 2 * i], s[8 * from + 2 * i + 1]);
+      if constexpr (sizeof(T) == 1) {  // word i: row i % 2 of the thread, keys 16 (i / 2) ..
+        const int at = registers * from + 8 * (i / 2) + 2 * (i % 2);
+        p[k][i] = arch::pack_e4m3(s[at], s[at + 1]) |
+                  static_cast<uint32_t>(arch::pack_e4m3(s[at + 4], s[at + 5])) << 16U;
+      } else {
+        const int at = registers * from + 2 * i;
+        p[k][i] = kernels::pack_pair<T>(s[at], s[at + 1]);
+      }
     }
   }
 }

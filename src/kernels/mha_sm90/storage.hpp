@@ -20,6 +20,9 @@ template <class Config>
 struct Operands {
   using T = typename Config::T;
   static constexpr TileConfig tile = Config::tile;
+  static_assert(tile.element_bytes == sizeof(T));
+  // The type of O that TMA stores; others are converted.
+  using Out = std::conditional_t<sizeof(T) == 1, arch::BFloat16, T>;
   struct KConfig {
     static constexpr pipeline::KVTiling kv = tile.k_tiling();
   };
@@ -31,11 +34,17 @@ struct Operands {
   using KProducer = pipeline::TMAProducerPipeline<KV, KConfig, true>;
   using VProducer = pipeline::TMAProducerPipeline<KV, VConfig, false>;
   using KRing = typename KProducer::Pipeline;
+  // Of V as TMA loads it; transposed V has a ring like it.
   using VRing = typename VProducer::Pipeline;
+  // V as the consumers multiply it.
+  static constexpr arch::OperandTile v_tile =
+      tile.transposes_v() ? pipeline::tile_layout_k_major(sizeof(T), tile.depth_vo, tile.BN,
+                                                          tile.transposed_swizzle())
+                          : VProducer::tile_layout;
 
   using QRing = pipeline::StagedPipeline<tile.q_stages>;
 
-  // A Q stage: the rows of one consumer. Its epilogue stages O there.
+  // A Q stage: the rows of one consumer. Its epilogue stages O there, or in `out`.
   static constexpr arch::OperandTile q_tile =
       pipeline::tile_layout_k_major(sizeof(T), kRows, tile.depth_qk, tile.swizzle);
   static constexpr int q_elements = kRows * tile.depth_qk;
@@ -43,21 +52,31 @@ struct Operands {
   static constexpr int v_elements = tile.BN * tile.depth_vo;
   // Columns of a panel: the swizzle's width.
   static constexpr int chunk = static_cast<int>(swizzle_width_bytes(tile.swizzle) / sizeof(T));
-  // Bytes of the 8 columns from `column` on of a row, in a buffer of `rows` rows in panels of
-  // `chunk` columns; not swizzled.
+  static constexpr int out_chunk =
+      static_cast<int>(swizzle_width_bytes(tile.out_swizzle()) / sizeof(Out));
+  // Bytes of the 16 from `column` on of a row, in a buffer of `rows` rows in panels of `chunk`
+  // columns; not swizzled.
   static PAGODA_DEVICE uint32_t panel_offset(int rows, int row, int column) {
     return static_cast<uint32_t>(((column / chunk * rows + row) * chunk + column % chunk) *
                                  sizeof(T));
   }
+  // The same of a buffer of kRows rows of O.
+  static PAGODA_DEVICE uint32_t out_panel_offset(int row, int column) {
+    return static_cast<uint32_t>(
+        ((column / out_chunk * kRows + row) * out_chunk + column % out_chunk) * sizeof(Out));
+  }
   // Whether Q has stages in shared memory. With mma.sync the consumers load it into registers.
   static constexpr bool has_q_stages = !tile.uses_mma_sync();
-  // Warps that read work tiles: those that load, and those of the consumers.
+  // Warps that read work tiles: those that load, those that transpose, and the consumers'.
   static constexpr uint32_t work_readers =
-      tile.num_consumers * 4 + (tile.load == LoadKind::kGather ? 4 : (has_q_stages ? 3 : 2));
+      (tile.num_consumers + tile.num_transposers()) * 4 +
+      (tile.load == LoadKind::kGather ? 4 : (has_q_stages ? 3 : 2));
   // Arrivals that release a K or V stage: one of every consumer warp.
   static constexpr uint32_t releases = tile.num_consumers * 4;
-  // Arrivals that fill one: one with TMA's bytes, or one of each of two gathering warps.
-  static constexpr uint32_t fills = tile.load == LoadKind::kGather ? 2 : 1;
+  // Arrivals that fill one: one with TMA's bytes, or one of each of two gathering warps, or of each
+  // of four transposing warps.
+  static constexpr uint32_t k_fills = tile.load == LoadKind::kGather ? 2 : 1;
+  static constexpr uint32_t v_fills = tile.transposes_v() ? 4 : k_fills;
   // Bytes of a K or V tile of 8-bit elements, rounded up to 16 for each of 128 threads.
   static constexpr int raw_bytes =
       (tile.BN * (tile.depth_qk > tile.depth_vo ? tile.depth_qk : tile.depth_vo) + 2047) / 2048 *
@@ -75,6 +94,21 @@ struct WarpMergeStorage {
   arch::SharedArray<float, is_used ? 4 * kWarpRows * 4 : 4, 16> stats;
   // [warp][row][pitch]: columns of O
   arch::SharedArray<float, is_used ? 4 * slab_rows * pitch : 4, 16> slab;
+};
+
+// transposes_v: V as TMA has loaded it, on its way to the V stages, and O on its way to TMA.
+template <class Ops>
+struct TransposeStorage {
+  static constexpr TileConfig tile = Ops::tile;
+  static constexpr bool is_used = tile.transposes_v();
+  static constexpr int alignment = is_used ? 1024 : 16;
+  // [stage][BN, depth_vo]
+  arch::SharedArray<typename Ops::T, is_used ? tile.v_stages * Ops::v_elements : 16, alignment> v;
+  // [consumer][64 rows, depth_vo]
+  arch::SharedArray<typename Ops::Out, is_used ? tile.num_consumers * kRows * tile.depth_vo : 8,
+                    alignment>
+      out;
+  arch::MBarrier v_ring[is_used ? Ops::VRing::num_mbars : 1];
 };
 
 template <class Config>
@@ -110,10 +144,19 @@ struct Storage {
   arch::SharedArray<uint32_t, tile.num_consumers> arrivals;
   WorkRing work;
   StreamKStorage stream_k;
+  TransposeStorage<Ops> transpose;
 
   [[nodiscard]] PAGODA_DEVICE auto q_at(uint32_t stage, int consumer) {
     stage = arch::mutable_stage("Q stages share memory", stage);
     return q.at((static_cast<int>(stage) * tile.num_consumers + consumer) * Ops::q_elements);
+  }
+  // The ring and the stages that TMA fills with V.
+  [[nodiscard]] PAGODA_DEVICE typename Ops::VProducer v_producer() {
+    if constexpr (tile.transposes_v()) {
+      return Ops::VProducer::create(transpose.v_ring, transpose.v.data());
+    } else {
+      return Ops::VProducer::create(v_ring, v.data());
+    }
   }
 };
 

@@ -36,7 +36,7 @@ PAGODA_DEVICE WholeTiles find_whole_tiles(const AttentionParams& params, const W
       result.k_row_bytes != k_row_bytes || result.v_row_bytes != v_row_bytes) {
     return result;
   }
-  if constexpr (has_functor_mask<Config>) {
+  if constexpr (kHasFunctorMask<Config>) {
     if (work.walk.gap_keys != 0) return result;  // the tiles do not follow each other
   }
   const int32_t column = work.walk.start_column;

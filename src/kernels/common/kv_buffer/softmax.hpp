@@ -51,14 +51,14 @@ class Softmax {
   PAGODA_DEVICE void apply_mods_and_mask(int32_t index, int first_key, Scores& s) const {
     const Work work = storage_.work.load();
     const bool is_masked = index >= work.walk.unmasked_end || index < work.walk.unmasked_begin;
-    if (!is_general && !has_functor_score<Config> && !is_masked) return;
+    if (!is_general && !kHasFunctorScore<Config> && !is_masked) return;
     const int32_t column = first_key_of<Config>(work.walk, index) + first_key;
     const float k_scale = is_general ? kernels::k_scale(params_, work) : 1.0F;
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) {
       const Row row = make_row(work, i);
       if constexpr (is_general) apply_score_mods(work, row, column, k_scale, i, s);
-      if constexpr (has_functor_score<Config>) apply_functor_score(work, row, column, i, s);
+      if constexpr (kHasFunctorScore<Config>) apply_functor_score(work, row, column, i, s);
       if (is_masked) apply_mask(work, row, column, i, s);
     }
   }
@@ -204,7 +204,7 @@ class Softmax {
         }
       }
     }
-    if constexpr (has_functor_mask<Config>) {
+    if constexpr (kHasFunctorMask<Config>) {
       if (row.keys.empty()) return;  // padding rows are no rows of a functor
       const QueryRow query = query_row(work.rows, row.token, row.q_head);
       PAGODA_UNROLL

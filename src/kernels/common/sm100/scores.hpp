@@ -50,10 +50,10 @@ PAGODA_DEVICE void apply_score_mods_and_mask(const AttentionParams& params,
                                              int32_t column, float scale, uint32_t (&s)[batch]) {
   uint32_t keep = row.keys.keep32(column);
   QueryRow query;
-  if constexpr (has_functor_score<Config> || (has_functor_mask<Config> && is_masked)) {
+  if constexpr (kHasFunctorScore<Config> || (kHasFunctorMask<Config> && is_masked)) {
     query = query_row(reader.work().rows, row.token, row.q_head);
   }
-  if constexpr (has_functor_score<Config>) {
+  if constexpr (kHasFunctorScore<Config>) {
     if (row.is_valid) {
       PAGODA_UNROLL
       for (int i = 0; i < batch; ++i) {
@@ -89,7 +89,7 @@ PAGODA_DEVICE void apply_score_mods_and_mask(const AttentionParams& params,
     for (int i = 0; i < batch; ++i) {
       if ((keep >> static_cast<uint32_t>(i) & 1U) == 0) s[i] = minus_infinity;
     }
-    if constexpr (has_functor_mask<Config>) {
+    if constexpr (kHasFunctorMask<Config>) {
       if (row.keys.empty()) return;  // padding rows are no rows of a functor
       PAGODA_UNROLL
       for (int i = 0; i < batch; ++i) {

@@ -31,7 +31,7 @@ class Gather {
       const operand::SequenceRows keys = params_.sequences.keys.sequence(work.sequence);
       for (int32_t i = work.walk.num_tiles; i-- > 0;) {
         int32_t column = work.walk.start_column + i * tile.BN;  // BN: not a register
-        if constexpr (kernels::has_functor_mask<Config>) column = work.walk.first_key(i);
+        if constexpr (kernels::kHasFunctorMask<Config>) column = work.walk.first_key(i);
         load_tile<tile.BN>(rings_.k(), rings_.k().get_k_smem(),
                            kernels::sm100::gathered_k<element_bytes>(params_, work.kv_head), keys,
                            work, column);

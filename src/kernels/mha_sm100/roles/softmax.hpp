@@ -81,7 +81,7 @@ class Softmax {
   PAGODA_DEVICE void make_probabilities(const WorkReader& reader, int32_t column, float of_products,
                                         Row& row) {
     const float scale = kernels::score_factor<Config>(of_products);
-    constexpr bool is_changed = is_masked || is_general || kernels::has_functor_score<Config>;
+    constexpr bool is_changed = is_masked || is_general || kernels::kHasFunctorScore<Config>;
     constexpr int buffers = holds_scores ? batches : 2;
     uint32_t s[buffers][batch];
     // Waits until the MMAs of Q K' have written S; the MMA warp's commit arrives.

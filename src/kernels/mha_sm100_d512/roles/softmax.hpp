@@ -80,7 +80,7 @@ class Softmax {
   PAGODA_DEVICE void make_probabilities(const WorkReader& reader, int32_t column, bool is_masked,
                                         float of_products, Row& row) {
     const float scale = kernels::score_factor<Config>(of_products);
-    constexpr bool is_changed = is_general || kernels::has_functor_score<Config>;
+    constexpr bool is_changed = is_general || kernels::kHasFunctorScore<Config>;
     uint32_t s[batches][batch];
     const uint32_t buffer = buffer_.index;
     const arch::TmemPtr from = tmem_.s(buffer);

@@ -29,9 +29,16 @@ class Consumer {
  public:
   using Ops = Operands<Config>;
   using T = typename Config::T;
+  using Row = mha_sm90::Row<Config>;
   static constexpr TileConfig tile = Config::tile;
   static constexpr int BN = tile.BN;
+  using Out = typename Ops::Out;
   static constexpr bool is_gathered = tile.load == LoadKind::kGather;  // its cache may be fp8
+  // Instructions of P V over the keys, and columns of each. ptxas compiles none of 256 columns if
+  // a thread has 128 registers at launch, which those of O alone would take.
+  static constexpr int steps_pv = BN / kKeysOfMma<T>;
+  static constexpr int columns_pv =
+      tile.transposes_v() && tile.depth_vo > 128 ? 128 : tile.depth_vo;
 
   // `warpgroup`: index among the consumers.
   PAGODA_DEVICE Consumer(const AttentionParams& params, Storage<Config>& storage, int warpgroup)
@@ -42,7 +49,7 @@ class Consumer {
         v_(Ops::VRing::consumer(storage.v_ring)),
         q_descriptor_(descriptor_at(Ops::q_tile, storage.q_at(0, warpgroup).address())),
         k_descriptor_(descriptor_at(Ops::KProducer::tile_layout, storage.k.data().address())),
-        v_descriptor_(descriptor_at(Ops::VProducer::tile_layout, storage.v.data().address())) {}
+        v_descriptor_(descriptor_at(Ops::v_tile, storage.v.data().address())) {}
 
   // Adds the keys of the reader's work tile, which has KV tiles, to `rows` and `o`, or leaves `o`
   // as it is where the rows of this consumer see none of them. make_rows() is called under the
@@ -52,11 +59,11 @@ class Consumer {
                               float (&o)[tile.depth_vo / 2], const MakeRows& make_rows,
                               const FinishRows& finish_rows) {
     float s[BN / 2];
-    uint32_t p[BN / 16][4];
+    uint32_t p[steps_pv][4];
     float factors[2];
     const mask::KVTileRange walk = skip_to_own_tiles(reader.work());
-    if constexpr (is_gathered) k_scale_ = kernels::k_scale(params_, reader.work());
     if constexpr (is_gathered) {
+      stored_scales_[0] = kernels::k_scale(params_, reader.work());
       sync_warpgroup(warpgroup_);  // the products of all four warps have read the previous Q
       QBeforeKV<Config> order(storage_);
       PackedLoad<Config, kWarpgroup>::run(params_, storage_, reader.work(), order);
@@ -70,7 +77,8 @@ class Consumer {
     }
     if constexpr (may_skip) {
       if (walk.num_tiles == 0) {
-        if constexpr (has_two_q_stages) release_previous_q();
+        if constexpr (defers_q_release) release_previous_q();
+        if constexpr (!tile.stages_o_in_q()) release_q_stage();
         make_rows();
         finish_rows();
         return;
@@ -82,7 +90,8 @@ class Consumer {
     wait_turn();
     issue_qk(s);
     make_rows();
-    if constexpr (has_two_q_stages) release_previous_q();
+    if constexpr (tile.element_bytes == 1) load_scales(reader.work(), rows);
+    if constexpr (defers_q_release) release_previous_q();
     arch::wgmma_wait_group<0>();  // S is complete
     arch::wgmma_pin(s);
     pass_turn();
@@ -90,7 +99,7 @@ class Consumer {
     const int32_t start = walk.start_column;
     const auto first_key = [&reader, start](int32_t index) {
       // Loaded again: the gap would take registers in the tiles without a mask.
-      if constexpr (kernels::has_functor_mask<Config>) return reader.work().walk.first_key(index);
+      if constexpr (kernels::kHasFunctorMask<Config>) return reader.work().walk.first_key(index);
       return start + index * BN;
     };
     int32_t i = walk.num_tiles - 1;
@@ -109,10 +118,10 @@ class Consumer {
       step<true>(reader, first_key(i - 1), s, p, rows, factors, o, has_output);
     }
 
-    // All products Q K' are complete. Packed rows release Q here, unless the epilogue converts O
-    // there; tiles of tokens stage O there first.
+    // All products Q K' are complete. Q is released here, unless the epilogue stages O there, or
+    // converts O of packed rows there.
     if (releases_q_early()) release_q_stage();
-    v_.consumer_wait();  // load V: the tile is full, its tail zeroed
+    v_.consumer_wait();  // load V or transpose V: the tile is full, its tail zeroed
     fence_gathered();
     issue_pv(o, p, has_output);
     finish_rows();
@@ -121,15 +130,20 @@ class Consumer {
     release(v_);
   }
 
-  // The stage of the work tile's Q. When the products are complete the epilogue stages O there.
-  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<T> q_smem() const {
-    return storage_.q_at(q_stage(), warpgroup_);
+  // Where the epilogue stages O when the products are complete: the stage of the work tile's Q, or
+  // memory of its own.
+  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<Out> out_smem() const {
+    if constexpr (tile.stages_o_in_q()) {
+      return q_smem();
+    } else {
+      return storage_.transpose.out.at(warpgroup_ * kRows * tile.depth_vo);
+    }
   }
   // Called after the epilogue of a work tile with KV tiles: O has been stored from registers, or
   // TMA is reading it from the Q stage. With two stages this stage is released in the next work
   // tile's mainloop, when that has issued products; until then TMA has time to read.
   PAGODA_DEVICE void release_q() {
-    if constexpr (has_two_q_stages) {
+    if constexpr (defers_q_release) {
       has_previous_q_ = true;
     } else if constexpr (!is_gathered) {
       if (!releases_q_early()) release_q_stage();
@@ -137,13 +151,20 @@ class Consumer {
   }
 
  private:
+  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<T> q_smem() const {
+    return storage_.q_at(q_stage(), warpgroup_);
+  }
   // Gathered rows have no ring of Q.
   [[nodiscard]] PAGODA_DEVICE bool releases_q_early() const {
+    if constexpr (!tile.stages_o_in_q()) return true;
     if constexpr (tile.rows == RowKind::kTokens || is_gathered) return false;
-    return kernels::is_out_of<T>(params_);
+    return kernels::is_out_of<Out>(params_);
   }
   static constexpr bool has_two_q_stages = tile.q_stages > 1;
   static_assert(tile.q_stages <= 2);
+  static constexpr bool defers_q_release = has_two_q_stages && tile.stages_o_in_q();
+  // Whether TMA reads O from memory of its own.
+  static constexpr bool has_out_by_tma = tile.rows == RowKind::kTokens && !tile.stages_o_in_q();
   // Whether the rows of one consumer may see fewer KV tiles than those of the work tile. General
   // scores have no registers left to find out.
   static constexpr bool may_skip = tile.num_consumers > 1 && tile.scores == ScoreClass::kPlain;
@@ -159,7 +180,7 @@ class Consumer {
       own.num_tiles = 0;
     } else {
       const int32_t last = (past - first > kRows ? first + kRows : past) - 1;
-      if constexpr (kernels::has_functor_mask<Config>) {
+      if constexpr (kernels::kHasFunctorMask<Config>) {
         mask::RowTile rows = work.rows;
         rows.first_row = first;
         rows.num_rows = last - first + 1;
@@ -197,7 +218,9 @@ class Consumer {
   // Every warp arrives at q empty. Its elected lane has waited for the products that read Q; if it
   // has issued the TMA store of O, it waits here until TMA has read O from the stage.
   PAGODA_DEVICE void release_q_stage() {
-    if constexpr (tile.rows == RowKind::kTokens) arch::bulk_wait_group_read<0>();
+    if constexpr (tile.rows == RowKind::kTokens && tile.stages_o_in_q()) {
+      arch::bulk_wait_group_read<0>();
+    }
     q_ring().consumer_release_at(q_stage(), arch::elect_one());
   }
   // With two stages q_, already stepped, is at the stage that the previous work tile used.
@@ -217,7 +240,7 @@ class Consumer {
   // S of the tile at `column`, and P V of the tile before; then the softmax of the former.
   template <bool is_masked>
   PAGODA_DEVICE void step(const WorkReader& reader, int32_t column, float (&s)[BN / 2],
-                          uint32_t (&p)[BN / 16][4], Row (&rows)[2], float (&factors)[2],
+                          uint32_t (&p)[steps_pv][4], Row (&rows)[2], float (&factors)[2],
                           float (&o)[tile.depth_vo / 2], bool& has_output) {
     k_.consumer_wait();  // load K: the bytes of the tile have landed
     if constexpr (is_gathered) {
@@ -226,7 +249,7 @@ class Consumer {
     }
     wait_turn();
     issue_qk(s);
-    if constexpr (!is_gathered) v_.consumer_wait();  // load V: the tile is full, its tail zeroed
+    if constexpr (!is_gathered) v_.consumer_wait();  // load or transpose V: full, its tail zeroed
     issue_pv(o, p, has_output);
     pass_turn();
     has_output = true;
@@ -253,27 +276,33 @@ class Consumer {
     constexpr arch::OperandTile q_tile = Ops::q_tile, k_tile = Ops::KProducer::tile_layout;
     arch::wgmma_fence();
     PAGODA_UNROLL
-    for (int k = 0; k < tile.depth_qk / 16; ++k) {
-      arch::Wgmma<T, BN>::ss(s, arch::advance(q_descriptor_, tile_offset(q_tile, 0, 16 * k)),
-                             arch::advance(keys, tile_offset(k_tile, 0, 16 * k)), k > 0);
+    for (int k = 0; k < tile.depth_qk / kKeysOfMma<T>; ++k) {
+      const int column = kKeysOfMma<T> * k;
+      arch::Wgmma<T, BN>::ss(s, arch::advance(q_descriptor_, tile_offset(q_tile, 0, column)),
+                             arch::advance(keys, tile_offset(k_tile, 0, column)), k > 0);
     }
     arch::wgmma_commit_group();
   }
 
   // O += P V, or O = P V, as one wgmma group.
-  PAGODA_DEVICE void issue_pv(float (&o)[tile.depth_vo / 2], uint32_t (&p)[BN / 16][4],
+  PAGODA_DEVICE void issue_pv(float (&o)[tile.depth_vo / 2], uint32_t (&p)[steps_pv][4],
                               bool accumulates) {
     const arch::SmemDescriptor values =
         arch::advance(v_descriptor_, v_stage() * (Ops::v_elements * sizeof(T)));
-    constexpr arch::OperandTile v_tile = Ops::VProducer::tile_layout;
+    constexpr arch::OperandTile v_tile = Ops::v_tile;
     PAGODA_UNROLL
-    for (int k = 0; k < BN / 16; ++k) arch::wgmma_pin(p[k]);
+    for (int k = 0; k < steps_pv; ++k) arch::wgmma_pin(p[k]);
     arch::wgmma_fence();
     PAGODA_UNROLL
-    for (int k = 0; k < BN / 16; ++k) {
+    for (int k = 0; k < steps_pv; ++k) {
       const int from = arch::mutable_value("V of the tile's first keys", k, 0);
-      arch::Wgmma<T, tile.depth_vo, arch::Major::kK, arch::Major::kMN>::rs(
-          o, p[k], arch::advance(values, tile_offset(v_tile, 0, 16 * from)), accumulates || k > 0);
+      PAGODA_UNROLL
+      for (int column = 0; column < tile.depth_vo; column += columns_pv) {
+        const uint32_t offset = tile_offset(v_tile, column, kKeysOfMma<T> * from);
+        auto& sums = reinterpret_cast<float(&)[columns_pv / 2]>(o[column / 2]);
+        arch::Wgmma<T, columns_pv, arch::Major::kK, v_tile.major>::rs(
+            sums, p[k], arch::advance(values, offset), accumulates || k > 0);
+      }
     }
     arch::wgmma_commit_group();
   }
@@ -282,27 +311,49 @@ class Consumer {
   PAGODA_DEVICE bool compute_p(const WorkReader& reader, int32_t column, bool is_masked,
                                float (&s)[BN / 2], Row (&rows)[2], float (&factors)[2]) {
     constexpr bool is_general = tile.scores == ScoreClass::kGeneral;
-    const float scale = apply_k_scale(s);
+    float scales[2];
+    apply_stored_scales(s, scales);
     if constexpr (is_general) apply_score_mods<Config>(params_, reader, rows, column, s);
-    if constexpr (kernels::has_functor_score<Config>) {
-      apply_functor_score<Config>(params_, reader, rows, column, scale, s);
+    if constexpr (kernels::kHasFunctorScore<Config>) {
+      apply_functor_score<Config>(params_, reader, rows, column, scales, s);
     }
     if (is_masked) apply_mask<Config>(params_, reader, rows, column, s);
-    return exp2_scores<BN>(s, rows, is_general ? 1.0F : kernels::score_factor<Config>(scale),
-                           factors);
+    PAGODA_UNROLL
+    for (float& scale : scales) {
+      scale = is_general ? 1.0F : kernels::score_factor<Config>(scale);
+    }
+    return exp2_scores<BN>(s, rows, scales, factors);
   }
 
-  // Folds the K scale of an fp8 cache into the returned scale of linear scores, or multiplies S
-  // with it where that is impossible: under a soft cap, or a scale of 0 (0 * -infinity of masked
-  // scores is NaN).
-  PAGODA_DEVICE float apply_k_scale(float (&s)[BN / 2]) const {
-    const float scale = params_.score_map.scale_log2;
-    if constexpr (!is_gathered) return scale;
-    const bool folds = tile.scores == ScoreClass::kPlain && scale * k_scale_ > 0;
-    if (folds) return scale * k_scale_;
+  // Gathered keys have a scale; e4m3 queries too, those of packed rows for each row.
+  static constexpr int num_stored_scales =
+      tile.element_bytes == 1 && tile.rows == RowKind::kPacked ? 2 : 1;
+  [[nodiscard]] PAGODA_DEVICE float stored_scale(int r) const {
+    return stored_scales_[r % num_stored_scales];
+  }
+  PAGODA_DEVICE void load_scales(const Work& work, const Row (&rows)[2]) {
     PAGODA_UNROLL
-    for (int i = 0; i < BN / 2; ++i) s[i] *= k_scale_;
-    return scale;
+    for (int r = 0; r < num_stored_scales; ++r) {
+      stored_scales_[r] = kernels::k_scale(params_, work);
+      if (params_.q_scales.values == nullptr) continue;
+      stored_scales_[r] *=
+          params_.q_scales.of(work.sequence, rows[r].q_head / params_.q_scale_group);
+    }
+  }
+  // Makes `scales`, of each row, from products to log2 units. Folds the scales of stored Q and K
+  // into those of linear scores, or multiplies S with them where that is impossible: under a soft
+  // cap, or gathered keys with a scale of 0 (0 * -infinity of masked scores is NaN).
+  PAGODA_DEVICE void apply_stored_scales(float (&s)[BN / 2], float (&scales)[2]) const {
+    scales[0] = scales[1] = params_.score_map.scale_log2;
+    if constexpr (is_gathered || tile.element_bytes == 1) {
+      if (tile.scores == ScoreClass::kPlain && (!is_gathered || scales[0] * stored_scale(0) > 0)) {
+        PAGODA_UNROLL
+        for (int r = 0; r < 2; ++r) scales[r] *= stored_scale(r);
+      } else {
+        PAGODA_UNROLL
+        for (int i = 0; i < BN / 2; ++i) s[i] *= stored_scale(i / 2 % 2);
+      }
+    }
   }
 
   // Orders the gathering threads' stores of K and V, which the full barrier made visible to this
@@ -348,7 +399,7 @@ class Consumer {
       if (warpgroup_ == 0) wait_turn();  // completes the phase in which the last consumer arrived
     }
     // TMA has read O from shared memory, which is gone when the CTA ends.
-    if constexpr (has_two_q_stages) arch::bulk_wait_group_read<0>();
+    if constexpr (defers_q_release || has_out_by_tma) arch::bulk_wait_group_read<0>();
   }
 
  private:
@@ -360,7 +411,7 @@ class Consumer {
   typename Ops::QRing::State q_ = Ops::QRing::State::consumer();  // of the next work tile's Q
   bool has_previous_q_ = false;  // the stage of the previous work tile is not released
   arch::SmemDescriptor q_descriptor_, k_descriptor_, v_descriptor_;
-  float k_scale_ = 1;  // gathered keys
+  float stored_scales_[num_stored_scales];  // of products of stored Q and K, see stored_scale()
 };
 
 }  // namespace pagoda::mha_sm90

@@ -26,15 +26,17 @@ template <class Config>
 class Epilogue {
  public:
   using Ops = Operands<Config>;
-  using T = typename Config::T;
+  using Out = typename Ops::Out;
+  using Row = mha_sm90::Row<Config>;
   static constexpr TileConfig tile = Config::tile;
+  static constexpr int staging_columns = tile.stages_o_in_q() ? tile.depth_qk : tile.depth_vo;
 
   PAGODA_DEVICE Epilogue(const AttentionParams& params, int warpgroup)
       : params_(params), warpgroup_(warpgroup) {}
 
-  // `staging`: the stage of this work tile's Q; this warp's products have read Q.
+  // `staging`: Consumer::out_smem(). This warp's products have read Q.
   PAGODA_DEVICE void run(const Work& work, const Row (&rows)[2],
-                         const float (&o)[tile.depth_vo / 2], arch::SharedPtr<T> staging) {
+                         const float (&o)[tile.depth_vo / 2], arch::SharedPtr<Out> staging) {
     float factors[2];
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
@@ -53,7 +55,7 @@ class Epilogue {
         return;
       }
     }
-    if (kernels::is_out_of<T>(params_)) {
+    if (kernels::is_out_of<Out>(params_)) {
       store_from_registers(work, rows, factors, o);
     } else {
       store_converted(work, rows, factors, o, staging);
@@ -68,29 +70,29 @@ class Epilogue {
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
       if (!rows[r].is_written) continue;
-      const arch::GlobalPtr<T> row = kernels::out_row<T>(params_, work, rows[r]);
+      const arch::GlobalPtr<Out> row = kernels::out_row<Out>(params_, work, rows[r]);
       const bool is_aligned = row.address() % 4 == 0;
       PAGODA_UNROLL
       for (int j = 0; j < tile.depth_vo / 8; ++j) {
         if (8 * j + first < params_.dim_vo) {
           store_pair(row, 8 * j + first,
-                     scaled_pair<T>(o[4 * j + 2 * r], o[4 * j + 2 * r + 1], factors[r]),
+                     scaled_pair<Out>(o[4 * j + 2 * r], o[4 * j + 2 * r + 1], factors[r]),
                      is_aligned);
         }
       }
     }
   }
 
-  // O of another dtype than T. The memory of Q has room for the elements of one row of a thread.
+  // O of another dtype than Out. `staging` has room for the elements of one row of a thread.
   PAGODA_DEVICE void store_converted(const Work& work, const Row (&rows)[2],
                                      const float (&factors)[2], const float (&o)[tile.depth_vo / 2],
-                                     arch::SharedPtr<T> staging) {
+                                     arch::SharedPtr<Out> staging) {
     if (work.walk.num_tiles == 0) {  // no Q: the memory may already hold the next work tile's
       store_zeros(work, rows);
       return;
     }
     constexpr int count = tile.depth_vo / 4;
-    static_assert(count * sizeof(float) * kWarpgroup <= kRows * tile.depth_qk * sizeof(T));
+    static_assert(count * sizeof(float) * kWarpgroup <= kRows * staging_columns * sizeof(Out));
     sync_warpgroup(warpgroup_);  // the products of all four warps have read Q
     const int32_t thread = arch::thread_idx() % kWarpgroup, first = 2 * (arch::lane_idx() % 4);
     PAGODA_UNROLL
@@ -102,8 +104,10 @@ class Epilogue {
           [&](int i) { return o[i / 2 * 4 + 2 * r + i % 2]; },
           [first](int i) { return i / 2 * 8 + first + i % 2; });
     }
-    arch::fence_proxy_async_shared();  // orders this thread's stores before TMA loads the next Q
-    arch::syncwarp();  // all lanes have executed the fence, before one of them releases Q
+    if constexpr (tile.stages_o_in_q()) {
+      arch::fence_proxy_async_shared();  // orders this thread's stores before TMA loads the next Q
+      arch::syncwarp();  // all lanes have executed the fence, before one of them releases Q
+    }
   }
   PAGODA_DEVICE void store_zeros(const Work& work, const Row (&rows)[2]) {
     PAGODA_UNROLL
@@ -119,23 +123,27 @@ class Epilogue {
 
   // When this returns, TMA may still be reading from `staging`.
   PAGODA_DEVICE void store_by_tma(const Work& work, const float (&factors)[2],
-                                  const float (&o)[tile.depth_vo / 2], arch::SharedPtr<T> staging) {
-    sync_warpgroup(warpgroup_);  // the products of all four warps have read Q
+                                  const float (&o)[tile.depth_vo / 2],
+                                  arch::SharedPtr<Out> staging) {
+    // Memory of its own: the lane that has issued the last store of O waits until TMA has read it.
+    if constexpr (!tile.stages_o_in_q()) arch::bulk_wait_group_read<0>();
+    // The products of all four warps have read Q, or that lane has waited.
+    sync_warpgroup(warpgroup_);
     const int lane = arch::lane_idx(), warp = arch::warp_idx() % 4;
     // stmatrix x4: 16 rows and 16 columns; lane i gives the address of row i % 8 of matrix i / 8.
     const int row = 16 * warp + lane % 16;
     PAGODA_UNROLL
     for (int j = 0; j < tile.depth_vo / 8; j += 2) {
       const int column = 8 * j + 8 * (lane / 16);
-      const uint32_t offset = Ops::panel_offset(kRows, row, column);
-      const uint32_t address = swizzle_address(staging.address() + offset, tile.swizzle);
+      const uint32_t offset = Ops::out_panel_offset(row, column);
+      const uint32_t address = swizzle_address(staging.address() + offset, tile.out_swizzle());
       uint32_t words[4];
       PAGODA_UNROLL
       for (int m = 0; m < 4; ++m) {
         const int i = 4 * (j + m / 2) + 2 * (m % 2);
-        words[m] = scaled_pair<T>(o[i], o[i + 1], factors[m % 2]);
+        words[m] = scaled_pair<Out>(o[i], o[i + 1], factors[m % 2]);
       }
-      arch::stmatrix<4>(staging + static_cast<int32_t>((address - staging.address()) / sizeof(T)),
+      arch::stmatrix<4>(staging + static_cast<int32_t>((address - staging.address()) / sizeof(Out)),
                         words);
     }
     arch::fence_proxy_async_shared();  // orders this thread's stores of O before TMA reads them
@@ -146,7 +154,7 @@ class Epilogue {
     // store: bulk_wait_group_read waits for the executing thread's copies only.
     const int32_t issues = warp == 0 ? arch::elect_one() : 0;
     PAGODA_UNROLL
-    for (int column = 0; column < tile.depth_vo; column += Ops::chunk) {
+    for (int column = 0; column < tile.depth_vo; column += Ops::out_chunk) {
       arch::tma_store<4>(issues, params_.out,
                          {{column, work.first_head, first, is_ragged ? 0 : work.sequence}},
                          staging + column * kRows);

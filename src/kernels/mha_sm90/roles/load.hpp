@@ -90,7 +90,7 @@ PAGODA_DEVICE void load_v(const AttentionParams& params, Storage<Config>& storag
   using Indices = operand::PagedRowIndices<Config::tile.BN, page_size>;
   using Tile = operand::KVTmaTile<typename Ops::KV, Indices::template v_issue_rows<1>,
                                   Config::tile.depth_vo, Config::tile.swizzle>;
-  auto ring = Ops::VProducer::create(storage.v_ring, storage.v.data());
+  auto ring = storage.v_producer();
   const int32_t elect = arch::elect_one();
   uint32_t tail_phase = 0;
   QBeforeKV<Config> order(storage);
@@ -104,12 +104,12 @@ PAGODA_DEVICE void load_v(const AttentionParams& params, Storage<Config>& storag
       const auto rows = params.sequences.keys.template populate<Indices>(work.sequence, column);
       const Tile op{&params.v};
       const auto head = static_cast<uint32_t>(work.kv_head);
-      ring.acquire_v();  // every consumer warp has released the stage
+      ring.acquire_v();  // every warp that reads the stage has released it
       arch::syncwarp();  // every lane has returned from that wait: TMA may overwrite the stage
       if (column + Config::tile.BN <= num_keys) {
         const auto to = ring.get_v(elect);
         rows.template tma_copy_v<false>(op, to.smem, to.mbar, head, elect, params.kv_eviction);
-      } else if constexpr (Config::tile.uses_mma_sync()) {  // they zero the tail in registers
+      } else if constexpr (Config::tile.zeroes_v_in_registers()) {
         const auto to = ring.get_v(elect);
         rows.template tma_copy_v<true, 1, 0, operand::MissingPages::kZero>(
             op, to.smem, to.mbar, head, elect, params.kv_eviction,

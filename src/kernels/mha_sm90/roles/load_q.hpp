@@ -35,19 +35,32 @@ PAGODA_DEVICE void load_tokens(const AttentionParams& params, Storage<Config>& s
   }
 }
 
-// Whether every row of Q is aligned to 16 bytes.
+// Whether every row of Q is aligned to 16 bytes, and of 8-bit elements has a multiple of 16.
+template <class T>
 PAGODA_DEVICE bool has_aligned_rows(const AttentionParams& params) {
+  constexpr int mask = 16 / sizeof(T) - 1;
   const kernels::RowsView& rows = params.q_rows;
-  return params.q_data.address() % 16 == 0 &&
-         ((rows.sequence_stride | rows.row_stride | rows.head_stride) & 7) == 0;
+  return params.q_data.address() % 16 == 0 && (sizeof(T) == 2 || (params.dim_qk & mask) == 0) &&
+         ((rows.sequence_stride | rows.row_stride | rows.head_stride) & mask) == 0;
 }
 
-// Loads 8 elements. `is_aligned` is a template argument because a branch at every load would make
-// the thread wait for each load in turn.
+// Loads 16 bytes. `left`: elements of the row, which where not aligned may be 8 of 16. `is_aligned`
+// is a template argument because a branch at every load would make the thread wait for each load in
+// turn.
 template <bool is_aligned, class T>
-PAGODA_DEVICE arch::Words<4> load_words(arch::GlobalPtr<const T> from) {
+PAGODA_DEVICE arch::Words<4> load_words(arch::GlobalPtr<const T> from, int left) {
   if constexpr (is_aligned) {
     return arch::load_read_only(from.template as<const arch::Words<4>>());
+  } else if constexpr (sizeof(T) == 1) {
+    const auto elements = from.template as<const uint8_t>();
+    arch::Words<4> value{{0, 0, 0, 0}};
+    PAGODA_UNROLL
+    for (int i = 0; i < 16; ++i) {
+      if (i >= left) break;
+      value.word[i / 4] |= static_cast<uint32_t>(arch::load_read_only(elements + i))
+                           << 8U * (i % 4);
+    }
+    return value;
   } else {
     const auto elements = from.template as<const uint16_t>();
     arch::Words<4> value;
@@ -71,7 +84,7 @@ class PackedLoad {
 
   static PAGODA_DEVICE void run(const AttentionParams& params, Storage<Config>& storage,
                                 const Work& work, QBeforeKV<Config>& order) {
-    if (has_aligned_rows(params)) {
+    if (has_aligned_rows<T>(params)) {
       copy<true, threads == 32 ? 4 : 1>(params, storage, work, order);
     } else {
       copy<false, 1>(params, storage, work, order);
@@ -81,7 +94,8 @@ class PackedLoad {
   }
 
  private:
-  static constexpr int words = Config::tile.depth_qk / 8;  // 16-byte words of a row
+  static constexpr int elements = 16 / sizeof(T);                 // of a 16-byte word
+  static constexpr int words = Config::tile.depth_qk / elements;  // of a row
 
   // in_flight: loads that a thread issues before it waits for the first.
   template <bool is_aligned, int in_flight>
@@ -106,15 +120,16 @@ class PackedLoad {
   template <bool is_aligned>
   static PAGODA_DEVICE arch::Words<4> load(const AttentionParams& params, const Work& work, int i,
                                            int end) {
-    const int row = i / words, column = i % words * 8;
+    const int row = i / words, column = i % words * elements;
     if (i >= end || column >= params.dim_qk) return {{0, 0, 0, 0}};
     const int64_t token = work.memory_row + work.first_token + row / work.num_heads;
     const int32_t head = work.first_head + row % work.num_heads;
     return load_words<is_aligned>(params.q_data.template as<const T>() +
-                                  params.q_rows.offset(work.sequence, token, head) + column);
+                                      params.q_rows.offset(work.sequence, token, head) + column,
+                                  params.dim_qk - column);
   }
   static PAGODA_DEVICE void store(Storage<Config>& storage, int i, const arch::Words<4>& value) {
-    const int row = i / words, column = i % words * 8;
+    const int row = i / words, column = i % words * elements;
     const auto base = storage.q.data();
     const uint32_t dense = Ops::panel_offset(kRows, row, column);
     const uint32_t offset =

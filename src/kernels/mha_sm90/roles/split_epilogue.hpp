@@ -15,9 +15,10 @@ namespace pagoda::mha_sm90 {
 template <class Config>
 class SplitEpilogue {
  public:
-  using T = typename Config::T;
+  using Out = typename Operands<Config>::Out;
+  using Row = mha_sm90::Row<Config>;
   static constexpr TileConfig tile = Config::tile;
-  using Rows = kernels::SplitRows<T, tile.block_rows, tile.num_consumers, tile.depth_vo, true>;
+  using Rows = kernels::SplitRows<Out, tile.block_rows, tile.num_consumers, tile.depth_vo, true>;
 
   // General scores of wide heads leave no registers for it.
   static constexpr bool merges_in_registers =

@@ -61,6 +61,7 @@ template <class Config>
 class WarpConsumer {
  public:
   using Ops = Operands<Config>;
+  using Row = mha_sm90::Row<Config>;
   using T = typename Config::T;
   static constexpr TileConfig tile = Config::tile;
   static constexpr int BN = WarpSlice<Config>::tile.BN;  // keys of a warp in a KV tile
@@ -88,7 +89,7 @@ class WarpConsumer {
     for (int32_t i = walk.num_tiles; i-- > 0;) {
       const bool is_masked = i >= walk.unmasked_end || i < walk.unmasked_begin;
       int32_t column = first + i * tile.BN;
-      if constexpr (kernels::has_functor_mask<Config>) column = walk.first_key(i) + first_key();
+      if constexpr (kernels::kHasFunctorMask<Config>) column = walk.first_key(i) + first_key();
       step(reader, column, is_masked, rows, o);
     }
   }
@@ -138,7 +139,7 @@ class WarpConsumer {
     const Work work = reader.work();
     const float k_scale = kernels::k_scale(params_, work);
     Columns row[2];  // in T
-    if (has_aligned_rows(params_)) {
+    if (has_aligned_rows<T>(params_)) {
       load_rows<true>(work, row);
     } else {
       load_rows<false>(work, row);
@@ -172,7 +173,9 @@ class WarpConsumer {
         const int column = Keys::key_column(i / 2) + i % 2 * 8;
         arch::Words<4>& value = row[r][i / 2][i % 2];
         value = arch::Words<4>{{0, 0, 0, 0}};
-        if (is_valid && column < params_.dim_qk) value = load_words<is_aligned>(from + column);
+        if (is_valid && column < params_.dim_qk) {
+          value = load_words<is_aligned>(from + column, params_.dim_qk - column);
+        }
       }
     }
   }
@@ -280,12 +283,12 @@ class WarpConsumer {
     constexpr bool is_general = tile.scores == ScoreClass::kGeneral;
     if constexpr (is_general) apply_score_mods<WarpSlice<Config>>(params_, reader, rows, column, s);
     const float scale = params_.score_map.scale_log2;
-    if constexpr (kernels::has_functor_score<Config>) {
-      apply_functor_score<WarpSlice<Config>>(params_, reader, rows, column, scale, s);
+    if constexpr (kernels::kHasFunctorScore<Config>) {
+      apply_functor_score<WarpSlice<Config>>(params_, reader, rows, column, {scale, scale}, s);
     }
     if (is_masked) apply_mask<WarpSlice<Config>>(params_, reader, rows, column, s);
-    return exp2_scores<BN>(s, rows, is_general ? 1.0F : kernels::score_factor<Config>(scale),
-                           factors);
+    const float of_scores = is_general ? 1.0F : kernels::score_factor<Config>(scale);
+    return exp2_scores<BN>(s, rows, {of_scores, of_scores}, factors);
   }
 
   // One arrival a warp, when all its lanes have loaded from the stage.

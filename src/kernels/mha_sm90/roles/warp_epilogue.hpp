@@ -20,6 +20,7 @@ class WarpEpilogue {
   using T = typename Config::T;
   using Merge = WarpMergeStorage<Ops>;
   using Values = typename WarpConsumer<Config>::Values;
+  using Row = mha_sm90::Row<Config>;
   static constexpr TileConfig tile = Config::tile;
 
   PAGODA_DEVICE WarpEpilogue(const AttentionParams& params, Storage<Config>& storage)
