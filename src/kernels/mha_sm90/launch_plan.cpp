@@ -114,9 +114,8 @@ core::Fit fit(const Shape& shape, const Problem& p, const Options& options, std:
   const ScoreClass scores = kernels::score_class(p);
   if (shape.dtype == DType::kF8E4M3 && !is_kv_by_tma(p, tile_of(shape, RowKind::kPacked, scores))) {
     return core::unfit(Fit::kFeatures, reason, [] {
-      return "e4m3 queries need K and V that TMA can load: rows of 16 bytes, pages of 8 keys and "
-             "no "
-             "left padding of pages";
+      return "e4m3 queries need K and V that TMA can load: rows at multiples of 16 bytes, pages of "
+             "8 keys or more, no left padding of pages";
     });
   }
   const TileConfig tokens = tile_of(shape, RowKind::kTokens, scores);
