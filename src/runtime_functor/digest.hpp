@@ -1,6 +1,6 @@
-// Digest: 128 bits that identify the text that a kernel is compiled from, and that find damaged
-// files. FNV-1a with 128 bits (Fowler, Noll, Vo: offset basis and prime are theirs). Not
-// cryptographic: it protects from accidents, not from whoever may write the cache.
+// Digest: 128 bits that identify the text that a kernel is compiled from, and that detect damaged
+// files. FNV-1a with 128 bits (Fowler, Noll, Vo: offset basis and prime are theirs). Not a
+// cryptographic hash: it does not detect files that somebody has forged.
 #pragma once
 
 #include <array>

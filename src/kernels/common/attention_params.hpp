@@ -97,8 +97,8 @@ struct AttentionArguments {
   arch::GlobalPtr<const float> alibi_slopes = nullptr;  // [num_q_heads], natural units
   arch::GlobalPtr<const float> sinks = nullptr;         // [num_q_heads]
   // Q's and K's scales are factors of the scores, V's is one of O. Only e4m3 queries have scales
-  // per head, which q_scale_group neighbouring heads share, and mha_sm90,
-  // mha_sm100 and mha_simt serve those.
+  // per head, which q_scale_group neighbouring heads share, and mha_sm90, mha_sm100 and mha_simt
+  // serve those.
   operand::ScaleFactors q_scales, k_scales, v_scales;
   int32_t q_scale_group = 1;
 
