@@ -151,8 +151,8 @@ struct Options {
 };
 
 // A prepared call: kernel, tiles, KV splits. Valid for every Attention of the same shapes, lengths,
-// strides and dtypes. Pointers may differ; so may lengths in GPU memory, up to the planned maxima.
-// Copies share one immutable state.
+// strides and dtypes. Pointers may differ (for a GPU: not in whether 16 bytes align Q, K and V); so
+// may lengths in GPU memory, up to the planned maxima. Copies share one immutable state.
 class Plan {
  public:
   struct State;  // engine/plan.hpp

@@ -316,7 +316,7 @@ PAGODA_API pagoda_status_code pagoda_run(const pagoda_attention* attention,
                                          const pagoda_options* options, pagoda_status* status);
 
 // A prepared call, immutable: valid for every pagoda_attention of the same shapes, lengths, strides
-// and types. Pointers may differ; so may lengths in GPU memory, up to the planned maxima.
+// and types. Pointers may differ as in attention.hpp; so may lengths in GPU memory, up to maxima.
 typedef struct pagoda_plan pagoda_plan;
 
 // Validates the call and decides how it will run. Sets *plan to null where it fails.

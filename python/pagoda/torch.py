@@ -79,11 +79,6 @@ _append_operator = torch.ops.pagoda.append_kv.default
 _merge_operator = torch.ops.pagoda.merge_states.default
 
 _CAUSAL = Mask.causal().program
-# The arguments that are no members of the schema's lists.
-_DIRECT = frozenset(
-    ("mask", "softmax_scale", "cu_seqlens_q", "max_seqlen_q", "max_seqlen_kv", "out", "out_dtype",
-     "lse", "return_lse", "row_max", "backend", "kernel", "stream")
-)  # fmt: skip
 
 
 def _failure(error: Exception) -> Exception:
@@ -110,23 +105,36 @@ def _empty(like: torch.Tensor, shape: tuple[int, ...], dtype: Any = None) -> tor
     return torch.empty(shape, dtype=like.dtype if dtype is None else dtype, device=like.device)
 
 
-def attention(q: torch.Tensor, kv: Any, **arguments: Unpack[Arguments]) -> Any:
+def attention(
+    q: torch.Tensor,
+    kv: Any,
+    *,
+    mask: Mask | None = None,
+    out: torch.Tensor | None = None,
+    out_dtype: Any = None,
+    lse: torch.Tensor | None = None,
+    return_lse: bool = False,
+    softmax_scale: float | None = None,
+    cu_seqlens_q: torch.Tensor | None = None,
+    max_seqlen_q: int = 0,
+    max_seqlen_kv: int = 0,
+    **others: Unpack[Arguments],  # type: ignore[misc]
+) -> Any:
     """pagoda.attention() as an operator: the same arguments but `stream`, the same results."""
-    kv = kv if isinstance(kv, KVCache) else KVCache(*kv)
-    get = arguments.get
-    k, v, out, lse, mask = kv.k, kv.v, get("out"), get("lse"), get("mask")
+    if not isinstance(kv, KVCache):
+        kv = KVCache(*kv)
+    k, v = kv.k, kv.v
     # What is not given stays at the schema's default, which is quicker than to pass it.
     named: dict[str, Any] = {}
-    if not (arguments.keys() <= _DIRECT and _is_plain(kv)):
-        _add_lists(named, kv, arguments)
-    if get("stream") is not None:
-        raise invalid("stream", "given", "must be None: set PyTorch's current stream instead")
+    if others or not _is_plain(kv):
+        _add_others(named, kv, others)
     if torch.is_grad_enabled():
-        refuse_grad(q=q, k=k, v=v, sinks=get("sinks"), alibi_slopes=get("alibi_slopes"),
+        refuse_grad(q=q, k=k, v=v, sinks=others.get("sinks"),
+                    alibi_slopes=others.get("alibi_slopes"),
                     mask=None if mask is None else next(iter(mask.arrays), None))  # fmt: skip
     if out is None:
-        out = _empty(q, (*q.shape[:-1], v.shape[-1]), default_out_dtype(q, get("out_dtype")))
-    if lse is None and get("return_lse"):
+        out = _empty(q, (*q.shape[:-1], v.shape[-1]), default_out_dtype(q, out_dtype))
+    if lse is None and return_lse:
         lse = _empty(q, q.shape[:-1], torch.float32)
     if lse is not None:
         named["lse"] = lse
@@ -136,17 +144,14 @@ def attention(q: torch.Tensor, kv: Any, **arguments: Unpack[Arguments]) -> Any:
         if not is_causal:
             named["mask"] = mask.program
             named["mask_arrays"] = mask.arrays
-    for name in ("row_max", "backend", "kernel"):
-        if name in arguments:
-            named[name] = arguments[name]  # type: ignore[literal-required]
+    positional: tuple[Any, ...] = (q, k, v, out, kv.seqlens_kv, kv.block_table, is_causal)
+    if softmax_scale is not None or cu_seqlens_q is not None or max_seqlen_q or max_seqlen_kv:
+        positional += (softmax_scale, cu_seqlens_q, max_seqlen_q or 0, max_seqlen_kv or 0)
     try:
-        _attention_operator(
-            q, k, v, out, kv.seqlens_kv, kv.block_table, is_causal, get("softmax_scale"),
-            get("cu_seqlens_q"), get("max_seqlen_q") or 0, get("max_seqlen_kv") or 0, **named,
-        )  # fmt: skip
+        _attention_operator(*positional, **named)
     except RuntimeError as error:
         raise _failure(error) from None
-    return (out, lse) if get("return_lse") else out
+    return (out, lse) if return_lse else out
 
 
 def _is_plain(kv: KVCache) -> bool:
@@ -157,11 +162,16 @@ def _is_plain(kv: KVCache) -> bool:
     )  # fmt: skip
 
 
-def _add_lists(named: dict[str, Any], kv: KVCache, arguments: Any) -> None:
-    """Adds the schema's arrays, numbers and scales to `named`."""
+def _add_others(named: dict[str, Any], kv: KVCache, arguments: Any) -> None:
+    """Adds what decode and prefill seldom need to `named`, most of it in the schema's lists."""
     for name in arguments:
         if name not in ARGUMENT_NAMES:
             raise TypeError(f"no argument is called {name}")
+    if arguments.get("stream") is not None:
+        raise invalid("stream", "given", "must be None: set PyTorch's current stream instead")
+    for name in ("row_max", "backend", "kernel"):
+        if name in arguments:
+            named[name] = arguments[name]
 
     def given(name: str, default: Any) -> Any:
         value = arguments.get(name)

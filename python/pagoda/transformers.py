@@ -10,7 +10,10 @@ continuous batching (generate_batch, see register) are served. Inference only.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import weakref
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -70,9 +73,7 @@ def attention_forward(
             "output_attentions is True; weights are never stored", "output_attentions"
         )
     if cache is not None:  # continuous batching: the keys of all sequences, and a mask
-        key, value = cache.update(
-            key_states=key, value_states=value, layer_idx=module.layer_idx, kwargs=others
-        )
+        key, value = _update(cache, key, value, module.layer_idx, others)
     if is_causal is None:
         is_causal = getattr(module, "is_causal", True)
     batch, _, rows, _ = query.shape
@@ -93,6 +94,33 @@ def attention_forward(
         cache_lengths=cache_lengths,
     )
     return out, None
+
+
+def _update(
+    cache: Any, key: torch.Tensor, value: torch.Tensor, layer: int, others: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Stores the new keys and values [1, num_kv_heads, seqlen, head_dim] of continuous batching and
+    returns those of all sequences of the batch in the same layout.
+    """
+    states = {"key_states": key, "value_states": value, "layer_idx": layer}
+    if _takes_kwargs(type(cache)):
+        return cache.update(**states, kwargs=others)
+    indices = {name: others[name] for name in ("read_index", "write_index")}
+    key, value = cache.update(**states, **indices)  # [seqlen_kv, num_kv_heads, head_dim]
+    return key.transpose(0, 1)[None], value.transpose(0, 1)[None]
+
+
+@torch.compiler.assume_constant_result  # torch.compile need not trace inspect
+def _takes_kwargs(cache_type: type) -> bool:
+    """PagedAttentionCache.update() takes the indices by name up to Transformers 5.18, and all
+    further arguments of the attention function as "kwargs" since 5.19.
+    """
+    return "kwargs" in _parameters(cache_type.update)
+
+
+@functools.cache
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(function).parameters
 
 
 def _mask(given: torch.Tensor | None) -> Mask | None:

@@ -73,6 +73,18 @@ Status combine(const std::string& field, const pagoda_mask_node& node, std::vect
   return {};
 }
 
+// "mask.nodes[i]", made once: every call has a mask.
+const std::vector<std::string>& names_of_nodes() {
+  static const std::vector<std::string> kNames = [] {
+    std::vector<std::string> names;
+    for (int64_t i = 0; i < kMaxMaskNodes; ++i) {
+      names.push_back(engine::element_name("mask.nodes", i));
+    }
+    return names;
+  }();
+  return kNames;
+}
+
 }  // namespace
 
 Status to_mask(const pagoda_mask* from, Mask& to) {
@@ -89,7 +101,7 @@ Status to_mask(const pagoda_mask* from, Mask& to) {
   const auto* next = reinterpret_cast<const std::byte*>(mask.nodes);
   size_t first_size = 0;
   for (int64_t i = 0; i < mask.num_nodes; ++i) {
-    const std::string field = engine::element_name("mask.nodes", i);
+    const std::string& field = names_of_nodes()[static_cast<size_t>(i)];
     pagoda_mask_node node;
     if (Status s = read_struct(field, reinterpret_cast<const pagoda_mask_node*>(next), node); !s) {
       return s;

@@ -28,6 +28,7 @@ constexpr std::pair<std::string_view, std::string_view> kSpellings[] = {
 };
 
 std::string respell(std::string text) {
+  if (text.empty()) return text;
   for (const auto& [from, to] : kSpellings) {
     for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
       text.replace(at, from.size(), to);

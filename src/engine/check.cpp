@@ -168,20 +168,23 @@ Status check_written(std::string_view name, const ConstTensor& tensor) {
   return {};
 }
 
-Status check_apart(std::string_view name, const ConstTensor& written, std::string_view other_name,
-                   const ConstTensor& other) {
-  Range a, b;
-  if (!written.present() || !other.present() || !byte_range(written, a) || !byte_range(other, b) ||
-      a.is_empty || b.is_empty) {
-    return {};
-  }
-  const auto first = reinterpret_cast<uintptr_t>(written.data);
-  const auto second = reinterpret_cast<uintptr_t>(other.data);
-  const bool intersect =
-      first + static_cast<uintptr_t>(a.low) < second + static_cast<uintptr_t>(b.high) &&
-      second + static_cast<uintptr_t>(b.low) < first + static_cast<uintptr_t>(a.high);
-  if (first == second || (intersect && a.is_gapless && b.is_gapless)) {
-    return complain(std::string(name) + ".data", "inside " + std::string(other_name),
+TensorBytes bytes_of(std::string_view name, const ConstTensor& tensor) {
+  Range range;
+  if (!tensor.present() || !byte_range(tensor, range) || range.is_empty) return {.name = name};
+  const auto first = reinterpret_cast<uintptr_t>(tensor.data);
+  return {.name = name,
+          .first = first,
+          .begin = first + static_cast<uintptr_t>(range.low),
+          .end = first + static_cast<uintptr_t>(range.high),
+          .exists = true,
+          .is_gapless = range.is_gapless};
+}
+
+Status check_apart(const TensorBytes& written, const TensorBytes& other) {
+  if (!written.exists || !other.exists) return {};
+  const bool intersect = written.begin < other.end && other.begin < written.end;
+  if (written.first == other.first || (intersect && written.is_gapless && other.is_gapless)) {
+    return complain(std::string(written.name) + ".data", "inside " + std::string(other.name),
                     "a written tensor must not overlap another tensor");
   }
   return {};

@@ -4,9 +4,10 @@
 #include <cmath>
 #include <functional>
 #include <gtest/gtest.h>
+#include <thread>
 #include <vector>
 
-#include "engine/plan.hpp"
+#include "engine/kept_plans.hpp"
 #include "engine/registry.hpp"
 #include "engine/validate.hpp"
 #include "pagoda/pagoda.hpp"
@@ -18,7 +19,7 @@ constexpr Device kGpu{DeviceType::kCuda, 0}, kOtherGpu{DeviceType::kCuda, 1};
 
 // The arguments of the back end's functions.
 struct Notes {
-  int runs = 0, appends = 0, merges = 0, releases = 0;
+  int plans = 0, runs = 0, appends = 0, merges = 0, releases = 0;
   const core::Kernel* self = nullptr;
   Stream stream;
   core::WorkspaceSize kept;
@@ -41,6 +42,7 @@ constexpr core::Kernel kKernel{
         },
     .plan = [](const core::Kernel&, const core::Problem&,
                const Options&) -> Result<std::unique_ptr<core::KernelPlan>> {
+      ++notes.plans;
       auto plan = std::make_unique<core::KernelPlan>();
       plan->workspace_bytes = 192;
       plan->zeroed_workspace_bytes = 64;
@@ -104,6 +106,12 @@ ConstTensor input(std::initializer_list<int64_t> shape, DType dtype = DType::kBF
 Tensor output(std::initializer_list<int64_t> shape, DType dtype, uintptr_t place) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr)
   return Tensor::contiguous(reinterpret_cast<void*>(place << 32), dtype, shape, kGpu);
+}
+
+// Moves a tensor by so many bytes.
+template <class View>
+void shift(View& view, ptrdiff_t bytes) {
+  view.data = reinterpret_cast<std::byte*>(const_cast<void*>(view.data)) + bytes;
 }
 
 // Ragged queries, 3 sequences of 40 tokens together, over pages of 16; 4 query heads on 2.
@@ -412,6 +420,17 @@ TEST(DeviceCalls, of_one_plan_differ_in_everything_but_shapes_and_bounds) {
   expect_rejection(fewer_rows, "max_seqlen_q");
   with_positions.a.cache_lengths = nowhere<int32_t>(3);
   expect_rejection(with_positions, "cache_lengths");
+  for (int i = 0; i < 3; ++i) {  // kernels that copy 16 bytes at a time would fault
+    DeviceCall shifted;
+    ConstTensor* const tensors[] = {&shifted.a.q, &shifted.paged().k, &shifted.paged().v};
+    shift(*tensors[i], 8);
+    const char* const fields[] = {"q.data.is_aligned_to_16_bytes",
+                                  "kv.k.data.is_aligned_to_16_bytes",
+                                  "kv.v.data.is_aligned_to_16_bytes"};
+    expect_rejection(shifted, fields[i]);
+    shift(*tensors[i], 8);
+    EXPECT_TRUE(run(*planned, shifted.a, kept_memory));
+  }
   for (ConstTensor* t : {&on_another.a.q, &on_another.paged().k, &on_another.paged().v}) {
     t->device = kOtherGpu;
   }
@@ -470,6 +489,225 @@ TEST(DeviceCalls, that_fail_to_launch_answer_with_a_status) {
   const Status status = run(call.a, call.options);
   EXPECT_EQ(status.code(), StatusCode::kInternal);
   EXPECT_NE(status.message().find("the launch failed"), std::string::npos);
+}
+
+// --- plans that run(attention, options) keeps
+
+// Runs a test on a thread that has kept no plan yet.
+template <class Body>
+void on_new_thread(const Body& body) {
+  std::thread(body).join();
+}
+
+// Runs `call` and says how many plans that took.
+int plans_for(const DeviceCall& call) {
+  const int before = notes.plans;
+  const Status status = run(call.a, call.options);
+  EXPECT_TRUE(status) << status.message();
+  return notes.plans - before;
+}
+
+// A kept plan serves what a plan serves: a field that it does not depend on may change.
+TEST(KeptPlans, serve_calls_that_differ_in_pointers_scales_and_streams) {
+  on_new_thread([] {
+    DeviceCall call;
+    EXPECT_EQ(plans_for(call), 1);
+    EXPECT_EQ(plans_for(call), 0);
+    int queue = 0;
+    call.options.stream = Stream{&queue};
+    call.options.checks_indices = false;
+    call.a.softmax_scale = 0.5F;
+    call.a.lse_base = LogBase::k2;
+    for (ConstTensor* t : {&call.a.q, &call.paged().k, &call.paged().v}) shift(*t, 4096);
+    shift(call.a.out, 4096);
+    const std::vector<int32_t> elsewhere(4);
+    call.a.cu_seqlens_q = {elsewhere.data(), 4, kGpu};
+    EXPECT_EQ(plans_for(call), 0);
+    EXPECT_EQ(notes.runs, 3);
+    EXPECT_EQ(notes.stream.handle, &queue);
+  });
+}
+
+struct Change {
+  const char* field;
+  void (*apply)(DeviceCall& call);
+};
+
+class OneWorker final : public Executor {
+ public:
+  [[nodiscard]] int32_t workers() const override { return 1; }
+  void parallel(int32_t n, void (*body)(void*, int32_t), void* context) override {
+    for (int32_t i = 0; i < n; ++i) body(context, i);
+  }
+};
+
+// Every property of a call and every option that a kernel's plan may depend on.
+TEST(KeptPlans, serve_no_call_that_differs_in_a_field_that_decides) {
+  static OneWorker executor;
+  const Change changes[] = {
+      {"q.dtype",
+       [](DeviceCall& c) {
+         c.a.q = input({40, 4, 64}, DType::kF16);
+         c.paged().k = c.paged().v = input({100, 16, 2, 64}, DType::kF16);
+       }},
+      {"total_q",
+       [](DeviceCall& c) {
+         c.a.q = input({41, 4, 64});
+         c.a.out = output({41, 4, 64}, DType::kBF16, 1);
+         c.a.lse = output({41, 4}, DType::kF32, 2);
+       }},
+      {"num_q_heads",
+       [](DeviceCall& c) {
+         c.a.q = input({40, 6, 64});
+         c.a.out = output({40, 6, 64}, DType::kBF16, 1);
+         c.a.lse = output({40, 6}, DType::kF32, 2);
+       }},
+      {"q.strides[0]", [](DeviceCall& c) { c.a.q.strides[0] = 512; }},
+      {"q.strides[1]",
+       [](DeviceCall& c) {
+         c.a.q.strides = {64, 2560, 1};
+       }},
+      {"q.data", [](DeviceCall& c) { shift(c.a.q, 2); }},
+      {"q.device",
+       [](DeviceCall& c) {
+         for (ConstTensor* t : {&c.a.q, &c.paged().k, &c.paged().v}) t->device = kOtherGpu;
+         c.a.out.device = c.a.lse.device = kOtherGpu;
+         c.a.cu_seqlens_q = nowhere<int32_t>(4, kOtherGpu);
+         auto& table = std::get<BlockTable>(c.paged().table);
+         table.seqlens_kv = nowhere<int32_t>(3, kOtherGpu);
+         table.pages.device = kOtherGpu;
+       }},
+      {"batch",
+       [](DeviceCall& c) {
+         c.a.cu_seqlens_q = nowhere<int32_t>(3);
+         c.paged().table =
+             BlockTable{MatrixView<int32_t>::contiguous(nowhere<const int32_t>(), 2, 8, kGpu),
+                        nowhere<int32_t>(2)};
+       }},
+      {"padded q",
+       [](DeviceCall& c) {
+         c.a.q = input({3, 40, 4, 64});
+         c.a.cu_seqlens_q = {};
+         c.a.out = output({3, 40, 4, 64}, DType::kBF16, 1);
+         c.a.lse = {};
+       }},
+      {"max_seqlen_q", [](DeviceCall& c) { c.a.max_seqlen_q = 30; }},
+      {"max_seqlen_kv", [](DeviceCall& c) { c.a.max_seqlen_kv = 100; }},
+      {"seqlens_q", [](DeviceCall& c) { c.a.seqlens_q = nowhere<int32_t>(3); }},
+      {"cache_lengths", [](DeviceCall& c) { c.a.cache_lengths = nowhere<int32_t>(3); }},
+      {"leftpad_kv", [](DeviceCall& c) { c.a.leftpad_kv = nowhere<int32_t>(3); }},
+      {"out.dtype",
+       [](DeviceCall& c) {
+         c.a.out = output({40, 4, 64}, DType::kF32, 1);
+       }},
+      {"out.strides[0]", [](DeviceCall& c) { c.a.out.strides[0] = 512; }},
+      {"lse", [](DeviceCall& c) { c.a.lse = {}; }},
+      {"lse.strides",
+       [](DeviceCall& c) {
+         c.a.lse.strides = {1, 40};
+       }},
+      {"row_max",
+       [](DeviceCall& c) {
+         c.a.row_max = output({40, 4}, DType::kF32, 3);
+       }},
+      {"sinks", [](DeviceCall& c) { c.a.sinks = nowhere<float>(4); }},
+      {"softcap", [](DeviceCall& c) { c.a.score_mod.softcap = 30; }},
+      {"alibi", [](DeviceCall& c) { c.a.score_mod.alibi_slopes = nowhere<float>(4); }},
+      {"kv.k.dtype",
+       [](DeviceCall& c) {
+         c.paged().k = c.paged().v = input({100, 16, 2, 64}, DType::kF8E4M3);
+       }},
+      {"head_dim_vo",
+       [](DeviceCall& c) {
+         c.paged().v = input({100, 16, 2, 32});
+         c.a.out = output({40, 4, 32}, DType::kBF16, 1);
+       }},
+      {"num_pages",
+       [](DeviceCall& c) {
+         c.paged().k = c.paged().v = input({50, 16, 2, 64});
+       }},
+      {"page_size",
+       [](DeviceCall& c) {
+         c.paged().k = c.paged().v = input({100, 8, 2, 64});
+       }},
+      {"kv.layout",
+       [](DeviceCall& c) {
+         c.paged().k = c.paged().v = input({100, 2, 16, 64});
+         c.paged().layout = PageLayout::kHND;
+       }},
+      {"kv.k.data", [](DeviceCall& c) { shift(c.paged().k, 2); }},
+      {"kv.v.data", [](DeviceCall& c) { shift(c.paged().v, 8); }},
+      {"kv.k.strides[0]", [](DeviceCall& c) { c.paged().k.strides[0] = 4096; }},
+      {"kv.v.strides[1]", [](DeviceCall& c) { c.paged().v.strides[1] = 130; }},
+      {"block table",
+       [](DeviceCall& c) {
+         c.paged().table = CsrPages{.indptr = nowhere<int32_t>(4),
+                                    .indices = nowhere<int32_t>(24),
+                                    .last_page_len = nowhere<int32_t>(3)};
+       }},
+      {"kv",
+       [](DeviceCall& c) {
+         const ConstTensor rows = input({300, 2, 64});
+         c.a.kv = RaggedKV{.k = rows, .v = rows, .cu_seqlens_kv = nowhere<int32_t>(4)};
+       }},
+      {"k_per_head", [](DeviceCall& c) { c.a.kv_scales.k_per_head = input({2}, DType::kF32); }},
+      {"v_per_head", [](DeviceCall& c) { c.a.kv_scales.v_per_head = input({2}, DType::kF32); }},
+      {"mask", [](DeviceCall& c) { c.a.mask = Mask::none(); }},
+      {"mask.window", [](DeviceCall& c) { c.a.mask = Mask::window(10, 0); }},
+      {"mask.window.left", [](DeviceCall& c) { c.a.mask = Mask::window(11, 0); }},
+      {"mask.chunk", [](DeviceCall& c) { c.a.mask = Mask::chunked(16); }},
+      {"mask.tensor",
+       [](DeviceCall& c) {
+         c.a.mask = Mask::causal() & Mask::relative_bias(input({4, 9}, DType::kF32));
+       }},
+      {"mask.tensor.shape",
+       [](DeviceCall& c) {
+         c.a.mask = Mask::causal() & Mask::relative_bias(input({4, 11}, DType::kF32));
+       }},
+      {"kernel", [](DeviceCall& c) { c.options.kernel = "notes"; }},
+      {"executor", [](DeviceCall& c) { c.options.executor = &executor; }},
+      {"is_batch_invariant", [](DeviceCall& c) { c.options.is_batch_invariant = true; }},
+      {"schedule", [](DeviceCall& c) { c.options.schedule = Schedule::kQueue; }},
+      {"num_kv_splits", [](DeviceCall& c) { c.options.num_kv_splits = 3; }},
+  };
+  for (const Change& change : changes) {
+    on_new_thread([&] {
+      SCOPED_TRACE(change.field);
+      DeviceCall base, changed;
+      EXPECT_EQ(plans_for(base), 1);
+      change.apply(changed);
+      EXPECT_EQ(plans_for(changed), 1);
+      EXPECT_EQ(plans_for(base), 0) << "both are kept";
+      EXPECT_EQ(plans_for(changed), 0) << "both are kept";
+    });
+  }
+}
+
+TEST(KeptPlans, that_were_used_longest_ago_make_room) {
+  on_new_thread([] {
+    DeviceCall call;
+    const auto plans_of = [&](int32_t begin, int32_t end) {
+      int plans = 0;
+      for (call.a.max_seqlen_kv = begin; call.a.max_seqlen_kv < end; ++call.a.max_seqlen_kv) {
+        plans += plans_for(call);
+      }
+      return plans;
+    };
+    constexpr auto kMost = static_cast<int32_t>(engine::kMaxKeptPlans);
+    EXPECT_EQ(plans_of(1, 1 + kMost), kMost);
+    EXPECT_EQ(plans_of(1, 2), 0);
+    EXPECT_EQ(plans_of(50, 51), 1) << "in the place of 2";
+    EXPECT_EQ(plans_of(1, 2), 0);
+    EXPECT_EQ(plans_of(2, 3), 1);
+  });
+}
+
+TEST(KeptPlans, are_not_made_of_calls_that_no_kernel_serves) {
+  DeviceCall call;
+  call.options.kernel = "notes";
+  call.options.num_kv_splits = 129;
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(run(call.a, call.options).field(), "num_kv_splits");
+  EXPECT_EQ(notes.plans, 0);
 }
 
 TEST(DeviceStates, go_to_the_back_end_unread) {

@@ -1,10 +1,10 @@
-// run(): checks the call against the plan's signature, then runs the planned kernel.
+// run(): checks the call against the plan's signature, or plans it, then runs the planned kernel.
 #include <utility>
 
 #include "engine/check.hpp"
 #include "engine/guard.hpp"
 #include "engine/host_workspace.hpp"
-#include "engine/plan.hpp"
+#include "engine/kept_plans.hpp"
 #include "engine/validate.hpp"
 
 namespace pagoda {
@@ -68,7 +68,7 @@ Status run(const Attention& attention, const Options& options) {
   return engine::guarded([&]() -> Status {
     const Result<core::Problem> problem = engine::validate(attention, options);
     if (!problem) return problem.status();
-    const Result<Plan> plan = engine::make_plan(*problem, engine::with_executor(options));
+    const Result<Plan> plan = engine::kept_plan(*problem, engine::with_executor(options));
     if (!plan) return plan.status();
     return launch_in_kept_workspace(plan->state(), *problem, options.stream);
   });

@@ -36,10 +36,16 @@ bool walk_mask(const MaskNode& node, Visit&& visit) {
   return true;
 }
 
-// The bounds that replace lengths in GPU memory.
+// Kernels that copy 16 bytes at a time, TMA among them, need it.
+bool is_aligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; }
+
+// The bounds that replace lengths in GPU memory, and what decides how kernels load.
 template <typename Visit>
 bool walk_bounds(const core::Problem& p, Visit&& visit) {
-  return visit("q.device", p.device.index) && visit("q", p.total_q) &&
+  return visit("q.data.is_aligned_to_16_bytes", is_aligned(p.q.data)) &&
+         visit("kv.k.data.is_aligned_to_16_bytes", is_aligned(p.k.data)) &&
+         visit("kv.v.data.is_aligned_to_16_bytes", is_aligned(p.v.data)) &&
+         visit("q.device", p.device.index) && visit("q", p.total_q) &&
          visit("max_seqlen_q", p.max_seqlen_q_bound) &&
          visit("max_seqlen_kv", p.max_seqlen_kv_bound) &&
          visit("seqlens_q", !p.seqlens_q_valid.empty()) &&
@@ -81,10 +87,6 @@ Lengths lengths_of(const core::Problem& p, int32_t b) {
   return {p.seqlen_q(b), p.num_rows(b), p.seqlen_kv(b), p.q_position(b)};
 }
 
-Status not_planned(const std::string& field, int64_t value, int64_t planned) {
-  return complain(field, value, "the plan was made for " + std::to_string(planned));
-}
-
 }  // namespace
 
 Signature::Signature(const core::Problem& problem) {
@@ -105,16 +107,16 @@ Signature::Signature(const core::Problem& problem) {
   }
 }
 
-Status Signature::match(const core::Problem& problem) const {
+Signature::Difference Signature::difference(const core::Problem& problem) const {
   // Two walks have different numbers of values only after a value that differs (rank, mask size).
   size_t i = 0;
-  Status status;
-  walk(problem, [&](const char* name, int64_t value) {
+  Difference found;
+  const bool is_same = walk(problem, [&](const char* name, int64_t value) {
     const int64_t planned = numbers_[i++];
-    if (planned != value) status = not_planned(name, value, planned);
+    if (planned != value) found = {name, -1, value, planned};
     return planned == value;
   });
-  if (!status || !problem.has_host_lengths) return status;
+  if (!is_same || !problem.has_host_lengths) return found;
   const int32_t* planned = lengths_.data();
   for (int32_t b = 0; b < problem.batch; ++b, planned += 4) {
     const Lengths n = lengths_of(problem, b);
@@ -122,19 +124,30 @@ Status Signature::match(const core::Problem& problem) const {
         [[likely]] {
       continue;
     }
-    if (n.q != planned[0]) return not_planned(element_name("seqlen_q", b), n.q, planned[0]);
-    if (n.rows != planned[1]) return not_planned(element_name("num_rows", b), n.rows, planned[1]);
-    if (n.kv != planned[2]) return not_planned(element_name("seqlen_kv", b), n.kv, planned[2]);
-    return not_planned(element_name("cache_length", b), n.position, planned[3]);
+    if (n.q != planned[0]) return {"seqlen_q", b, n.q, planned[0]};
+    if (n.rows != planned[1]) return {"num_rows", b, n.rows, planned[1]};
+    if (n.kv != planned[2]) return {"seqlen_kv", b, n.kv, planned[2]};
+    return {"cache_length", b, n.position, planned[3]};
   }
   const int32_t* valid = valid_.data();
   for (const MaskNode& node : problem.mask) {
     for (const int32_t length : core::host_elements(node.valid_lengths)) {
-      if (length != *valid) return not_planned("mask.valid_lengths", length, *valid);
+      if (length != *valid) return {"mask.valid_lengths", -1, length, *valid};
       ++valid;
     }
   }
   return {};
+}
+
+Status Signature::match(const core::Problem& problem) const {
+  const Difference d = difference(problem);
+  if (d.name == nullptr) return {};
+  return complain(element_name(d.name, d.index), d.value,
+                  "the plan was made for " + std::to_string(d.planned));
+}
+
+bool Signature::matches(const core::Problem& problem) const {
+  return difference(problem).name == nullptr;
 }
 
 }  // namespace pagoda::engine

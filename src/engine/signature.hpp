@@ -1,6 +1,7 @@
 // Signature: the properties of a call that its plan depends on: shapes, strides, dtypes, lengths
 // and mask parameters; never pointers, scales or page ids. With lengths in GPU memory: the device,
-// the bounds, and which arrays are present. Comparing does not allocate.
+// the bounds, which arrays are present, and whether 16-byte copies can read Q, K and V. Comparing
+// does not allocate.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,18 @@ class Signature {
 
   // kInvalidArgument names the first field in which `problem` differs from the planned call.
   [[nodiscard]] Status match(const core::Problem& problem) const;
+  // Whether it differs in none.
+  [[nodiscard]] bool matches(const core::Problem& problem) const;
 
  private:
+  // A field that differs; `name` is null where none does. Its text is made for messages only.
+  struct Difference {
+    const char* name = nullptr;
+    int64_t index = -1;  // >= 0: the field is name[index]
+    int64_t value = 0, planned = 0;
+  };
+  [[nodiscard]] Difference difference(const core::Problem& problem) const;
+
   std::vector<int64_t> numbers_;  // all properties but the lengths, in the order of walk()
   std::vector<int32_t> lengths_;  // [batch, 4]: seqlen_q, rows, seqlen_kv, q_position; host
   std::vector<int32_t> valid_;    // lengths of all padding masks, concatenated; host only

@@ -11,9 +11,6 @@ import pagoda.transformers  # noqa: E402
 
 from grids import DEVICE  # noqa: E402
 
-pytestmark = pytest.mark.skipif(
-    DEVICE == "cuda", reason="models in fp32, to compare tokens; GPU kernels serve 16-bit queries"
-)
 VOCABULARY = 97
 SIZES = {
     "vocab_size": VOCABULARY,
@@ -47,6 +44,8 @@ MODELS = {
     ),
     "qwen3": (transformers.Qwen3Config, {}),
 }
+# The default, grouped products, is made for bf16 on GPUs; the models are in fp32.
+EXPERTS = {"gpt_oss": {"experts_implementation": "eager"}}
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +64,7 @@ def models(request):
         config = kind(**{**SIZES, **more})
         torch.manual_seed(0)
         model = transformers.AutoModelForCausalLM.from_config(
-            config, attn_implementation=implementation
+            config, attn_implementation=implementation, **EXPERTS.get(request.param, {})
         )
         for name, parameter in model.named_parameters():
             if name.endswith("sinks"):
@@ -144,9 +143,9 @@ def test_continuous_batching_gives_the_tokens_of_eager(models, monkeypatch):
         models[0].generate(torch.tensor([row], device=DEVICE), max_new_tokens=10, do_sample=False)
         for row in inputs
     ]
-    switch = {"auto_switch_to_flash": False}
-    if not switch.keys() <= inspect.signature(ContinuousBatchingConfig).parameters.keys():
-        switch = {}  # Transformers 5.17 does not switch by itself
+    known = inspect.signature(ContinuousBatchingConfig).parameters  # 5.17 does not switch by itself
+    switches = {"auto_switch_to_flash": False, "use_cuda_graph": False}
+    switches = {name: value for name, value in switches.items() if name in known}
     before = AttentionInterface._global_mapping["paged|eager"]
     calls = []
     original = pagoda.transformers.ops.attention
@@ -159,7 +158,7 @@ def test_continuous_batching_gives_the_tokens_of_eager(models, monkeypatch):
             inputs,
             generation_config=GenerationConfig(max_new_tokens=10, do_sample=False, eos_token_id=-1),
             continuous_batching_config=ContinuousBatchingConfig(
-                num_blocks=32, max_batch_tokens=64, **switch
+                num_blocks=32, max_batch_tokens=64, **switches
             ),
         )
     finally:
@@ -167,6 +166,53 @@ def test_continuous_batching_gives_the_tokens_of_eager(models, monkeypatch):
     tokens = [r.generated_tokens for r in results.values()]
     assert tokens == [row[0, len(i) :].tolist() for row, i in zip(expected, inputs)]
     assert len(calls) >= 2 * 10
+
+
+class IndexedCache:
+    """PagedAttentionCache of Transformers to 5.18, with one layer of 8 slots."""
+
+    def __init__(self):
+        self.slots = torch.randn(2, 8, 2, 16, device=DEVICE)
+
+    def update(self, key_states, value_states, layer_idx, read_index, write_index):
+        for slots, new in zip(self.slots, (key_states, value_states)):
+            slots[write_index[layer_idx]] = new[0].transpose(0, 1)
+        return tuple(slots[read_index[layer_idx]] for slots in self.slots)
+
+
+class KwargsCache(IndexedCache):
+    """The one since 5.19."""
+
+    def update(self, key_states, value_states, layer_idx, kwargs):
+        indices = {name: kwargs[name] for name in ("read_index", "write_index")}
+        both = super().update(key_states, value_states, layer_idx, **indices)
+        return tuple(x.transpose(0, 1)[None] for x in both)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("kind", [IndexedCache, KwargsCache])
+def test_paged_caches_of_all_versions_are_updated(kind, compiled):
+    cache, module = kind(), torch.nn.Module()
+    module.layer_idx = 1
+    before = cache.slots.clone()
+    q, k, v = (torch.randn(1, heads, 3, 16, device=DEVICE) for heads in (4, 2, 2))
+    read, write = torch.tensor([6, 0, 5, 2, 7]), torch.tensor([5, 2, 7])
+    keep = torch.ones(1, 1, 3, 5, dtype=torch.bool).tril(2)
+    call = pagoda.transformers.attention_forward
+    if compiled:  # Transformers 5.17 compiles in one graph
+        call = torch.compile(call, backend="eager", fullgraph=True)
+    out, _ = call(
+        module, q, k, v, keep.to(DEVICE), cache=cache,
+        read_index=[None, read.to(DEVICE)], write_index=[None, write.to(DEVICE)],
+    )  # fmt: skip
+    keys, values = (torch.cat([old[[6, 0]].transpose(0, 1)[None], new], 2).cpu()
+                    for old, new in zip(before, (k, v)))  # fmt: skip
+    expected = torch.nn.functional.scaled_dot_product_attention(
+        q.cpu(), keys, values, keep, enable_gqa=True
+    )
+    torch.testing.assert_close(out.cpu(), expected.transpose(1, 2), atol=1e-5, rtol=1e-5)
+    stored = cache.slots[:, write.to(DEVICE)].transpose(1, 2)
+    assert torch.equal(stored, torch.cat([k, v]))
 
 
 def test_dropout_and_stored_weights_are_refused(models):
