@@ -49,9 +49,11 @@ class AsyncKVBuffer
     ++global_step_;
   }
 
-  // The same for step `step` of a KV tile of which all rows exist, with all elements, one after the
-  // other in memory from `first` on.
-  PAGODA_DEVICE void load_whole(arch::GlobalPtr<const char> first, int32_t row_bytes, int step) {
+  // The same for step `step` of a KV tile whose rows follow each other in memory from `first` on,
+  // with all elements. All rows exist, or, unless has_all_rows, the first `num_rows`.
+  template <bool has_all_rows = true>
+  PAGODA_DEVICE void load_whole(arch::GlobalPtr<const char> first, int32_t row_bytes, int step,
+                                int32_t num_rows = config.btile_dim0) {
     const int first_row = config.iterator_axis == 0 ? step * config.btile_dim0 : 0;
     const int first_column = config.iterator_axis == 1 ? step * config.btile_dim1 : 0;
     const int row = arch::thread_idx() / 8, chunk = arch::thread_idx() % 8;
@@ -61,21 +63,23 @@ class AsyncKVBuffer
         load_iter_.tile() + vector_index<smem_layout>(row, chunk) * simd_width;
     PAGODA_UNROLL
     for (int i = 0; i < config.btile_dim0; i += thread_layout.rows) {
+      const bool exists = has_all_rows || is_row(first_row + row + i, num_rows);
       PAGODA_UNROLL
       for (int j = 0; j < config.btile_dim1 / 8; j += 8) {
         constexpr int row_stride = smem_layout.row_stride(),
                       chunk_stride = smem_layout.chunk_stride();
-        arch::cp_async<16>(to + (i * row_stride + j * chunk_stride) * simd_width,
-                           from + (int64_t{i} * row_bytes + j * 16));
+        copy_chunk<has_all_rows>(to + (i * row_stride + j * chunk_stride) * simd_width,
+                                 from + (int64_t{i} * row_bytes + j * 16), exists, first);
       }
     }
     load_iter_.advance();
   }
 
   // The same where the rows of a thread_layout follow each other: first_row(row) is the address of
-  // row `row`, the first of them.
-  template <class FirstRow>
-  PAGODA_DEVICE void load_pages(const FirstRow& first_row, int32_t row_bytes, int step) {
+  // row `row`, the first of them, which must exist.
+  template <bool has_all_rows = true, class FirstRow>
+  PAGODA_DEVICE void load_pages(const FirstRow& first_row, int32_t row_bytes, int step,
+                                int32_t num_rows = config.btile_dim0) {
     constexpr int rows = thread_layout.rows;
     constexpr int row_stride = smem_layout.row_stride(), chunk_stride = smem_layout.chunk_stride();
     const int first = config.iterator_axis == 0 ? step * config.btile_dim0 : 0;
@@ -83,16 +87,19 @@ class AsyncKVBuffer
     const int row = arch::thread_idx() / 8, chunk = arch::thread_idx() % 8;
     arch::GlobalPtr<const char> from[config.btile_dim0 / rows];
     PAGODA_UNROLL
-    for (int i = 0; i < config.btile_dim0 / rows; ++i) from[i] = first_row(first + i * rows);
+    for (int i = 0; i < config.btile_dim0 / rows; ++i) {
+      from[i] = first_row(has_all_rows || first + i * rows < num_rows ? first + i * rows : 0);
+    }
     const int64_t offset = int64_t{row} * row_bytes + 2 * (first_column + chunk * simd_width);
     const arch::SharedPtr<T> to =
         load_iter_.tile() + vector_index<smem_layout>(row, chunk) * simd_width;
     PAGODA_UNROLL
     for (int i = 0; i < config.btile_dim0 / rows; ++i) {
+      const bool exists = has_all_rows || is_row(first + row + i * rows, num_rows);
       PAGODA_UNROLL
       for (int j = 0; j < config.btile_dim1 / 8; j += 8) {
-        arch::cp_async<16>(to + (i * rows * row_stride + j * chunk_stride) * simd_width,
-                           from[i] + (offset + j * 16));
+        copy_chunk<has_all_rows>(to + (i * rows * row_stride + j * chunk_stride) * simd_width,
+                                 from[i] + (offset + j * 16), exists, from[i]);
       }
     }
     load_iter_.advance();
@@ -115,6 +122,21 @@ class AsyncKVBuffer
   PAGODA_DEVICE void copy_to_shared() const {}
 
  private:
+  static PAGODA_DEVICE bool is_row(int32_t row, int32_t num_rows) {
+    return row < arch::mutable_value("last row of a KV tile dropped", num_rows, num_rows - 1);
+  }
+  // Copies 16 bytes, or writes zeros where they don't exist. A copy of 0 bytes reads nothing, but
+  // its address, `any`, must be valid. A size that may be 0 takes a register.
+  template <bool always_exists>
+  static PAGODA_DEVICE void copy_chunk(arch::SharedPtr<T> to, arch::GlobalPtr<const char> from,
+                                       bool exists, arch::GlobalPtr<const char> any) {
+    if constexpr (always_exists) {
+      arch::cp_async<16>(to, from);
+    } else {
+      arch::cp_async<16>(to, exists ? from : any, exists ? 16 : 0);
+    }
+  }
+
   template <bool is_contiguous>
   PAGODA_DEVICE void copy() {
     const int first_row = config.iterator_axis == 0 ? global_step_ * config.btile_dim0 : 0;
@@ -126,6 +148,7 @@ class AsyncKVBuffer
     PAGODA_UNROLL
     for (int i = 0; i < config.btile_dim0; i += thread_layout.rows) {
       const int32_t row = first_row + thread_row + i;
+      // Not is_row(row, bounds_): with that ptxas 13.0 spills in the prefill kernels of d64.
       const bool exists =
           row < arch::mutable_value("last row of a KV tile dropped", bounds_, bounds_ - 1);
       // A copy of 0 bytes reads nothing: any valid address will do.

@@ -83,6 +83,46 @@ TEST(AsyncKVBuffer, rows_and_columns_that_do_not_exist_are_zeros_and_not_read) {
   expect_equal<AsyncK<BFloat16, 16, 64, 2>, ImplK<BFloat16, 16>, 2>(odd, 0, 64);
 }
 
+// `Base`, whose loads are those of a tile with all elements of its first rows: load_whole, or
+// load_pages with a look-up for every rows of a thread_layout.
+template <class Base, bool by_pages>
+struct FirstRows : Base {
+  using Base::Base;
+  PAGODA_DEVICE void begin(const KVTile<kBN>& tile, int32_t rows, int32_t step = 0) {
+    source = tile;
+    num_rows = rows;
+    next_step = step;
+  }
+  PAGODA_DEVICE void load_from_dram() {
+    const auto row_bytes = static_cast<int32_t>(source.source.row_bytes);
+    if constexpr (by_pages) {
+      this->template load_pages<false>(
+          [this](int row) {
+            EXPECT_LT(row, num_rows);  // the others may have no page
+            return source.row(row);
+          },
+          row_bytes, next_step++, num_rows);
+    } else {
+      this->template load_whole<false>(source.row(0), row_bytes, next_step++, num_rows);
+    }
+  }
+  KVTile<kBN> source;
+  int32_t num_rows = 0, next_step = 0;
+};
+
+TEST(AsyncKVBuffer, a_tile_in_which_the_sequence_ends_has_zeros_past_its_rows) {
+  using K = AsyncK<BFloat16, 16, 64, 2>;
+  using V = AsyncV<BFloat16, 16, 32, 128, 2>;
+  for (const int rows : {1, 15, 16, 17, 33, 63, 64}) {
+    const KVCacheCase dense({}, rows);  // reports a read past its end
+    expect_equal<FirstRows<K, false>, ImplK<BFloat16, 16>, 2>(dense, 0, rows);
+    expect_equal<FirstRows<V, false>, ImplV<BFloat16, 16, 32>, 2>(dense, 0, rows);
+    const KVCacheCase paged({.kind = KeyRowsKind::kPaged, .page_size = 16}, rows);
+    expect_equal<FirstRows<K, true>, ImplK<BFloat16, 16>, 2>(paged, 0, rows);
+    expect_equal<FirstRows<V, true>, ImplV<BFloat16, 16, 32>, 2>(paged, 0, rows);
+  }
+}
+
 TEST(AsyncKVBuffer, serves_caches_of_every_layout) {
   std::vector<CacheFormat> formats{{}, {.kind = KeyRowsKind::kRagged}};
   for (const int size : {1, 3, 16, 48, 64, 128}) {

@@ -28,7 +28,7 @@ ZERO = [".private_segment_fixed_size"]  # bytes of scratch memory: where spills 
 MOST_VGPR_SPILLS = 4  # of attention; 0 of the others
 # A scalar register is spilled to a lane of a vector register, not to memory; in attention nearly all
 # before the loop over KV tiles, where the work tile is found.
-MOST_SGPR_SPILLS = 56  # of attention; 0 of the others
+MOST_SGPR_SPILLS = 40  # of attention; 0 of the others
 
 
 def output(*command):

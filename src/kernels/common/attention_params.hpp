@@ -115,6 +115,9 @@ struct AttentionArguments {
   // Packed rows. This launch skips sequences of more than max_rows launch_rows.
   int32_t max_rows = INT32_MAX;
   bool is_batch_invariant = false;  // no row tile is split
+  // kv_buffer: CTAs of each KV head where the batch is one sequence of at most one token, instead
+  // of a stream-K partition; 0: it is not.
+  int32_t ctas_per_kv_head = 0;
 
   // Partial results of split rows (split_rows.hpp). The counters are zero between launches.
   arch::GlobalPtr<float> partial_out = nullptr;

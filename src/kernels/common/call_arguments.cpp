@@ -375,10 +375,11 @@ bool is_kv_by_tma(const Problem& p, int32_t BN, arch::Swizzle swizzle) {
          is_possible(kv_map(p, p.v, p.head_dim_vo, BN, swizzle));
 }
 
-arch::Eviction kv_eviction(const Problem& p, const PackedRows& packed, int32_t max_rows) {
+arch::Eviction kv_eviction(const Problem& p, const PackedRows& packed, arch::Eviction read_once,
+                           int32_t max_rows) {
   const bool is_read_once =
       packed.head_tiles == 1 && std::min(p.max_seqlen_q, max_rows) <= packed.tokens;
-  return is_read_once ? arch::Eviction::kFirst : arch::Eviction::kLast;
+  return is_read_once ? read_once : arch::Eviction::kLast;
 }
 
 // --- the workspace of split rows -----------------------------------------------------------------

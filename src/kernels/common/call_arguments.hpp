@@ -72,11 +72,10 @@ inline constexpr int32_t kShortRows = 64;
 void set_call(const core::Problem& problem, AttentionArguments& arguments);
 
 // The L2 policy of K and V in a launch whose work tiles have `packed` rows of sequences of at most
-// `max_rows` rows. Evict first where one work tile reads each key (decode): what is read once must
-// not displace Q, O and partial results. Evict last where several do: the rows of a prefix that a
-// batch shares, head tiles of a wide group.
+// `max_rows` rows: `read_once` where one work tile reads each key (decode). Evict last where
+// several do: the rows of a prefix that a batch shares, head tiles of a wide group.
 [[nodiscard]] arch::Eviction kv_eviction(const core::Problem& problem, const PackedRows& packed,
-                                         int32_t max_rows = INT32_MAX);
+                                         arch::Eviction read_once, int32_t max_rows);
 
 // --- tensor maps: boxes as wide as the swizzle -------------------------------------------------
 

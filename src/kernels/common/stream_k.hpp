@@ -4,6 +4,10 @@
 //   order: sequence, KV head, head tile, token tile, KV tile (ascending keys, fastest)
 //   CTA i takes [i, i + 1) * tiles_per_cta
 //
+// In kernels whose work tiles take long to begin (kv_buffer), no CTA takes parts of two row tiles
+// where there are enough CTAs: each row tile counts as a multiple of tiles_per_cta
+// (find_row_tile_start).
+//
 // Where a pair of CTAs computes each work tile, the pair takes one interval: both CTAs find the
 // same work tiles, without communication, and "CTA" below means the pair.
 //
@@ -43,6 +47,12 @@ struct SequenceTiles {
   int32_t row_tiles = 0;  // 0 where the sequence belongs to the plan's other launch
 
   PAGODA_HOST_DEVICE int32_t tiles() const { return row_tiles * kv_tiles; }
+  // With kv_tiles rounded up to a multiple of `count`; the walk stays as it is.
+  [[nodiscard]] PAGODA_HOST_DEVICE SequenceTiles padded(int32_t count) const {
+    SequenceTiles result = *this;
+    result.kv_tiles = ((kv_tiles - 1) / count + 1) * count;
+    return result;
+  }
 };
 
 template <class Config>

@@ -44,6 +44,42 @@ PAGODA_DEVICE int32_t sum_before(int32_t value, int32_t& total, StreamKStorage& 
   return before + inclusive - value;
 }
 
+// find_stream_k_start for a partition in which no CTA takes parts of two row tiles: each counts as
+// a multiple of tiles_per_cta (SequenceTiles::padded). For a batch with a sequence a thread. False:
+// there are no more CTAs than row tiles.
+template <class Config, int warp_size>
+PAGODA_DEVICE bool find_row_tile_start(const AttentionParams& params, StreamKStorage& storage) {
+  constexpr int threads = Config::tile.threads();
+  const int thread = arch::thread_idx();
+  const int32_t ctas = stream_k_count<Config>();
+  SequenceTiles tiles;
+  if (thread < params.sequences.batch) tiles = sequence_tiles<Config>(params, thread);
+  int32_t before = 0;
+  const auto sum = [&](int32_t value) {
+    int32_t total = 0;
+    before = sum_before<threads, warp_size>(value, total, storage);
+    arch::syncthreads();  // every thread has read the warp sums
+    return total;
+  };
+  const int32_t row_tiles = sum(tiles.row_tiles);
+  if (row_tiles >= ctas) return false;
+  const int32_t total = sum(tiles.tiles());
+  int32_t per_cta = (total - 1) / ctas + 1;
+  int32_t padded_total = sum(tiles.padded(per_cta).tiles());
+  if (padded_total > ctas * per_cta) {  // padding takes less than a CTA of each row tile
+    per_cta = (total - 1) / (ctas - row_tiles) + 1;
+    padded_total = sum(tiles.padded(per_cta).tiles());
+  }
+  tiles = tiles.padded(per_cta);
+  const int32_t begin = stream_k_index<Config>() * per_cta;
+  if (begin >= padded_total && thread == 0) storage.start.store({.tiles_per_cta = per_cta});
+  if (before <= begin && begin < before + tiles.tiles()) {
+    storage.start.store({begin, begin + per_cta, per_cta, thread, before, tiles});
+  }
+  arch::syncthreads();  // the start is stored
+  return true;
+}
+
 // Stores the CTA's StreamKStart in storage.start. Every thread calls it; it ends with a
 // syncthreads, after which every thread may load the start. Where a pair of CTAs computes each work
 // tile, the caller's cluster barrier takes its place.

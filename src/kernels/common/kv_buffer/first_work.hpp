@@ -1,6 +1,5 @@
 // Work tiles made with few divisions, because all threads of a CTA wait for the one that makes
-// them: the work tile of a prefill CTA, and the first one of a CTA where the batch is one sequence,
-// which is the stream-K partition (stream_k.hpp) without sums over a batch.
+// them: those of a prefill CTA and of a CTA that decodes one sequence.
 #pragma once
 
 #include <cstdint>
@@ -45,78 +44,43 @@ class CtaScheduler {
   bool is_done_ = false;
 };
 
-// The CTA's interval where the batch is one sequence: no sums.
+// The work tile of a CTA where the batch is one sequence of one token: CTA i has split
+// i % ctas_per_kv_head of KV head i / ctas_per_kv_head. One thread makes it. False: there is none.
 template <class Config>
-PAGODA_DEVICE StreamKStart start_of_one_sequence(const AttentionParams& params) {
-  const SequenceTiles tiles = sequence_tiles<Config>(params, 0);
-  const int32_t total = tiles.tiles(), ctas = arch::grid_dim().x;
-  const int32_t per_cta = (total - 1) / ctas + 1;
-  const int32_t begin = arch::block_idx().x * per_cta;
-  if (begin >= total) return {.tiles_per_cta = per_cta};
-  return {begin, begin < total - per_cta ? begin + per_cta : total, per_cta, 0, 0, tiles};
-}
-
-// The first work tile of a batch of one sequence, by one thread, and where StreamKWork continues.
-// False: the CTA has none.
-template <class Config>
-PAGODA_DEVICE bool make_first_work(const AttentionParams& params, Work& work, StreamKStart& rest) {
+PAGODA_DEVICE bool make_only_work(const AttentionParams& params, Work& work) {
   const Sequences& sequences = params.sequences;
   const auto num_keys = static_cast<int32_t>(sequences.keys.num_keys(0));
-  const int32_t num_rows = sequences.num_rows(0);
-  if (num_rows != 1 || params.group > Config::tile.BM || params.is_batch_invariant) {
-    StreamKWork<Config> work_tiles(params, start_of_one_sequence<Config>(params));
-    const bool exists = work_tiles.next(work);
-    rest = work_tiles.rest();
-    return exists;
-  }
-  SequenceTiles& tiles = rest.tiles;
-  tiles.num_rows = 1;
-  tiles.num_keys = num_keys;
-  tiles.valid_rows =
+  if (sequences.num_rows(0) == 0) return false;
+  const int32_t valid_rows =
       sequences.valid_rows != nullptr ? arch::load_read_only(sequences.valid_rows) : 1;
-  tiles.q_position = sequences.q_positions != nullptr ? arch::load_read_only(sequences.q_positions)
-                                                      : num_keys - tiles.valid_rows;
-  if (tiles.valid_rows > 0) {
-    tiles.walk = kv_tiles_of<Config>(
-        params, mask::RowTile{0, num_keys, tiles.q_position, 0, tiles.valid_rows});
-  }
-  tiles.kv_tiles = tiles.walk.num_tiles > 0 ? tiles.walk.num_tiles : 1;
-  tiles.row_tiles = params.num_kv_heads;
-  const int32_t total = tiles.tiles(), ctas = arch::grid_dim().x;
-  const bool is_small = total < 1 << 21;
-  const auto divide = [is_small](int32_t a, int32_t b) {
-    return is_small ? small_quotient(a, b) : a / b;
-  };
-  const int32_t per_cta = divide(total - 1, ctas) + 1;
-  const int32_t begin = arch::block_idx().x * per_cta;  // of the CTA's interval
-  if (begin >= total) return false;
-  const int32_t end = begin < total - per_cta ? begin + per_cta : total;
-  work.kv_head = divide(begin, tiles.kv_tiles);
-  const int32_t row_begin = work.kv_head * tiles.kv_tiles;
-  const int32_t row_end = row_begin + tiles.kv_tiles;
-  const int32_t stop = row_end < end ? row_end : end;
-  rest.begin = stop;
-  rest.end = end;
-  rest.tiles_per_cta = per_cta;
+  const int32_t q_position = sequences.q_positions != nullptr
+                                 ? arch::load_read_only(sequences.q_positions)
+                                 : num_keys - valid_rows;
+  const int32_t cta = CtaScheduler<Config::tile.BM>::index();
+  const int32_t ctas = params.ctas_per_kv_head;
+  work.kv_head = small_quotient(cta, ctas);
+  const int32_t first_cta = work.kv_head * ctas;
+  work.split = cta - first_cta;
 
   work.first_head = work.kv_head * params.group;
   work.num_heads = params.group;
   work.num_tokens = 1;
-  work.valid_tokens = tiles.valid_rows > 0 ? 1 : 0;
+  work.valid_tokens = valid_rows > 0 ? 1 : 0;
   work.memory_row = sequences.first_row(0);
-  work.rows = mask::RowTile{0, tiles.num_keys, tiles.q_position, 0, work.valid_tokens};
-  work.walk = tiles.walk;
-  if (tiles.walk.num_tiles > 0) {
-    const int32_t past = tiles.walk.column(stop - row_begin);
-    work.walk = tiles.walk.part(tiles.walk.column(begin - row_begin),
-                                past < tiles.walk.end_column ? past : tiles.walk.end_column);
+  work.rows = mask::RowTile{0, num_keys, q_position, 0, work.valid_tokens};
+  if (valid_rows > 0) work.walk = kv_tiles_of<Config>(params, work.rows);
+  const mask::KVTileRange walk = work.walk;
+  const int32_t tiles = walk.num_tiles > 0 ? walk.num_tiles : 1;  // O is written in any case
+  const int32_t per_cta = small_quotient(tiles - 1, ctas) + 1;
+  const int32_t begin = work.split * per_cta;
+  if (begin >= tiles) return false;
+  if (walk.num_tiles > 0) {
+    const int32_t past = walk.column(begin + per_cta);
+    work.walk = walk.part(walk.column(begin), past < walk.end_column ? past : walk.end_column);
   }
-  const int32_t first_cta = per_cta == 1 ? row_begin : divide(row_begin, per_cta);
-  const int32_t last_cta = per_cta == 1 ? row_end - 1 : divide(row_end - 1, per_cta);
-  work.num_splits = last_cta - first_cta + 1;
-  work.split = arch::block_idx().x - first_cta;
-  work.first_slot = 2 * first_cta + (row_begin == first_cta * per_cta ? 0 : 1);
-  work.next_slot = 2 * (first_cta + 1);
+  work.num_splits = per_cta == 1 ? tiles : small_quotient(tiles - 1, per_cta) + 1;
+  work.first_slot = 2 * first_cta;
+  work.next_slot = work.first_slot + 2;
   work.slot_step = 2;
   return true;
 }

@@ -32,22 +32,17 @@ struct Kernel {
   static PAGODA_DEVICE void run(const Params& params) {
     auto& storage = arch::shared_storage<Storage>();
     if constexpr (Ops::token_gen) {
-      bool makes_first = params.sequences.batch == 1;
-      if (!makes_first) find_stream_k_start<Config, tile.warp_size>(params, storage.stream_k);
+      const bool has_only_one = params.ctas_per_kv_head > 0;
+      if (!has_only_one) find_start(params, storage.stream_k);
       while (next(params, storage, [&](Work& work) {
-        if (makes_first) {
-          StreamKStart rest;
-          const bool exists = make_first_work<Config>(params, work, rest);
-          storage.stream_k.start.store(rest);
-          return exists;
-        }
+        if (has_only_one) return make_only_work<Config>(params, work);
         StreamKWork<Config> work_tiles(params, storage.stream_k.start.load());
         const bool exists = work_tiles.next(work);
         storage.stream_k.start.store(work_tiles.rest());
         return exists;
       })) {
-        makes_first = false;
         compute(params, storage);
+        if (has_only_one) break;
       }
     } else {  // a work tile for each CTA
       const bool exists = next(params, storage, [&](Work& work) {
@@ -59,6 +54,14 @@ struct Kernel {
   }
 
  private:
+  static PAGODA_DEVICE void find_start(const Params& params, StreamKStorage& storage) {
+    if (params.sequences.batch <= kThreads && !params.is_batch_invariant &&
+        find_row_tile_start<Config, tile.warp_size>(params, storage)) {
+      return;
+    }
+    find_stream_k_start<Config, tile.warp_size>(params, storage);
+  }
+
   // One thread makes the next work tile for all. False: none is left. The epilogue has a barrier
   // after every thread's last look at the work tile before.
   template <class Make>

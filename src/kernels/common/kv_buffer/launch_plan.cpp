@@ -2,6 +2,8 @@
 #include "kernels/common/kv_buffer/launch_plan.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <stdexcept>
 
 #include "core/int_math.hpp"
@@ -14,10 +16,12 @@ namespace {
 
 using core::Problem;
 
-// The model of stream_k_ctas, in the time of a KV tile of a CTA that has the memory to itself (2 us
-// on an H200): how many CTAs a multiprocessor keep memory busy, a second row tile of a CTA, and the
-// merge of split rows.
-constexpr double kBusyCtas = 1.6, kSecondTile = 1.5, kMergeStart = 0.5, kMergeChain = 0.6;
+// The model of stream_k_ctas, in us, measured on an H200 (mha_sm80/README.md): a KV tile of a CTA
+// while CTAs are few; how many of them a multiprocessor keep memory busy, from where on a tile
+// takes the longer the more there are; and the merge of split rows, a chain of loads for each row
+// of a warp and each 16 splits.
+constexpr double kTileTime = 0.94, kBusyCtas = 0.82, kBusyPower = 0.95;
+constexpr double kMergeStart = 0.8, kMergeChain = 1.3;
 constexpr int64_t kL2Bytes = 32 << 20;  // K and V of a section of TileGrid; not measured
 
 // The first of the family's variants, in the order of speed, that serves the call.
@@ -52,10 +56,8 @@ void set_prefill_grid(const Problem& p, int32_t num_sms, const ScheduleChoice& c
   launch.ctas = grid.size() * launch.num_splits;
 }
 
-// The CTAs, at most `places`, of a stream-K partition for which a model of the time is least: a
-// whole number of CTAs for each row tile, so that none computes parts of two; and as many that
-// their merge, a chain of loads for each row of a warp and each 16 splits, does not take longer
-// than what they save.
+// The CTAs, at most `places`, of a stream-K partition for which the model's time is least: a number
+// for each row tile, so that none computes parts of two, or all where row tiles are more.
 int64_t stream_k_ctas(const Problem& p, const PackedRows& packed, int32_t BN, int32_t num_sms,
                       int64_t places) {
   const int32_t tokens = std::min(packed.tokens, p.max_seqlen_q);
@@ -63,30 +65,40 @@ int64_t stream_k_ctas(const Problem& p, const PackedRows& packed, int32_t BN, in
                             p.num_kv_heads * packed.head_tiles;
   const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, BN));
   const double rows_of_warp = core::ceil_div(tokens * packed.heads, 4);
-  const auto time = [&](int64_t ctas, int64_t splits) {
-    const auto tiles = static_cast<double>(core::ceil_div(row_tiles * key_tiles, ctas));
-    const double busy = static_cast<double>(ctas) / (kBusyCtas * num_sms);
+  const auto time = [&](int64_t splits, int64_t tiles) {
+    const double busy = static_cast<double>(row_tiles * splits) / (kBusyCtas * num_sms);
+    const double tile = kTileTime * std::max(1.0, std::pow(busy, kBusyPower));
     const auto chains = rows_of_warp * static_cast<double>(core::ceil_div<int64_t>(splits, 16));
-    return tiles * std::max(1.0, busy) + (splits == 1 ? 0 : kMergeStart + kMergeChain * chains);
+    return static_cast<double>(tiles) * tile +
+           (splits == 1 ? 0 : kMergeStart + kMergeChain * chains);
   };
   int64_t best = places;
-  double least = time(places, core::ceil_div(places, row_tiles) + 1) + kSecondTile;
-  for (int64_t splits = 1; splits <= key_tiles && row_tiles * splits <= places; ++splits) {
-    if (time(row_tiles * splits, splits) >= least) continue;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t most = 1; most <= key_tiles && row_tiles * most <= places; ++most) {
+    const int64_t tiles = core::ceil_div(key_tiles, most);  // of a CTA
+    const int64_t splits = core::ceil_div(key_tiles, tiles);
+    if (time(splits, tiles) >= least) continue;
     best = row_tiles * splits;
-    least = time(best, splits);
+    least = time(splits, tiles);
   }
   return best;
 }
 
-void set_stream_k(const Problem& p, int32_t num_sms, Launch& launch) {
+// Whether make_only_work (first_work.hpp) serves the call; its quotients are exact below 2^21.
+bool is_one_token(const Problem& p, const TileConfig& tile) {
+  return p.batch == 1 && p.max_seqlen_q == 1 && p.group <= tile.BM &&
+         p.max_seqlen_kv_bound / tile.BN < 1 << 20;
+}
+
+void set_stream_k(const Problem& p, int32_t num_sms, bool may_split, Launch& launch) {
   const PackedRows packed = PackedRows::of(p.group, launch.tile.block_rows);
   const int64_t most = max_stream_k_ctas(p, packed.tokens, packed.head_tiles, launch.tile.BN);
-  int64_t places = int64_t{num_sms} * launch.tile.ctas_per_sm;
-  // Rather two KV tiles a CTA than two CTAs an SM: half the splits to merge.
-  if (most <= 2 * int64_t{num_sms}) places = num_sms;
+  const int64_t places = int64_t{num_sms} * launch.tile.ctas_per_sm;
   launch.ctas = static_cast<int32_t>(
       std::min(most, stream_k_ctas(p, packed, launch.tile.BN, num_sms, places)));
+  if (!is_one_token(p, launch.tile)) return;
+  launch.ctas_per_kv_head = may_split ? std::max(1, launch.ctas / p.num_kv_heads) : 1;
+  launch.ctas = launch.ctas_per_kv_head * p.num_kv_heads;
 }
 
 bool is_token_generation(const Launch& launch) { return launch.rows == RowKind::kTokenGeneration; }
@@ -94,7 +106,10 @@ bool is_token_generation(const Launch& launch) { return launch.rows == RowKind::
 // Blocks of partial results, each of BM rows.
 int64_t num_slots(const Problem& p, const Launch& launch, bool splits) {
   if (!splits) return 0;
-  if (is_token_generation(launch)) return launch.ctas > 1 ? 2 * int64_t{launch.ctas} : 0;
+  if (is_token_generation(launch)) {
+    const bool has_one_cta = launch.ctas == 1 || launch.ctas_per_kv_head == 1;
+    return has_one_cta ? 0 : 2 * int64_t{launch.ctas};
+  }
   return launch.num_splits > 1 ? grid_of(p, launch).size() : 0;
 }
 
@@ -140,7 +155,7 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Family& family, 
     if (rows == RowKind::kPrefill) {
       set_prefill_grid(p, num_sms, choice, launch);
     } else {
-      set_stream_k(p, num_sms, launch);
+      set_stream_k(p, num_sms, choice.may_split(), launch);
     }
     plan->num_work_items += launch.ctas;
   };
@@ -166,6 +181,7 @@ LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch, con
   plan.split.set(workspace, a);
   if (is_token_generation(launch)) {
     a.schedule = Schedule::kStreamK;
+    a.ctas_per_kv_head = launch.ctas_per_kv_head;
   } else {
     a.schedule = Schedule::kTransient;
     a.grid = grid_of(p, launch);

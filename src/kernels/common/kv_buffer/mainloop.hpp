@@ -44,14 +44,13 @@ PAGODA_DEVICE WholeTiles find_whole_tiles(const AttentionParams& params, const W
   const int32_t start = column + static_cast<int32_t>(keys.first_row(work.sequence));
   int32_t outer = 0;
   int64_t row = 0;
-  bool has_several_pages = false;  // a tile
   const int32_t page_size = keys.paged_size();
   if (page_size > 0 && page_size < tile.BN) {
     if (!tile.is_token_generation() || tile.BN % page_size != 0 ||
         page_size % Operands<Config>::K::thread_layout.rows != 0 || start % page_size != 0) {
       return result;
     }
-    has_several_pages = true;
+    result.has_several_pages = true;
     result.page_shift = 0;
     while (1 << result.page_shift < page_size) ++result.page_shift;
     result.pages = keys.paged.pages_offset(work.sequence) + (start >> result.page_shift);
@@ -74,9 +73,12 @@ PAGODA_DEVICE WholeTiles find_whole_tiles(const AttentionParams& params, const W
   }
   result.k_offset = 2 * params.k_rows.offset(outer, row, work.kv_head);
   result.v_offset = 2 * params.v_rows.offset(outer, row, work.kv_head);
-  const int32_t whole = (work.rows.seqlen_kv - column) / tile.BN;
-  (has_several_pages ? result.paged_count : result.count) =
+  const int32_t keys_left = work.rows.seqlen_kv - column, whole = keys_left / tile.BN;
+  (result.has_several_pages ? result.paged_count : result.count) =
       whole < work.walk.num_tiles ? whole : work.walk.num_tiles;
+  if (tile.is_token_generation() && whole < work.walk.num_tiles) {
+    result.last_rows = keys_left - whole * tile.BN;
+  }
   return result;
 }
 
@@ -195,12 +197,20 @@ class Mainloop {
                                                      const WholeTiles& tiles, int32_t page) {
     return arch::load_read_only(params.sequences.keys.paged.pages + (tiles.pages + page));
   }
-  // False: KV tile `index` is not among the storage's whole tiles.
+  // False: KV tile `index` is not among the storage's whole tiles of one page.
   template <class Buffer>
   static PAGODA_DEVICE bool load_whole(const AttentionParams& params, Storage<Config>& storage,
                                        int32_t index, int step, Buffer& buffer) {
     const WholeTiles tiles = storage.whole_tiles.load();
     if (index >= tiles.count) return false;
+    load_whole<true>(params, tiles, index, step, buffer);
+    return true;
+  }
+  // KV tile `index`, whose rows follow each other in memory: the first tiles.last_rows of them
+  // unless has_all_rows.
+  template <bool has_all_rows, class Buffer>
+  static PAGODA_DEVICE void load_whole(const AttentionParams& params, const WholeTiles& tiles,
+                                       int32_t index, int step, Buffer& buffer) {
     WholeSource from = whole_source<Buffer>(params, tiles);
     if (tiles.page_shift >= 0) {
       const int32_t slot = tiles.first_slot + index;
@@ -208,29 +218,27 @@ class Mainloop {
       index = slot - (page << tiles.page_shift);
       from.data = from.data + from.page_bytes * page_id(params, tiles, page);
     }
-    buffer.load_whole(from.data + int64_t{index * tile.BN} * from.row_bytes, from.row_bytes, step);
-    return true;
+    buffer.template load_whole<has_all_rows>(from.data + int64_t{index * tile.BN} * from.row_bytes,
+                                             from.row_bytes, step, tiles.last_rows);
   }
-  // The same for tiles of several whole pages.
-  template <class Buffer>
-  static PAGODA_DEVICE bool load_pages(const AttentionParams& params, Storage<Config>& storage,
+  // Tile `index` of several pages: the first tiles.last_rows of its rows unless has_all_rows.
+  template <bool has_all_rows, class Buffer>
+  static PAGODA_DEVICE void load_pages(const AttentionParams& params, const WholeTiles& tiles,
                                        int32_t index, int step, Buffer& buffer) {
-    const WholeTiles tiles = storage.whole_tiles.load();
-    if (index >= tiles.paged_count) return false;
     const WholeSource from = whole_source<Buffer>(params, tiles);
-    buffer.load_pages(
+    buffer.template load_pages<has_all_rows>(
         [&](int row) {
           const int32_t key = index * tile.BN + row, page = key >> tiles.page_shift;
           const int32_t of_page = key - (page << tiles.page_shift);
           return from.data + (from.page_bytes * page_id(params, tiles, page) +
                               int64_t{of_page} * from.row_bytes);
         },
-        from.row_bytes, step);
-    return true;
+        from.row_bytes, step, tiles.last_rows);
   }
   // Any KV tile. A function of its own in token generation: it is many times the code of
   // load_whole, and a decode kernel of a few microseconds waits for the instruction cache more than
-  // for anything else.
+  // for anything else. The tile in which a sequence ends, one in every row tile, does not take the
+  // long way here either.
   template <class Buffer>
   static PAGODA_DEVICE_CALL void call_load(const AttentionParams& params, Storage<Config>& storage,
                                            int32_t index, int step, int32_t shared_tile) {
@@ -240,9 +248,19 @@ class Mainloop {
     };
     Buffer buffer(memory(), 0);
     buffer.load_iter().set_index(shared_tile);
-    if (load_pages(params, storage, index, step, buffer)) return;
-    begin_tile(params, storage, index, step, buffer);
-    buffer.load_from_dram();
+    const WholeTiles tiles = storage.whole_tiles.load();
+    const int32_t whole = tiles.count + tiles.paged_count;
+    const bool is_last = index == whole && tiles.last_rows > 0;
+    if (is_last && !tiles.has_several_pages) {
+      load_whole<false>(params, tiles, index, step, buffer);
+    } else if (is_last) {
+      load_pages<false>(params, tiles, index, step, buffer);
+    } else if (index < whole) {
+      load_pages<true>(params, tiles, index, step, buffer);
+    } else {
+      begin_tile(params, storage, index, step, buffer);
+      buffer.load_from_dram();
+    }
   }
   // Step `step` of the operand of `buffer` in KV tile `index`.
   template <int step, class Buffer>

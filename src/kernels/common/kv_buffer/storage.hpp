@@ -75,6 +75,8 @@ struct WholeTiles {
   int32_t k_row_bytes = 0, v_row_bytes = 0;
   int32_t first_slot = 0, page_shift = -1;
   int32_t count = 0, paged_count = 0;
+  bool has_several_pages = false;
+  int32_t last_rows = 0;  // of the tile that follows these and has fewer rows; 0: none does
 };
 
 template <class Config>

@@ -90,7 +90,7 @@ void set_launch(const Problem& p, const WorkTileShape& tile, const LaunchPlan& p
   a.schedule = launch.schedule;
   a.is_gathered = plan.is_gathered;
   a.grid = tile.grid(p, launch.num_splits);
-  a.kv_eviction = kv_eviction(p, tile.packed_rows(p), launch.max_rows);
+  a.kv_eviction = kv_eviction(p, tile.packed_rows(p), arch::Eviction::kFirst, launch.max_rows);
   plan.split.set(workspace, a);
 }
 
