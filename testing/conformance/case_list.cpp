@@ -81,6 +81,7 @@ std::vector<Case> build_table() {
   add_masks(list);
   add_scores(list);
   add_fp8(list);
+  add_fp8_prefill(list);
   add_output_types(list);
   add_tile_edges(list);
   add_large_heads(list);

@@ -31,6 +31,7 @@ void add_length_edges(CaseList& list);
 void add_masks(CaseList& list);
 void add_scores(CaseList& list);
 void add_fp8(CaseList& list);
+void add_fp8_prefill(CaseList& list);
 void add_schedules(CaseList& list);
 void add_output_types(CaseList& list);
 void add_used_lengths(CaseList& list);

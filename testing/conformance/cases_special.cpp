@@ -49,6 +49,54 @@ void add_fp8(CaseList& list) {
   }
 }
 
+// fp8 caches under enough rows for row tiles of tokens: tiles of several pages, pages of several
+// tiles, a sequence's end in a tile, sequences without keys, and short ones beside them.
+void add_fp8_prefill(CaseList& list) {
+  for (const DType q_dtype : {DType::kBF16, DType::kF16}) {
+    Case first = typed(q_dtype);
+    first.kv_dtype = DType::kF8E4M3;
+    first.scales = Scales::kPerHead;
+    first.q_heads = 4;
+    first.kv_heads = 2;
+    first.lengths = {"long", {{70, 150}, {130, 330}, {66, 20}, {2, 300}, {90, 0}}};
+    for (const auto& [dim_qk, dim_vo] :
+         {std::pair{64, 64}, {56, 64}, {80, 96}, {128, 128}, {120, 72}, {192, 128}, {256, 256}}) {
+      Case c = first;
+      c.dim_qk = dim_qk;
+      c.dim_vo = dim_vo;
+      if (dim_qk == 256) c.q_heads = 2;
+      list.add(c);
+      c.page_size = 64;
+      c.softcap = 3;
+      c.lengths = {"chunk", {{100, 230}}};
+      list.add(c);
+    }
+    for (const Scales scales : {Scales::kNone, Scales::kPerTensor, Scales::kPerSequence}) {
+      Case c = first;
+      c.dim_qk = c.dim_vo = 128;
+      c.scales = scales;
+      c.page_size = 256;
+      c.mask = window(99);
+      c.sinks = 0.5F;
+      list.add(c);
+      c.page_size = 8;
+      c.num_sms = 132;  // the keys of a row tile are split
+      c.tag = "sms132";
+      list.add(c);
+      c.kv_layout = KVLayout::kRagged;
+      c.num_sms = 0;
+      c.tag = {};
+      c.mask = {};
+      list.add(c);
+      c.kv_layout = KVLayout::kDense;
+      c.padding_keys = 7;
+      c.is_q_ragged = false;
+      c.padding_rows = 3;
+      list.add(c);
+    }
+  }
+}
+
 // O of every dtype that is not the kernel's own: whole tiles of tokens, the end of a sequence,
 // packed rows and split keys; rows of O that are aligned to a vector, to a pair and to neither.
 void add_output_types(CaseList& list) {

@@ -11,6 +11,7 @@ using emulator::Options;
 namespace {
 
 using Fp8Case = TypedAttentionCase<arch::Float8E4M3>;
+using Fp8CacheCase = TypedAttentionCase<arch::BFloat16, arch::Float8E4M3>;
 
 struct PrefillConfig {
   using T = arch::BFloat16;
@@ -38,6 +39,17 @@ struct DecodeConfig {
                                              .consumer_registers = 192};
 };
 
+// One loaded stage of K and V beside two widened ones, as with 128-dim heads.
+struct WidenedConfig {
+  using T = arch::BFloat16;
+  static constexpr mha_sm90::TileConfig tile{.depth_qk = AttentionCase::kDepth,
+                                             .depth_vo = AttentionCase::kDepth,
+                                             .BN = 32,
+                                             .q_stages = 2,
+                                             .load = mha_sm90::LoadKind::kTmaWiden,
+                                             .consumer_registers = 208};
+};
+
 struct PrefillFp8Config {
   using T = arch::Float8E4M3;
   static constexpr mha_sm90::TileConfig tile{.element_bytes = 1,
@@ -59,7 +71,7 @@ struct DecodeFp8Config {
                                              .is_ping_pong = false,
                                              .producer_registers = 64,
                                              .consumer_registers = 240,
-                                             .transposer_registers = 64};
+                                             .converter_registers = 64};
 };
 
 template <class Config_>
@@ -104,6 +116,16 @@ Outcome run_decode(const Options& options) {
                              .group = 4,
                              .ctas = 6};
   return AttentionCase(shape, options.seed).run<Traits<DecodeConfig>>(options);
+}
+
+// As run_prefill, over an e4m3 cache: a warpgroup widens K and V.
+Outcome run_prefill_widened(const Options& options) {
+  const AttentionShape shape{.kernel = "sm90/prefill_widened",
+                             .sequences = {{70, 75}, {70, 0}, {33, 33}, {128, 330}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 2};
+  return Fp8CacheCase(shape, options.seed).run<Traits<WidenedConfig>>(options);
 }
 
 // As run_prefill, with e4m3 Q, K and V: a warpgroup transposes V, and O has memory of its own.

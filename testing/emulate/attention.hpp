@@ -23,6 +23,7 @@ Outcome run_prefill(const emulator::Options& options);
 Outcome run_prefill_split(const emulator::Options& options);
 Outcome run_decode(const emulator::Options& options);
 Outcome run_decode_gathered(const emulator::Options& options);
+Outcome run_prefill_widened(const emulator::Options& options);
 Outcome run_prefill_fp8(const emulator::Options& options);
 Outcome run_decode_fp8(const emulator::Options& options);
 

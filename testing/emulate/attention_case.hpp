@@ -62,18 +62,20 @@ struct CaseElement<arch::Float8E4M3> {
 };
 
 // Causal attention over a paged cache. Rows are ragged; the cache is NaN where it holds no key.
-// O is bf16.
-template <class T>
+// O is bf16. T: the type of Q, KV: that of K and V.
+template <class T, class KV = T>
 class TypedAttentionCase {
  public:
   using Element = CaseElement<T>;
+  using KVElement = CaseElement<KV>;
   using Bits = typename Element::Bits;
+  using KVBits = typename KVElement::Bits;
   static constexpr int kDepth = 64, kPageSize = 16;
-  static constexpr Bits kNan = static_cast<Bits>(0xffff);
+  static constexpr KVBits kNan = static_cast<KVBits>(0xffff);
   // Of the copies of K and V by TMA.
   arch::Eviction kv_eviction = arch::Eviction::kNormal;
   // Kernels support a K scale for 8-bit K only.
-  static constexpr float kKScale = sizeof(T) == 1 ? 1.25F : 1, kVScale = 0.75F;
+  static constexpr float kKScale = sizeof(KV) == 1 ? 1.25F : 1, kVScale = 0.75F;
 
   TypedAttentionCase(const AttentionShape& shape, uint64_t seed)
       : shape_(shape), random_(static_cast<uint32_t>(seed)) {
@@ -87,7 +89,7 @@ class TypedAttentionCase {
     std::shuffle(table_.begin(), table_.end(), random_);
     for (size_t head = 0; head < heads(); ++head) sinks_.push_back(normal_(random_));
     q_.assign(rows() * heads() * kDepth, 0);
-    for (size_t i = 0; i < q_.size(); ++i) q_[i] = i % kDepth == 0 ? trend(i / kDepth) : draw();
+    for (size_t i = 0; i < q_.size(); ++i) q_[i] = i % kDepth == 0 ? trend(i / kDepth) : draw<T>();
     k_.assign(cache_rows() * kv_heads() * kDepth, kNan);
     v_ = k_;
     out_.assign(q_.size(), uint16_t{0xffff});
@@ -131,8 +133,9 @@ class TypedAttentionCase {
   }
 
  private:
-  static constexpr arch::TensorMapType kMapType =
-      sizeof(T) == 1 ? arch::TensorMapType::kU8 : arch::TensorMapType::kBF16;
+  template <class E>
+  static constexpr arch::TensorMapType kMapType = sizeof(E) == 1 ? arch::TensorMapType::kU8
+                                                                 : arch::TensorMapType::kBF16;
   [[nodiscard]] size_t rows() const { return static_cast<size_t>(cu_rows_.back()); }
   [[nodiscard]] size_t kv_heads() const { return static_cast<size_t>(shape_.num_kv_heads); }
   [[nodiscard]] size_t heads() const { return kv_heads() * static_cast<size_t>(shape_.group); }
@@ -144,14 +147,19 @@ class TypedAttentionCase {
     const size_t row = static_cast<size_t>(table_[page]) * page_size() + key % page_size();
     return (row * kv_heads() + kv_head) * kDepth;
   }
-  Bits draw() { return Element::make(normal_(random_)); }
+  template <class E>
+  typename CaseElement<E>::Bits draw() {
+    return CaseElement<E>::make(normal_(random_));
+  }
 
   // Column 0 of Q and K makes the scores of two rows in three grow or fall by 7 a tile of keys.
   static Bits trend(size_t row) {
     constexpr float kSigns[] = {0, 4, -4};
     return Element::make(kSigns[row % 3]);
   }
-  static Bits height(size_t tile) { return Element::make(14 / kKScale * static_cast<float>(tile)); }
+  static KVBits height(size_t tile) {
+    return KVElement::make(14 / kKScale * static_cast<float>(tile));
+  }
 
   void fill_cache(int block_keys) {
     for (size_t b = 0; b < lengths_.size(); ++b) {
@@ -159,8 +167,8 @@ class TypedAttentionCase {
         for (size_t head = 0; head < kv_heads(); ++head) {
           const size_t begin = cache_at(b, key, head);
           for (size_t i = begin; i < begin + kDepth; ++i) {
-            k_[i] = draw();
-            v_[i] = draw();
+            k_[i] = draw<KV>();
+            v_[i] = draw<KV>();
           }
           k_[begin] = height(key / static_cast<size_t>(block_keys));
         }
@@ -176,6 +184,12 @@ class TypedAttentionCase {
   }
 
   template <class Config>
+  static constexpr arch::Swizzle kv_swizzle_of() {
+    if constexpr (requires { Config::tile.loaded_swizzle(); }) return Config::tile.loaded_swizzle();
+    return swizzle_of<Config>();
+  }
+
+  template <class Config>
   static constexpr arch::Swizzle out_swizzle_of() {
     if constexpr (requires { Config::tile.out_swizzle(); }) return Config::tile.out_swizzle();
     return sizeof(T) == 1 ? arch::Swizzle::k64B : arch::Swizzle::k128B;
@@ -188,7 +202,7 @@ class TypedAttentionCase {
     const int32_t block_tokens = Traits::block_rows / fused;
     using Indices = operand::PagedRowIndices<Config::tile.BN, kPageSize>;
     constexpr arch::Swizzle swizzle = swizzle_of<Config>();
-    using Tile = operand::KVTmaTile<T, Indices::k_issue_rows, kDepth, swizzle>;
+    using Tile = operand::KVTmaTile<KV, Indices::k_issue_rows, kDepth, kv_swizzle_of<Config>()>;
     const auto num_heads = static_cast<int32_t>(heads());
     kernels::AttentionParams params;
     params.sequences.batch = static_cast<int32_t>(lengths_.size());
@@ -226,19 +240,20 @@ class TypedAttentionCase {
     params.v_data = v_.data();
     const auto row = static_cast<int64_t>(kv_heads()) * kDepth;
     params.k_rows = params.v_rows = {shape_.page_size * row, row, kDepth};
-    params.kv_element_bytes = sizeof(T);
-    params.q_dtype = params.kv_dtype = Element::dtype;
+    params.kv_element_bytes = sizeof(KV);
+    params.q_dtype = Element::dtype;
+    params.kv_dtype = KVElement::dtype;
     params.kv_eviction = kv_eviction;
-    params.q = rows_map(q_, kMapType, swizzle, fused, block_tokens);
+    params.q = rows_map(q_, kMapType<T>, swizzle, fused, block_tokens);
     params.out =
         rows_map(out_, arch::TensorMapType::kBF16, out_swizzle_of<Config>(), fused, block_tokens);
     operand::KVRows cache{.address = reinterpret_cast<uint64_t>(k_.data()),
                           .num_rows = cache_rows(),
                           .num_heads = kv_heads(),
                           .depth = kDepth,
-                          .row_stride_bytes = kv_heads() * kDepth * sizeof(T),
-                          .head_stride_bytes = kDepth * sizeof(T),
-                          .type = kMapType};
+                          .row_stride_bytes = kv_heads() * kDepth * sizeof(KV),
+                          .head_stride_bytes = kDepth * sizeof(KV),
+                          .type = kMapType<KV>};
     params.k = Tile::tensor_map(cache);
     cache.address = reinterpret_cast<uint64_t>(v_.data());
     params.v = Tile::tensor_map(cache);
@@ -265,7 +280,7 @@ class TypedAttentionCase {
   static float scale() { return 0.125F; }  // 1 / sqrt(kDepth)
 
   void check_rows(Outcome& outcome) const {
-    const std::vector<float> q = widen<T>(q_), k = widen<T>(k_), v = widen<T>(v_);
+    const std::vector<float> q = widen<T>(q_), k = widen<KV>(k_), v = widen<KV>(v_);
     const std::vector<float> out = widen<arch::BFloat16>(out_);
     oracle::Comparison comparison;
     for (size_t b = 0; b < lengths_.size(); ++b) {
@@ -320,7 +335,8 @@ class TypedAttentionCase {
   std::normal_distribution<float> normal_;
   int32_t table_stride_ = 0;
   std::vector<int32_t> cu_rows_{0}, lengths_, table_;
-  std::vector<Bits> q_, k_, v_;
+  std::vector<Bits> q_;
+  std::vector<KVBits> k_, v_;
   std::vector<uint16_t> out_;
   std::vector<float> lse_, sinks_;
 };

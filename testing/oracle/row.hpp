@@ -12,7 +12,8 @@
 //
 //   element   |got - o_d| <= 1.3 (round_d + min(linear_d, 3 random_d)) + fp32_d
 //   row       rms_d(got - o_d) <= 2.75 spread
-//   LSE       |got - lse| <= the error of an exp + the fp32 error of the largest scores
+//   LSE       |got - lse| <= the error of an exp + the fp32 error of the largest scores; with e4m3
+//             queries + 3 sqrt(sum_j (2^-13 p_j m_j)^2), m_j the magnitude of the terms of score j
 //
 // where spread is the root mean square of independent roundings. comparison.hpp adds the limits of
 // a case.

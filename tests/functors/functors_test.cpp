@@ -9,6 +9,7 @@
 #include "pagoda/emulator.hpp"
 #include "testing/conformance/runner.hpp"
 #include "tests/functors/functor_cases.hpp"
+#include "tests/functors/holes.hpp"
 #include "tests/functors/liar.hpp"
 
 namespace pagoda::functor_tests {
@@ -91,6 +92,39 @@ TEST_P(Functors, a_visible_that_lies_is_found_by_results_and_by_checked_mode) {
       EXPECT_NE(checked.message.find(part), std::string::npos) << checked.message;
     }
   }
+}
+
+Case holes_case() {
+  constexpr int32_t kOmitted = conformance::Sequence::kOmitted;
+  Case c = liar_case();
+  c.name = "holes";
+  c.lengths = {"holes", {{150, 420, kOmitted, 1}, {84, 333, kOmitted, 2}}};
+  c.functor = [] { return functor("holes", Holes{}); };
+  return c;
+}
+
+// Between the bounds of visible() keep() decides, pair by pair. mha_sm90 asks visible() also for the
+// rows of a warp, in each partial KV tile: what it answers there is used.
+TEST_P(Functors, keys_between_the_bounds_are_tested_pair_by_pair) {
+  const std::string backend = GetParam();
+  const Case c = holes_case();
+  CaseRunner runner(c);
+  for (const Holes::Lie lie :
+       {Holes::kNone, Holes::kLeavesKeysOut, Holes::kCallsMaskedKeysUnmasked}) {
+    call_of(runner).functor = functor("holes", Holes{lie});
+    if (lie != Holes::kNone && backend != "emu:sm90") continue;
+    EXPECT_EQ(runner.run({.backend = backend}).verdict,
+              lie == Holes::kNone ? Verdict::kPassed : Verdict::kFailed)
+        << lie;
+  }
+}
+
+TEST_P(Functors, the_mask_of_a_call_excludes_keys_that_its_functor_calls_unmasked) {
+  Case c = holes_case();
+  c.mask = {"window", [](conformance::MaskMaterial&) { return Mask::window(100, 0); }};
+  CaseRunner runner(c);
+  const Outcome outcome = runner.run({.backend = GetParam()});
+  EXPECT_EQ(outcome.verdict, Verdict::kPassed) << outcome.message;
 }
 
 TEST(FunctorReference, documents_are_the_predicate) {

@@ -2,7 +2,8 @@
 
 instructions_test.py --cuobjdump PROGRAM --cubins FOLDER SHAPE=OBJECT...: FOLDER has SHAPE.VARIANT.cubin, a kernel each;
 OBJECT has the same kernels for any architectures. Both are sorted by their number of instructions. They differ by less
-than a few percent (docs/decisions/0034-functors-at-run-time.md), need the same registers and spill no more.
+than a few percent (docs/decisions/0034-functors-at-run-time.md), need the same registers and spill at most a few words
+more: a kernel of 255 registers may miss by one.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import subprocess
 import sys
 
 MOST_DIFFERENCE = 0.03
+MOST_STACK = 16  # bytes beyond those of nvcc's code
 ARCHS = {"sm80": "sm_80", "sm90": "sm_90a", "sm100": "sm_100a"}
 SKIPPED = 77
 
@@ -45,7 +47,7 @@ def complaints(shape, runtime, compiled):
             found.append(f"{shape}: {mine[0]} instructions of NVRTC, {theirs[0]} of nvcc")
         if mine[1] > theirs[1]:
             found.append(f"{shape}: {mine[1]} registers of NVRTC, {theirs[1]} of nvcc")
-        if mine[2] > theirs[2]:
+        if mine[2] > theirs[2] + MOST_STACK:
             found.append(f"{shape}: {mine[2]} bytes of stack of NVRTC, {theirs[2]} of nvcc")
     return found
 

@@ -94,27 +94,41 @@ PAGODA_DEVICE QueryRow query_row(const mask::RowTile& tile, int32_t row, int32_t
   return {tile.sequence, tile.seqlen_kv, row, tile.position(row), q_head};
 }
 
-// Keys that some and that all of `rows` see, by the functor and by the mask of the call.
+// Keys that some rows see, in two intervals, and keys that all of them see.
 struct VisibleIntervals {
   mask::Interval prefix, keys, unmasked;
+
+  // Whether some row may see one of the keys [begin, end).
+  [[nodiscard]] PAGODA_DEVICE bool has_any(int32_t begin, int32_t end) const {
+    return (begin < keys.hi && end > keys.lo) || (begin < prefix.hi && end > prefix.lo);
+  }
 };
+
+// By the functor alone.
+template <class Config>
+PAGODA_DEVICE VisibleIntervals functor_intervals(const AttentionParams& params,
+                                                 const mask::RowTile& rows) {
+  if constexpr (HasVisible<FunctorOf<Config>>) {
+    const VisibleKeys seen =
+        functor_of<Config>(params).visible({rows.sequence, rows.seqlen_kv, rows.first_row,
+                                            rows.num_rows, rows.position(rows.first_row)});
+    const auto interval = [](KeyRange range) { return mask::Interval{range.begin, range.end}; };
+    return {interval(seen.prefix), interval(seen.keys), interval(seen.unmasked)};
+  } else {
+    return {{}, {0, rows.seqlen_kv}, {}};
+  }
+}
+
+// By the functor and by the mask of the call.
 template <class Config>
 PAGODA_DEVICE VisibleIntervals visible_intervals(const AttentionParams& params,
                                                  const mask::RowTile& rows) {
   const mask::Interval first = params.mask.interval.visible(rows, rows.first_row);
   const mask::Interval last =
       params.mask.interval.visible(rows, rows.first_row + rows.num_rows - 1);
-  VisibleIntervals result{{}, {first.lo, last.hi}, {}};
-  if constexpr (HasVisible<FunctorOf<Config>>) {
-    const VisibleKeys seen =
-        functor_of<Config>(params).visible({rows.sequence, rows.seqlen_kv, rows.first_row,
-                                            rows.num_rows, rows.position(rows.first_row)});
-    const auto interval = [](KeyRange range) { return mask::Interval{range.begin, range.end}; };
-    result.prefix = interval(seen.prefix) & result.keys;
-    result.keys = interval(seen.keys) & result.keys;
-    result.unmasked = interval(seen.unmasked) & mask::Interval{last.lo, first.hi};
-  }
-  return result;
+  const mask::Interval keys{first.lo, last.hi};
+  const VisibleIntervals seen = functor_intervals<Config>(params, rows);
+  return {seen.prefix & keys, seen.keys & keys, seen.unmasked & mask::Interval{last.lo, first.hi}};
 }
 
 // The KV tiles of `rows`. With `is_even` their distances are equal: no gap.
@@ -149,21 +163,25 @@ PAGODA_DEVICE int32_t first_key_of(const mask::KVTileRange& walk, int32_t tile) 
   return walk.column(tile);
 }
 
-// Whether the functor keeps a pair. Keys past the last one have no answer: the mask of the call has
-// excluded them.
-template <class Config>
-PAGODA_DEVICE bool functor_keeps(const AttentionParams& params, const QueryRow& row, int32_t key) {
-  return functor_of<Config>(params).keep(row, key < row.seqlen_kv ? key : row.seqlen_kv - 1);
+// A key that the functor may be asked for: of keys past the last one, whose scores the mask of the
+// call has excluded, or will replace, the last one.
+PAGODA_DEVICE int32_t existing_key(const QueryRow& row, int32_t key) {
+  const int32_t last = row.seqlen_kv - 1;  // as a minimum, which is one instruction with the sum
+  return key < last ? key : last;
 }
 
-// The functor's score of a product, in natural units. `scale`: from the product to log2 units. Keys
-// past the last one have no score: the mask replaces it.
+// Whether the functor keeps a pair.
+template <class Config>
+PAGODA_DEVICE bool functor_keeps(const AttentionParams& params, const QueryRow& row, int32_t key) {
+  return functor_of<Config>(params).keep(row, existing_key(row, key));
+}
+
+// The functor's score of a product, in natural units. `scale`: from the product to log2 units.
 template <class Config>
 PAGODA_DEVICE float functor_score(const AttentionParams& params, const QueryRow& row, int32_t key,
                                   float product, float scale) {
   constexpr float kLn2 = 0.693147181F;
-  const int32_t existing = key < row.seqlen_kv ? key : row.seqlen_kv - 1;
-  return functor_of<Config>(params).score(row, existing, product * (scale * kLn2));
+  return functor_of<Config>(params).score(row, existing_key(row, key), product * (scale * kLn2));
 }
 
 // From scores of exp2_scores() to log2 units: `scale`, or of scores in natural units.

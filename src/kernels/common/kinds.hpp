@@ -10,7 +10,9 @@ namespace pagoda::kernels {
 enum class LoadKind : uint8_t {
   kTma,     // by TMA: page sizes and strides that it supports, elements of the queries' type
   kGather,  // row by row, by the threads of the load warps: everything else
-  kTmaFp8,  // by TMA: e4m3 elements under 16-bit queries
+  kTmaFp8,  // by TMA: e4m3 elements under 16-bit queries, widened in registers
+  // By TMA: e4m3 elements under 16-bit queries. A warpgroup widens them in shared memory.
+  kTmaWiden,
 };
 
 enum class ScoreClass : uint8_t {

@@ -26,7 +26,8 @@ enum class RowKind : uint8_t {
 
 // kTma: load.hpp, consumer.hpp, and for 8-bit elements transpose_v.hpp. kGather: gather.hpp,
 // consumer.hpp; packed rows of 16-bit elements only. kTmaFp8: load.hpp, warp_consumer.hpp; up to 16
-// packed rows of 16-bit queries.
+// packed rows of 16-bit queries. kTmaWiden: load.hpp, widen.hpp, consumer.hpp; tokens of 16-bit
+// queries.
 using kernels::LoadKind;
 using kernels::ScoreClass;
 
@@ -38,8 +39,9 @@ struct TileConfig {
   int block_rows = kRows;  // rows of a consumer in a work tile
   int num_consumers = 2;   // warpgroups
   int k_stages = 2;
-  int v_stages = 2;  // transposes_v: of V as TMA loads it, and as many of V transposed
-  int q_stages = 1;  // of each consumer; 2: double-buffered Q
+  int v_stages = 2;       // transposes_v: of V as TMA loads it, and as many of V transposed
+  int loaded_stages = 1;  // widens: of K, and of V, as TMA loads them
+  int q_stages = 1;       // of each consumer; 2: double-buffered Q
   arch::Swizzle swizzle = arch::Swizzle::k128B;
   RowKind rows = RowKind::kTokens;
   LoadKind load = LoadKind::kTma;
@@ -54,14 +56,28 @@ struct TileConfig {
   int draw_ahead = 3;
   int producer_registers = 56;
   int consumer_registers = 224;
-  int transposer_registers = 40;
+  int converter_registers = 40;
 
   // wgmma reads 8-bit operands K-major only: a warpgroup transposes V, whose K are the keys.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool transposes_v() const {
     return element_bytes == 1;
   }
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int num_transposers() const {
-    return transposes_v() ? 1 : 0;
+  // A warpgroup widens the e4m3 elements of K and V to Q's type.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool widens() const {
+    return load == LoadKind::kTmaWiden;
+  }
+  // Warpgroups that make the tiles that consumers multiply from those that TMA loads.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int num_converters() const {
+    return transposes_v() || widens() ? 1 : 0;
+  }
+  // Of K and V as TMA loads them: padded head dim and swizzle. widens: whole panels.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int loaded_depth(int depth) const {
+    if (!widens()) return depth;
+    return depth <= 64 ? 64 : (depth + 127) / 128 * 128;
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr arch::Swizzle loaded_swizzle() const {
+    if (!widens()) return swizzle;
+    return depth_qk <= 64 ? arch::Swizzle::k64B : arch::Swizzle::k128B;
   }
   // Of transposed V: a line holds all keys of a tile.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr arch::Swizzle transposed_swizzle() const {
@@ -78,7 +94,7 @@ struct TileConfig {
   }
 
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int num_warpgroups() const {
-    return num_consumers + num_transposers() + 1;
+    return num_consumers + num_converters() + 1;
   }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int threads() const {
     return num_warpgroups() * kWarpgroup;
@@ -95,7 +111,12 @@ struct TileConfig {
   }
   // Whether those who read V as TMA loads it zero the rows past the sequence's end in registers.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool zeroes_v_in_registers() const {
-    return uses_mma_sync() || transposes_v();
+    return uses_mma_sync() || transposes_v() || widens();
+  }
+  // Whether rows of K past the sequence's end are read as numbers before a mask replaces their
+  // scores: those of missing pages are zeros then.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool reads_whole_k_tiles() const {
+    return uses_mma_sync() || widens();
   }
   // uses_mma_sync: whether Q stays in registers. With wide heads O needs them.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool keeps_q_in_registers() const {
@@ -107,21 +128,21 @@ struct TileConfig {
     return load == LoadKind::kGather;
   }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int num_blocks() const { return num_consumers; }
+  // Of K and V as TMA loads them.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr pipeline::KVTiling k_tiling() const {
-    return {.BN = BN,
-            .BK0 = depth_qk,
-            .BK1 = BN,
-            .padded_depth = depth_qk,
-            .num_kv_stages = k_stages,
-            .swizzle = swizzle};
+    return loaded_tiling(loaded_depth(depth_qk), widens() ? loaded_stages : k_stages);
   }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr pipeline::KVTiling v_tiling() const {
+    return loaded_tiling(loaded_depth(depth_vo), widens() ? loaded_stages : v_stages);
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr pipeline::KVTiling loaded_tiling(int depth,
+                                                                              int stages) const {
     return {.BN = BN,
-            .BK0 = depth_vo,
+            .BK0 = depth,
             .BK1 = BN,
-            .padded_depth = depth_vo,
-            .num_kv_stages = v_stages,
-            .swizzle = swizzle};
+            .padded_depth = depth,
+            .num_kv_stages = stages,
+            .swizzle = loaded_swizzle()};
   }
 };
 

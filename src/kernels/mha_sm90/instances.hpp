@@ -55,15 +55,25 @@ inline constexpr Variant kVariants[] = {
     {RowKind::kPacked, LoadKind::kGather, ScoreClass::kGeneral},
     {RowKind::kPacked, LoadKind::kTmaFp8, ScoreClass::kPlain},
     {RowKind::kPacked, LoadKind::kTmaFp8, ScoreClass::kGeneral},
+    {RowKind::kTokens, LoadKind::kTmaWiden, ScoreClass::kPlain},
+    {RowKind::kTokens, LoadKind::kTmaWiden, ScoreClass::kGeneral},
 };
 
+// Whether tokens of 16-bit queries over an fp8 cache have a kernel. General scores with O of 256
+// columns spill.
+constexpr bool has_widened(const Shape& shape, ScoreClass scores) {
+  return shape.dtype != DType::kF8E4M3 && (scores == ScoreClass::kPlain || shape.depth_vo < 256);
+}
 // Shapes of e4m3 queries have K and V by TMA only.
 constexpr bool has_kernel(const Shape& shape, size_t variant) {
-  return shape.dtype != DType::kF8E4M3 || kVariants[variant].load == LoadKind::kTma;
+  const Variant& wanted = kVariants[variant];
+  if (wanted.load == LoadKind::kTmaWiden) return has_widened(shape, wanted.scores);
+  return shape.dtype != DType::kF8E4M3 || wanted.load == LoadKind::kTma;
 }
-// Kernels for functors are compiled of these variants alone.
+// Kernels for functors are compiled of these variants alone. Those with kTmaWiden would spill.
 constexpr bool is_for_functors(const Shape& shape, size_t variant) {
-  return has_kernel(shape, variant) && kVariants[variant].scores == ScoreClass::kPlain;
+  return has_kernel(shape, variant) && kVariants[variant].scores == ScoreClass::kPlain &&
+         kVariants[variant].load != LoadKind::kTmaWiden;
 }
 
 PAGODA_HOST_DEVICE constexpr TileConfig tokens_tile(int depth_qk, int depth_vo) {
@@ -152,12 +162,32 @@ PAGODA_HOST_DEVICE constexpr TileConfig e4m3_tile(int depth_qk, int depth_vo, Ro
     tile.is_ping_pong = false;
     tile.k_stages = tile.v_stages = depth_qk == 64 ? 6 : (depth_qk == 128 ? 4 : 3);
     tile.producer_registers = 64;
-    tile.transposer_registers = 64;
+    tile.converter_registers = 64;
     tile.consumer_registers = 240;
   } else {
     tile.consumer_registers = 208;
     if (depth_qk <= 128) tile.q_stages = 2;
   }
+  return tile;
+}
+
+// Tokens over an fp8 cache: a second warpgroup beside the consumers widens K and V.
+PAGODA_HOST_DEVICE constexpr TileConfig widen_tile(int depth_qk, int depth_vo, ScoreClass scores) {
+  TileConfig tile;
+  tile.load = LoadKind::kTmaWiden;
+  tile.depth_qk = depth_qk;
+  tile.depth_vo = depth_vo;
+  tile.scores = scores;
+  if (depth_qk % 64 != 0) tile.swizzle = arch::Swizzle::k64B;
+  if (scores == ScoreClass::kPlain) tile.producer_registers = tile.converter_registers = 48;
+  tile.consumer_registers = 208;
+  tile.BN = depth_qk > 128 || scores == ScoreClass::kGeneral ? 64 : 128;
+  if (depth_vo == 256) {  // 64 keys spill
+    tile.BN = 32;
+    tile.k_stages = tile.v_stages = 3;
+  }
+  tile.loaded_stages = tile.BN * depth_qk < 128 * 128 ? 2 : 1;
+  if (depth_qk <= 128) tile.q_stages = 2;
   return tile;
 }
 
@@ -167,6 +197,7 @@ PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int depth_qk, int depth_vo, RowK
   if (element_bytes == 1) return e4m3_tile(depth_qk, depth_vo, rows, scores);
   if (load == LoadKind::kGather) return gather_tile(depth_qk, depth_vo, scores);
   if (load == LoadKind::kTmaFp8) return fp8_tile(depth_qk, depth_vo, scores);
+  if (load == LoadKind::kTmaWiden) return widen_tile(depth_qk, depth_vo, scores);
   TileConfig tile =
       rows == RowKind::kTokens ? tokens_tile(depth_qk, depth_vo) : packed_tile(depth_qk, depth_vo);
   tile.scores = scores;

@@ -13,6 +13,7 @@
 #include "kernels/mha_sm90/roles/split_epilogue.hpp"
 #include "kernels/mha_sm90/roles/transpose_v.hpp"
 #include "kernels/mha_sm90/roles/warp_epilogue.hpp"
+#include "kernels/mha_sm90/roles/widen.hpp"
 
 namespace pagoda::mha_sm90 {
 
@@ -31,7 +32,7 @@ struct Kernel {
   // A CTA has no more registers than at launch: setmaxnreg would wait for more forever.
   static_assert(!tile.uses_setmaxnreg() ||
                 tile.producer_registers + tile.num_consumers * tile.consumer_registers +
-                        tile.num_transposers() * tile.transposer_registers <=
+                        tile.num_converters() * tile.converter_registers <=
                     tile.num_warpgroups() * kRegisters);
 
   static PAGODA_DEVICE void run(const Params& params) {
@@ -57,11 +58,17 @@ struct Kernel {
       } else {
         produce(params, storage);
       }
-    } else if (tile.transposes_v() && arch::warpgroup_idx() > tile.num_consumers) {
+    } else if (tile.num_converters() > 0 && arch::warpgroup_idx() > tile.num_consumers) {
+      if constexpr (tile.num_converters() > 0) {
+        arch::register_budget_decrease<tile.converter_registers>();
+      }
       if constexpr (tile.transposes_v()) {
-        arch::register_budget_decrease<tile.transposer_registers>();
         const arch::Role role("transpose v");
         transpose_v<Config>(storage);
+      }
+      if constexpr (tile.widens()) {
+        const arch::Role role("widen");
+        widen<Config>(storage);
       }
     } else {
       if constexpr (tile.uses_setmaxnreg()) {
@@ -93,8 +100,11 @@ struct Kernel {
       const auto where = arch::Where::current();
       Ops::KRing::init(storage.k_ring, Ops::releases, "k", where, Ops::k_fills);
       Ops::VRing::init(storage.v_ring, Ops::releases, "v", where, Ops::v_fills);
-      if constexpr (tile.transposes_v()) {
-        Ops::VRing::init(storage.transpose.v_ring, 4, "loaded v", where);
+      if constexpr (tile.widens()) {
+        Ops::LoadedKRing::init(storage.conversion.k_ring, 4, "loaded k", where);
+      }
+      if constexpr (tile.num_converters() > 0) {
+        Ops::LoadedVRing::init(storage.conversion.v_ring, 4, "loaded v", where);
       }
       storage.work.init(Ops::work_readers);
       for (int w = 0; w < tile.num_consumers; ++w) {

@@ -11,17 +11,18 @@ namespace {
 
 constexpr int32_t kMultiprocessors = 132;
 
-// Two sequences with `tokens` query tokens together, one KV head, a long dense cache. The lengths
+// 100 sequences of up to `tokens` query tokens, one KV head, a long dense cache. The lengths
 // are on the device.
 core::Problem problem(const Mask& mask, int32_t tokens, int32_t group) {
   core::Problem p;
-  p.batch = 2;
+  p.batch = 100;
   p.num_q_heads = p.group = group;
   p.num_kv_heads = 1;
   p.head_dim_qk = p.head_dim_vo = 128;
   p.is_ragged = true;
   p.has_host_lengths = false;
-  p.total_q = p.max_seqlen_q = tokens;
+  p.max_seqlen_q = tokens;
+  p.total_q = p.batch * tokens;
   p.max_seqlen_kv = p.max_seqlen_kv_bound = 100'000;
   p.q.dtype = p.k.dtype = p.v.dtype = p.out.dtype = DType::kBF16;
   p.q.row_stride = p.out.row_stride = int64_t{128} * group;
@@ -44,9 +45,9 @@ arch::Eviction policy(int32_t tokens, int32_t group, RowKind rows) {
   return {};
 }
 
-TEST(KVPolicy, keys_that_one_row_tile_reads_are_evicted_first) {
-  EXPECT_EQ(policy(1, 4, RowKind::kPacked), arch::Eviction::kFirst);
-  EXPECT_EQ(policy(16, 4, RowKind::kPacked), arch::Eviction::kFirst);  // 64 rows
+TEST(KVPolicy, keys_that_one_row_tile_reads_have_the_policy_that_was_measured) {
+  EXPECT_EQ(policy(1, 4, RowKind::kPacked), arch::Eviction::kNormal);
+  EXPECT_EQ(policy(16, 4, RowKind::kPacked), arch::Eviction::kNormal);  // 64 rows
 }
 
 TEST(KVPolicy, keys_that_several_row_tiles_read_are_evicted_last) {
@@ -58,7 +59,7 @@ TEST(KVPolicy, row_tiles_of_tokens_have_the_policy_that_was_measured) {
   EXPECT_EQ(policy(1000, 4, RowKind::kTokens), arch::Eviction::kNormal);
   // The launch of the short sequences of the same call.
   EXPECT_EQ(policy(1000, 4, RowKind::kPacked), arch::Eviction::kLast);
-  EXPECT_EQ(policy(1000, 1, RowKind::kPacked), arch::Eviction::kFirst);  // at most 64 rows
+  EXPECT_EQ(policy(1000, 1, RowKind::kPacked), arch::Eviction::kNormal);  // at most 64 rows
 }
 
 }  // namespace

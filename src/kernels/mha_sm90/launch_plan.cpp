@@ -2,6 +2,7 @@
 #include "kernels/mha_sm90/launch_plan.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/int_math.hpp"
 #include "kernels/common/schedule_choice.hpp"
@@ -35,8 +36,9 @@ arch::TensorMapSpec q_map(const Problem& p, const TileConfig& tile) {
 }
 
 bool is_kv_by_tma(const Problem& p, const TileConfig& tile) {
-  const DType dtype = tile.load == LoadKind::kTmaFp8 ? DType::kF8E4M3 : p.q.dtype;
-  return p.k.dtype == dtype && kernels::is_kv_by_tma(p, tile.BN, tile.swizzle);
+  const bool is_cache_fp8 = tile.load == LoadKind::kTmaFp8 || tile.widens();
+  const DType dtype = is_cache_fp8 ? DType::kF8E4M3 : p.q.dtype;
+  return p.k.dtype == dtype && kernels::is_kv_by_tma(p, tile.BN, tile.loaded_swizzle());
 }
 
 schedule::TileGrid grid_of(const Problem& p, const TileConfig& tile, const Launch& launch) {
@@ -45,14 +47,22 @@ schedule::TileGrid grid_of(const Problem& p, const TileConfig& tile, const Launc
   return grid;
 }
 
-bool is_tokens_by_tma(const Problem& p, const TileConfig& tile) {
-  return is_kv_by_tma(p, tile) && kernels::is_possible(q_map(p, tile));
+// How row tiles of tokens load K and V; nothing: TMA can't.
+std::optional<LoadKind> tokens_load(const Problem& p, const Shape& shape, ScoreClass scores) {
+  const auto serves = [&](LoadKind load) {
+    const TileConfig tile = tile_of(shape, RowKind::kTokens, scores, load);
+    return is_kv_by_tma(p, tile) && kernels::is_possible(q_map(p, tile));
+  };
+  if (serves(LoadKind::kTma)) return LoadKind::kTma;
+  const bool may_widen = has_widened(shape, scores) && p.functor.type == nullptr;
+  if (may_widen && serves(LoadKind::kTmaWiden)) return LoadKind::kTmaWiden;
+  return std::nullopt;
 }
 
-Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, int32_t num_sms,
-                     const ScheduleChoice& choice) {
-  Launch launch{.rows = RowKind::kTokens, .scores = scores};
-  const TileConfig tile = tile_of(shape, launch.rows, scores);
+Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, LoadKind load,
+                     int32_t num_sms, const ScheduleChoice& choice) {
+  Launch launch{.rows = RowKind::kTokens, .scores = scores, .load = load};
+  const TileConfig tile = tile_of(shape, launch.rows, scores, load);
   const schedule::TileGrid grid = grid_of(p, tile, launch);
   launch.num_splits = choice.splits(kernels::num_kv_splits(p, grid, num_sms, tile.BN),
                                     core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
@@ -80,6 +90,26 @@ Launch packed_launch(const Problem& p, const Shape& shape, ScoreClass scores, Lo
   const int32_t per_sm = rows_of_unit > kFewRows ? 1 : tile.ctas_per_sm;
   launch.ctas = static_cast<int32_t>(std::min<int64_t>(most, int64_t{num_sms} * per_sm));
   return launch;
+}
+
+// Sequences of up to so many query rows are packed, longer ones are tiles of tokens. A plan with
+// few packed row tiles splits each among many CTAs, whose partial results take long to merge: there
+// tokens are faster from half as many packed row tiles of a KV head as it has query heads on, over
+// an fp8 cache three quarters. Measured at d128, README.md.
+int32_t short_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_t num_sms,
+                   const ScheduleChoice& choice) {
+  const PackedRows packed = PackedRows::of(p.group, kRows);
+  const auto tiles_of = [&](int32_t rows) {
+    return core::ceil_div(rows, packed.tokens) * packed.head_tiles;
+  };
+  const int32_t rows = std::min(p.max_seqlen_q, kShortRows);
+  const int64_t row_tiles = int64_t{p.batch} * p.num_kv_heads * tiles_of(rows);
+  const bool is_measured = shape.depth_qk == 128 && shape.dtype != DType::kF8E4M3;
+  if (!is_measured || !choice.may_split() || 2 * row_tiles > num_sms) return kShortRows;
+  const int32_t quarters = tokens == LoadKind::kTmaWiden ? 3 : 2;
+  int32_t most = kShortRows;
+  while (most > kFewRows && tiles_of(most) > 1 && 4 * tiles_of(most) >= quarters * p.group) --most;
+  return most;
 }
 
 // Slots of partial results, each of tile.num_consumers * 64 rows.
@@ -118,9 +148,8 @@ core::Fit fit(const Shape& shape, const Problem& p, const Options& options, std:
              "8 keys or more, no left padding of pages";
     });
   }
-  const TileConfig tokens = tile_of(shape, RowKind::kTokens, scores);
   if (!ScheduleChoice::of(options).allows_stream_k() && total_rows(p) > 0 &&
-      !is_tokens_by_tma(p, tokens)) {
+      !tokens_load(p, shape, scores)) {
     return core::unfit(Fit::kFeatures, reason, [] {
       return "schedule queue, and KV splits by number, need Q, K and V that TMA can move";
     });
@@ -154,24 +183,25 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int3
   plan->is_batch_invariant = !choice.may_split();
   if (total_rows(p) == 0) return plan;  // nothing to write
   const ScoreClass scores = kernels::score_class(p);
-  const TileConfig tokens = tile_of(shape, RowKind::kTokens, scores);
-  const bool wants_tokens = p.max_seqlen_q > kShortRows || !choice.allows_stream_k();
-  const bool has_tokens = choice.allows_tiles() && wants_tokens && is_tokens_by_tma(p, tokens);
+  const std::optional<LoadKind> tokens = tokens_load(p, shape, scores);
+  const int32_t most_packed = tokens ? short_rows(p, shape, *tokens, num_sms, choice) : kShortRows;
+  const bool wants_tokens = p.max_seqlen_q > most_packed || !choice.allows_stream_k();
+  const bool has_tokens = choice.allows_tiles() && wants_tokens && tokens;
   const bool has_packed =
       choice.allows_stream_k() &&
-      (!has_tokens || kernels::may_have_short_rows(p, kShortRows, plan->is_batch_invariant));
+      (!has_tokens || kernels::may_have_short_rows(p, most_packed, plan->is_batch_invariant));
   const auto add = [&plan](const Launch& launch) {
     plan->launches[plan->num_launches++] = launch;
     plan->num_work_items += launch.ctas;
   };
   if (has_packed) {
     Launch launch = packed_launch(p, shape, scores, packed_load(p, shape, scores), num_sms);
-    if (has_tokens) launch.max_rows = kShortRows;
+    if (has_tokens) launch.max_rows = most_packed;
     add(launch);
   }
   if (has_tokens) {
-    Launch launch = tokens_launch(p, shape, scores, num_sms, choice);
-    launch.min_rows = plan->num_launches > 0 ? kShortRows + 1 : 1;
+    Launch launch = tokens_launch(p, shape, scores, *tokens, num_sms, choice);
+    launch.min_rows = plan->num_launches > 0 ? most_packed + 1 : 1;
     add(launch);
   }
   size_workspace(p, *plan);
@@ -195,12 +225,13 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& la
     a.is_out_by_tma = kernels::stores_by_tma(p, result.out);
     if (!a.is_out_by_tma) result.out.rank = 0;
   } else {  // row tiles of tokens keep the normal policy, with which they were measured
-    a.kv_eviction =
-        kernels::kv_eviction(p, PackedRows::of(p.group, tile.block_rows), launch.max_rows);
+    // Evict first is 3 to 5 % slower in decoding: decision 0030.
+    a.kv_eviction = kernels::kv_eviction(p, PackedRows::of(p.group, tile.block_rows),
+                                         arch::Eviction::kNormal, launch.max_rows);
   }
   if (launch.load != LoadKind::kGather) {
-    result.k = kernels::kv_map(p, p.k, p.head_dim_qk, tile.BN, tile.swizzle);
-    result.v = kernels::kv_map(p, p.v, p.head_dim_vo, tile.BN, tile.swizzle);
+    result.k = kernels::kv_map(p, p.k, p.head_dim_qk, tile.BN, tile.loaded_swizzle());
+    result.v = kernels::kv_map(p, p.v, p.head_dim_vo, tile.BN, tile.loaded_swizzle());
   }
   return result;
 }

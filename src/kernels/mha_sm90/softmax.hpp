@@ -1,13 +1,9 @@
-// Softmax of one tile of scores in registers: score mods, masks, row maxima, P = exp2(S - max). The
-// only synchronisation are the shuffles of the four lanes that share a row, and the warp's ballot.
-//
-// A thread holds two rows of its warpgroup's 64, and of each the columns 8 j + 2 (lane % 4) + {0,
-// 1} (arch/layout/fragment_layout.hpp): register i belongs to row i / 2 % 2.
+// Softmax of one tile of scores in registers: score mods, row maxima, P = exp2(S - max). The only
+// synchronisation are the shuffles of the four lanes that share a row, and the warp's ballot.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
-#include <type_traits>
 
 #include "arch/fault.hpp"
 #include "arch/math.hpp"
@@ -17,107 +13,11 @@
 #include "kernels/common/row.hpp"
 #include "kernels/common/row_epilogue.hpp"
 #include "kernels/mha_sm90/config.hpp"
+#include "kernels/mha_sm90/mask.hpp"
 #include "kernels/mha_sm90/schedule.hpp"
 #include "softmax/online.hpp"
 
 namespace pagoda::mha_sm90 {
-
-template <class Config>
-using RescaleRule = std::conditional_t<Config::tile.element_bytes == 1, softmax::RescaleLazilyFp8,
-                                       softmax::RescaleLazily>;
-// One of the two rows of a thread.
-template <class Config>
-using Row = kernels::Row<RescaleRule<Config>>;
-
-// Row `index` of a work tile.
-template <class Config>
-PAGODA_DEVICE Row<Config> make_row(const AttentionParams& params, const Work& work, int32_t index) {
-  constexpr auto map =
-      Config::tile.rows == RowKind::kPacked ? kernels::RowMap::kPacked : kernels::RowMap::kTokens;
-  return kernels::tile_row<RescaleRule<Config>, map>(params, work, index);
-}
-
-// Row `r` of this thread as a functor sees it. The index of a token is computed again: kept over
-// the mainloop it would spill. Of packed rows it would be a division. A lane may call it alone:
-// warp_idx() and warpgroup_idx() are shuffles.
-template <class Config>
-PAGODA_DEVICE QueryRow query_row_of(const Work& work, const Row<Config>& row, int r) {
-  if constexpr (Config::tile.rows == RowKind::kTokens) {
-    const int warp = arch::thread_idx() / 32 - 4;  // of the consumers, each of 16 rows
-    const int index = 16 * warp + arch::lane_idx() / 4;
-    return kernels::query_row(work.rows, work.first_token + index + 8 * r, work.first_head);
-  }
-  return kernels::query_row(work.rows, row.token, row.q_head);
-}
-
-// Which of the tile's keys a row sees, 32 a word. General masks: each of the four lanes of a row
-// evaluates the mask for one word, and shuffles share the words.
-template <class Config>
-struct KeepWords {
-  uint32_t own = 0;  // general masks: this lane's word
-
-  static PAGODA_DEVICE KeepWords of(const AttentionParams& params, const WorkReader& reader,
-                                    const Row<Config>& row, int32_t column) {
-    KeepWords words;
-    if constexpr (Config::tile.scores == ScoreClass::kGeneral) {
-      constexpr int blocks = (Config::tile.BN + 31) / 32;
-      const int32_t base = column + 32 * (arch::lane_idx() % 4 % blocks);
-      if (row.is_valid && row.keys.keep32(base) != 0) {
-        const mask::RowTile rows = reader.work().rows;
-        words.own = params.mask.row(rows, row.token).keep32(base);
-      }
-    }
-    return words;
-  }
-  // Every lane of the warp calls it.
-  PAGODA_DEVICE uint32_t word(const Row<Config>& row, int32_t column, int block) const {
-    if constexpr (Config::tile.scores == ScoreClass::kGeneral) {
-      return arch::shuffle(own, arch::lane_idx() / 4 * 4 + block);
-    }
-    return row.keys.keep32(column + 32 * block);
-  }
-};
-
-// Scores of masked keys become -infinity. `column`: first key of the tile.
-template <class Config>
-PAGODA_DEVICE void apply_mask(const AttentionParams& params, const WorkReader& reader,
-                              const Row<Config> (&rows)[2], int32_t column,
-                              float (&s)[Config::tile.BN / 2]) {
-  constexpr int BN = Config::tile.BN;
-  const int32_t first = 2 * (arch::lane_idx() % 4);  // this thread's first column of every 8
-  PAGODA_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    const auto words = KeepWords<Config>::of(params, reader, rows[r], column);
-    PAGODA_UNROLL
-    for (int block = 0; block < BN; block += 32) {
-      uint32_t keep = words.word(rows[r], column, block / 32);
-      keep = arch::mutable_value("one key dropped", keep, keep & keep >> 1U);
-      keep = arch::mutable_value("one hidden key kept", keep, keep | keep << 1U);
-      keep >>= static_cast<uint32_t>(first);
-      PAGODA_UNROLL
-      for (int j = 0; j < 32 && block + j < BN; j += 8) {
-        PAGODA_UNROLL
-        for (int e = 0; e < 2; ++e) {
-          float& score = s[(block + j) / 2 + 2 * r + e];
-          if ((keep >> static_cast<uint32_t>(j + e) & 1U) == 0) score = softmax::kMinusInfinity;
-        }
-      }
-    }
-    if constexpr (kernels::kHasFunctorMask<Config>) {
-      if (rows[r].keys.empty()) continue;  // padding rows are no rows of a functor
-      const QueryRow row = query_row_of<Config>(reader.work(), rows[r], r);
-      PAGODA_UNROLL
-      for (int i = 0; i < BN / 2; i += 4) {
-        PAGODA_UNROLL
-        for (int e = 0; e < 2; ++e) {
-          if (!kernels::functor_keeps<Config>(params, row, column + first + 2 * i + e)) {
-            s[i + 2 * r + e] = softmax::kMinusInfinity;
-          }
-        }
-      }
-    }
-  }
-}
 
 // General scores: products become scores in log2 units, with soft cap, ALiBi and biases. (Calling
 // kernels::add_biases here changes the code that nvcc makes, hence these loops.)

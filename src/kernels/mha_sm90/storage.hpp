@@ -29,18 +29,25 @@ struct Operands {
   struct VConfig {
     static constexpr pipeline::KVTiling kv = tile.v_tiling();
   };
-  // Element type of the K and V stages.
-  using KV = std::conditional_t<tile.load == LoadKind::kTmaFp8, arch::Float8E4M3, T>;
-  using KProducer = pipeline::TMAProducerPipeline<KV, KConfig, true>;
-  using VProducer = pipeline::TMAProducerPipeline<KV, VConfig, false>;
-  using KRing = typename KProducer::Pipeline;
-  // Of V as TMA loads it; transposed V has a ring like it.
-  using VRing = typename VProducer::Pipeline;
-  // V as the consumers multiply it.
+  // Element type of K and V as TMA loads them, and in the stages that consumers read.
+  static constexpr bool is_cache_fp8 = tile.load == LoadKind::kTmaFp8 || tile.widens();
+  using LoadedKV = std::conditional_t<is_cache_fp8, arch::Float8E4M3, T>;
+  using KV = std::conditional_t<tile.widens(), T, LoadedKV>;
+  using KProducer = pipeline::TMAProducerPipeline<LoadedKV, KConfig, true>;
+  using VProducer = pipeline::TMAProducerPipeline<LoadedKV, VConfig, false>;
+  // Of the tiles as TMA loads them, where a warpgroup converts them, and as consumers read them.
+  using LoadedKRing = typename KProducer::Pipeline;
+  using LoadedVRing = typename VProducer::Pipeline;
+  using KRing = pipeline::StagedPipeline<tile.k_stages>;
+  using VRing = pipeline::StagedPipeline<tile.v_stages>;
+  // K and V as the consumers multiply them.
+  static constexpr arch::OperandTile k_tile =
+      pipeline::tile_layout_k_major(sizeof(KV), tile.BN, tile.depth_qk, tile.swizzle);
   static constexpr arch::OperandTile v_tile =
-      tile.transposes_v() ? pipeline::tile_layout_k_major(sizeof(T), tile.depth_vo, tile.BN,
-                                                          tile.transposed_swizzle())
-                          : VProducer::tile_layout;
+      tile.transposes_v()
+          ? pipeline::tile_layout_k_major(sizeof(T), tile.depth_vo, tile.BN,
+                                          tile.transposed_swizzle())
+          : pipeline::tile_layout_mn_major(sizeof(KV), tile.depth_vo, tile.BN, tile.swizzle);
 
   using QRing = pipeline::StagedPipeline<tile.q_stages>;
 
@@ -67,15 +74,15 @@ struct Operands {
   }
   // Whether Q has stages in shared memory. With mma.sync the consumers load it into registers.
   static constexpr bool has_q_stages = !tile.uses_mma_sync();
-  // Warps that read work tiles: those that load, those that transpose, and the consumers'.
+  // Warps that read work tiles: those that load, those that convert, and the consumers'.
   static constexpr uint32_t work_readers =
-      (tile.num_consumers + tile.num_transposers()) * 4 +
+      (tile.num_consumers + tile.num_converters()) * 4 +
       (tile.load == LoadKind::kGather ? 4 : (has_q_stages ? 3 : 2));
   // Arrivals that release a K or V stage: one of every consumer warp.
   static constexpr uint32_t releases = tile.num_consumers * 4;
   // Arrivals that fill one: one with TMA's bytes, or one of each of two gathering warps, or of each
-  // of four transposing warps.
-  static constexpr uint32_t k_fills = tile.load == LoadKind::kGather ? 2 : 1;
+  // of four converting warps.
+  static constexpr uint32_t k_fills = tile.widens() ? 4 : (tile.load == LoadKind::kGather ? 2 : 1);
   static constexpr uint32_t v_fills = tile.transposes_v() ? 4 : k_fills;
   // Bytes of a K or V tile of 8-bit elements, rounded up to 16 for each of 128 threads.
   static constexpr int raw_bytes =
@@ -96,19 +103,24 @@ struct WarpMergeStorage {
   arch::SharedArray<float, is_used ? 4 * slab_rows * pitch : 4, 16> slab;
 };
 
-// transposes_v: V as TMA has loaded it, on its way to the V stages, and O on its way to TMA.
+// K and V as TMA has loaded them, on their way to the stages that consumers read: widens both,
+// transposes_v V alone, and then O on its way to TMA.
 template <class Ops>
-struct TransposeStorage {
+struct ConversionStorage {
   static constexpr TileConfig tile = Ops::tile;
-  static constexpr bool is_used = tile.transposes_v();
-  static constexpr int alignment = is_used ? 1024 : 16;
-  // [stage][BN, depth_vo]
-  arch::SharedArray<typename Ops::T, is_used ? tile.v_stages * Ops::v_elements : 16, alignment> v;
+  static constexpr bool has_k = tile.widens(), has_v = tile.num_converters() > 0;
+  static constexpr bool has_out = tile.transposes_v();
+  template <class T, bool is_used, int elements>
+  using Array = arch::SharedArray<T, is_used ? elements : 16, is_used ? 1024 : 16>;
+  using KProducer = typename Ops::KProducer;
+  using VProducer = typename Ops::VProducer;
+  // [stage][BN, loaded_depth]
+  Array<typename Ops::LoadedKV, has_k, Ops::LoadedKRing::num_kv_stages * KProducer::elements> k;
+  Array<typename Ops::LoadedKV, has_v, Ops::LoadedVRing::num_kv_stages * VProducer::elements> v;
   // [consumer][64 rows, depth_vo]
-  arch::SharedArray<typename Ops::Out, is_used ? tile.num_consumers * kRows * tile.depth_vo : 8,
-                    alignment>
-      out;
-  arch::MBarrier v_ring[is_used ? Ops::VRing::num_mbars : 1];
+  Array<typename Ops::Out, has_out, tile.num_consumers * kRows * tile.depth_vo> out;
+  arch::MBarrier k_ring[has_k ? Ops::LoadedKRing::num_mbars : 1];
+  arch::MBarrier v_ring[has_v ? Ops::LoadedVRing::num_mbars : 1];
 };
 
 template <class Config>
@@ -144,16 +156,23 @@ struct Storage {
   arch::SharedArray<uint32_t, tile.num_consumers> arrivals;
   WorkRing work;
   StreamKStorage stream_k;
-  TransposeStorage<Ops> transpose;
+  ConversionStorage<Ops> conversion;
 
   [[nodiscard]] PAGODA_DEVICE auto q_at(uint32_t stage, int consumer) {
     stage = arch::mutable_stage("Q stages share memory", stage);
     return q.at((static_cast<int>(stage) * tile.num_consumers + consumer) * Ops::q_elements);
   }
-  // The ring and the stages that TMA fills with V.
+  // The ring and the stages that TMA fills with K, and with V.
+  [[nodiscard]] PAGODA_DEVICE typename Ops::KProducer k_producer() {
+    if constexpr (tile.widens()) {
+      return Ops::KProducer::create(conversion.k_ring, conversion.k.data());
+    } else {
+      return Ops::KProducer::create(k_ring, k.data());
+    }
+  }
   [[nodiscard]] PAGODA_DEVICE typename Ops::VProducer v_producer() {
-    if constexpr (tile.transposes_v()) {
-      return Ops::VProducer::create(transpose.v_ring, transpose.v.data());
+    if constexpr (tile.num_converters() > 0) {
+      return Ops::VProducer::create(conversion.v_ring, conversion.v.data());
     } else {
       return Ops::VProducer::create(v_ring, v.data());
     }

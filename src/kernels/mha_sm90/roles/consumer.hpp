@@ -33,12 +33,14 @@ class Consumer {
   static constexpr TileConfig tile = Config::tile;
   static constexpr int BN = tile.BN;
   using Out = typename Ops::Out;
-  static constexpr bool is_gathered = tile.load == LoadKind::kGather;  // its cache may be fp8
+  static constexpr bool is_gathered = tile.load == LoadKind::kGather;
+  // Whether the cache may be fp8 under queries of T.
+  static constexpr bool is_cache_fp8 = is_gathered || tile.widens();
   // Instructions of P V over the keys, and columns of each. ptxas compiles none of 256 columns if
   // a thread has 128 registers at launch, which those of O alone would take.
   static constexpr int steps_pv = BN / kKeysOfMma<T>;
   static constexpr int columns_pv =
-      tile.transposes_v() && tile.depth_vo > 128 ? 128 : tile.depth_vo;
+      tile.num_converters() > 0 && tile.depth_vo > 128 ? 128 : tile.depth_vo;
 
   // `warpgroup`: index among the consumers.
   PAGODA_DEVICE Consumer(const AttentionParams& params, Storage<Config>& storage, int warpgroup)
@@ -48,7 +50,7 @@ class Consumer {
         k_(Ops::KRing::consumer(storage.k_ring)),
         v_(Ops::VRing::consumer(storage.v_ring)),
         q_descriptor_(descriptor_at(Ops::q_tile, storage.q_at(0, warpgroup).address())),
-        k_descriptor_(descriptor_at(Ops::KProducer::tile_layout, storage.k.data().address())),
+        k_descriptor_(descriptor_at(Ops::k_tile, storage.k.data().address())),
         v_descriptor_(descriptor_at(Ops::v_tile, storage.v.data().address())) {}
 
   // Adds the keys of the reader's work tile, which has KV tiles, to `rows` and `o`, or leaves `o`
@@ -62,8 +64,8 @@ class Consumer {
     uint32_t p[steps_pv][4];
     float factors[2];
     const mask::KVTileRange walk = skip_to_own_tiles(reader.work());
+    if constexpr (is_cache_fp8) stored_scales_[0] = kernels::k_scale(params_, reader.work());
     if constexpr (is_gathered) {
-      stored_scales_[0] = kernels::k_scale(params_, reader.work());
       sync_warpgroup(warpgroup_);  // the products of all four warps have read the previous Q
       QBeforeKV<Config> order(storage_);
       PackedLoad<Config, kWarpgroup>::run(params_, storage_, reader.work(), order);
@@ -136,7 +138,7 @@ class Consumer {
     if constexpr (tile.stages_o_in_q()) {
       return q_smem();
     } else {
-      return storage_.transpose.out.at(warpgroup_ * kRows * tile.depth_vo);
+      return storage_.conversion.out.at(warpgroup_ * kRows * tile.depth_vo);
     }
   }
   // Called after the epilogue of a work tile with KV tiles: O has been stored from registers, or
@@ -273,7 +275,7 @@ class Consumer {
   PAGODA_DEVICE void issue_qk(float (&s)[BN / 2]) {
     const arch::SmemDescriptor keys =
         arch::advance(k_descriptor_, k_stage() * (Ops::k_elements * sizeof(T)));
-    constexpr arch::OperandTile q_tile = Ops::q_tile, k_tile = Ops::KProducer::tile_layout;
+    constexpr arch::OperandTile q_tile = Ops::q_tile, k_tile = Ops::k_tile;
     arch::wgmma_fence();
     PAGODA_UNROLL
     for (int k = 0; k < tile.depth_qk / kKeysOfMma<T>; ++k) {
@@ -325,7 +327,7 @@ class Consumer {
     return exp2_scores<BN>(s, rows, scales, factors);
   }
 
-  // Gathered keys have a scale; e4m3 queries too, those of packed rows for each row.
+  // Keys of an fp8 cache have a scale; e4m3 queries too, those of packed rows for each row.
   static constexpr int num_stored_scales =
       tile.element_bytes == 1 && tile.rows == RowKind::kPacked ? 2 : 1;
   [[nodiscard]] PAGODA_DEVICE float stored_scale(int r) const {
@@ -342,11 +344,11 @@ class Consumer {
   }
   // Makes `scales`, of each row, from products to log2 units. Folds the scales of stored Q and K
   // into those of linear scores, or multiplies S with them where that is impossible: under a soft
-  // cap, or gathered keys with a scale of 0 (0 * -infinity of masked scores is NaN).
+  // cap, or keys of an fp8 cache with a scale of 0 (0 * -infinity of masked scores is NaN).
   PAGODA_DEVICE void apply_stored_scales(float (&s)[BN / 2], float (&scales)[2]) const {
     scales[0] = scales[1] = params_.score_map.scale_log2;
-    if constexpr (is_gathered || tile.element_bytes == 1) {
-      if (tile.scores == ScoreClass::kPlain && (!is_gathered || scales[0] * stored_scale(0) > 0)) {
+    if constexpr (is_cache_fp8 || tile.element_bytes == 1) {
+      if (tile.scores == ScoreClass::kPlain && (!is_cache_fp8 || scales[0] * stored_scale(0) > 0)) {
         PAGODA_UNROLL
         for (int r = 0; r < 2; ++r) scales[r] *= stored_scale(r);
       } else {

@@ -26,9 +26,10 @@ template <class Config, int page_size>
 PAGODA_DEVICE void load_k(const AttentionParams& params, Storage<Config>& storage) {
   using Ops = Operands<Config>;
   using Indices = operand::PagedRowIndices<Config::tile.BN, page_size>;
-  using Tile = operand::KVTmaTile<typename Ops::KV, Indices::k_issue_rows, Config::tile.depth_qk,
-                                  Config::tile.swizzle>;
-  auto ring = Ops::KProducer::create(storage.k_ring, storage.k.data());
+  using Tile = operand::KVTmaTile<typename Ops::LoadedKV, Indices::k_issue_rows,
+                                  Config::tile.loaded_depth(Config::tile.depth_qk),
+                                  Config::tile.loaded_swizzle()>;
+  auto ring = storage.k_producer();
   const int32_t elect = arch::elect_one();
   QBeforeKV<Config> order(storage);
   WorkReader reader(storage.work);
@@ -50,7 +51,7 @@ PAGODA_DEVICE void load_k(const AttentionParams& params, Storage<Config>& storag
       if (Indices::is_whole(column, num_keys)) {
         const auto to = ring.get_k(elect);
         rows.template tma_copy_k<false>(op, to.smem, to.mbar, head, elect, params.kv_eviction);
-      } else if constexpr (Config::tile.uses_mma_sync()) {  // they read whole tiles
+      } else if constexpr (Config::tile.reads_whole_k_tiles()) {
         const auto to = ring.get_k(elect);
         rows.template tma_copy_k<true, Config::tile.BN, operand::MissingPages::kZero>(
             op, to.smem, to.mbar, head, elect, params.kv_eviction,
@@ -88,8 +89,9 @@ template <class Config, int page_size>
 PAGODA_DEVICE void load_v(const AttentionParams& params, Storage<Config>& storage) {
   using Ops = Operands<Config>;
   using Indices = operand::PagedRowIndices<Config::tile.BN, page_size>;
-  using Tile = operand::KVTmaTile<typename Ops::KV, Indices::template v_issue_rows<1>,
-                                  Config::tile.depth_vo, Config::tile.swizzle>;
+  using Tile = operand::KVTmaTile<typename Ops::LoadedKV, Indices::template v_issue_rows<1>,
+                                  Config::tile.loaded_depth(Config::tile.depth_vo),
+                                  Config::tile.loaded_swizzle()>;
   auto ring = storage.v_producer();
   const int32_t elect = arch::elect_one();
   uint32_t tail_phase = 0;

@@ -111,7 +111,7 @@ class TransposedTile {
 template <class Config>
 PAGODA_DEVICE void transpose_v(Storage<Config>& storage) {
   using Ops = Operands<Config>;
-  auto loaded = Ops::VRing::consumer(storage.transpose.v_ring);
+  auto loaded = Ops::LoadedVRing::consumer(storage.conversion.v_ring);
   auto ring = Ops::VRing::producer(storage.v_ring);
   WorkReader reader(storage.work);
   for (; reader.next(); reader.release()) {
@@ -125,7 +125,7 @@ PAGODA_DEVICE void transpose_v(Storage<Config>& storage) {
       };
       loaded.consumer_wait();   // load V: the bytes of the tile have landed
       ring.producer_acquire();  // every consumer warp has released the stage
-      TransposedTile<Config>::run(storage.transpose.v.at(stage(loaded.state.index)),
+      TransposedTile<Config>::run(storage.conversion.v.at(stage(loaded.state.index)),
                                   storage.v.at(stage(ring.state.index)), num_keys - column);
       arch::fence_proxy_async_shared();  // orders this lane's stores of V before wgmma reads them
       // All lanes have loaded their part of the tile, stored it and executed the fence.

@@ -1,0 +1,66 @@
+// Which calls of few query rows are packed, and which are row tiles of tokens.
+#include <cstdint>
+#include <gtest/gtest.h>
+
+#include "kernels/mha_sm90/instances.hpp"
+#include "kernels/mha_sm90/launch_plan.hpp"
+#include "pagoda/mask.hpp"
+
+namespace pagoda::mha_sm90 {
+namespace {
+
+constexpr int32_t kMultiprocessors = 132;
+
+// `batch` chunks of `tokens` tokens over a long dense cache, 32/8 heads of 128. The launch
+// that serves those of `tokens` tokens.
+Launch launch_of(int32_t batch, int32_t tokens, DType cache = DType::kBF16,
+                 const Options& options = {}) {
+  core::Problem p;
+  p.batch = batch;
+  p.num_q_heads = 32;
+  p.num_kv_heads = 8;
+  p.group = 4;
+  p.head_dim_qk = p.head_dim_vo = 128;
+  p.is_ragged = true;
+  p.has_host_lengths = false;
+  p.max_seqlen_q = tokens;
+  p.total_q = batch * tokens;
+  p.max_seqlen_kv = p.max_seqlen_kv_bound = 32'768;
+  p.q.dtype = p.out.dtype = DType::kBF16;
+  p.k.dtype = p.v.dtype = cache;
+  p.q.row_stride = p.out.row_stride = 32 * 128;
+  p.q.head_stride = p.out.head_stride = p.k.head_stride = p.v.head_stride = 128;
+  p.k.row_stride = p.v.row_stride = 8 * 128;
+  const Mask mask = Mask::causal();
+  p.mask = mask.nodes();
+  p.k.outer_stride = p.v.outer_stride = int64_t{32'768} * 8 * 128;
+  const auto plan = make_plan(kShapes[2], p, kMultiprocessors, options);
+  return plan->launches[plan->num_launches - 1];
+}
+
+TEST(ShortRows, chunks_of_few_sequences_are_tokens_from_17_rows_on) {
+  EXPECT_EQ(launch_of(1, 16).rows, RowKind::kPacked);
+  EXPECT_EQ(launch_of(1, 17).rows, RowKind::kTokens);
+  EXPECT_EQ(launch_of(1, 64).rows, RowKind::kTokens);
+  EXPECT_GT(launch_of(1, 64).num_splits, 1);
+}
+
+TEST(ShortRows, over_an_fp8_cache_from_33_rows_on) {
+  EXPECT_EQ(launch_of(1, 32, DType::kF8E4M3).load, LoadKind::kGather);
+  EXPECT_EQ(launch_of(1, 33, DType::kF8E4M3).load, LoadKind::kTmaWiden);
+  EXPECT_EQ(launch_of(1, 33, DType::kF8E4M3).rows, RowKind::kTokens);
+}
+
+TEST(ShortRows, many_row_tiles_stay_packed) {
+  EXPECT_EQ(launch_of(3, 64).rows, RowKind::kPacked);  // 96 row tiles for 132 multiprocessors
+  EXPECT_EQ(launch_of(3, 65).rows, RowKind::kTokens);
+}
+
+TEST(ShortRows, do_not_depend_on_the_batch_where_it_must_be_invariant) {
+  Options options;
+  options.is_batch_invariant = true;
+  EXPECT_EQ(launch_of(1, 64, DType::kBF16, options).rows, RowKind::kPacked);
+}
+
+}  // namespace
+}  // namespace pagoda::mha_sm90

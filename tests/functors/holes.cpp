@@ -1,0 +1,6 @@
+// Registers Holes.
+#include "holes.hpp"
+
+#include "functor/register_functor.hpp"
+
+PAGODA_REGISTER_FUNCTOR(holes, Holes)
