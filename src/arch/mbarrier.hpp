@@ -12,8 +12,12 @@
 //     arrive_expect_tx(uint32_t bytes)    adds pending bytes, then arrives once; release.cta
 //     arrive_expect_tx_if(int32_t predicate, uint32_t bytes)
 //     arrive_remote(int cta_rank, uint32_t count = 1)       the barrier at the same offset in
-//     arrive_expect_tx_remote(int cta_rank, uint32_t bytes)     another CTA; release.cluster
+//     arrive_expect_tx_remote(int cta_rank, uint32_t bytes)     another CTA; release.cluster, which
+//                                                               is a MEMBAR.ALL.GPU
 //     arrive_remote_if(int32_t predicate, int cta_rank)     predicated, without a branch
+//     arrive_expect_tx_remote_relaxed(int cta_rank, uint32_t bytes)
+//                                         relaxed.cluster: orders nothing that the thread did; a
+//                                         wait acquires the end of the copies all the same
 //     arrive_remote_relaxed_if(int32_t predicate, int cta_rank)
 //                                         relaxed.cluster: orders tensor memory alone, after
 //                                         tcgen05_fence_before_thread_sync

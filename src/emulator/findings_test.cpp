@@ -633,22 +633,43 @@ TEST(Scopes, a_wait_of_the_ctas_own_scope_learns_nothing_of_a_remote_arrival) {
   expect_silent(kPair, body(true));
 }
 
-TEST(Scopes, the_end_of_a_copy_is_learnt_where_its_barrier_is) {
-  expect_silent(kPair, [](Storage& storage, Data&) {
+// Into the other CTA, to complete at its barrier: by the engine for bulk copies, or by a store.
+template <bool is_bulk>
+Body pass_by_copies(bool is_wait_of_cluster) {
+  return [is_wait_of_cluster](Storage& storage, Data&) {
     init_barriers(storage, 1);
     store(storage.words.at(thread_idx()), 5U);
     fence_proxy_async_shared();
     cluster_sync();
     if (lane_idx() == 0) {
       const int other = 1 - cluster_rank();
-      storage.barrier[0].arrive_expect_tx(64);
-      bulk_copy_to_cta(1, map_shared(storage.words.at(32), other), storage.words.at(0), 64,
-                       storage.barrier[0], other);
-      storage.barrier[0].wait(0);
-      load(storage.words.at(33));
+      storage.barrier[0].arrive_expect_tx(is_bulk ? 64 : 4);
+      const auto to = map_shared(storage.words.at(32), other);
+      if constexpr (is_bulk) {
+        bulk_copy_to_cta(1, to, storage.words.at(0), 64, storage.barrier[0], other);
+      } else {
+        store_async(to, 5U, storage.barrier[0], other);
+      }
+      if (is_wait_of_cluster) {
+        storage.barrier[0].wait_cluster(0);
+      } else {
+        storage.barrier[0].wait(0);
+      }
+      bug_line = __LINE__ + 1;
+      load(storage.words.at(32));
     }
     cluster_sync();
-  });
+  };
+}
+
+TEST(Scopes, the_end_of_a_copy_is_learnt_where_its_barrier_is) {
+  expect_silent(kPair, pass_by_copies<true>(false));
+}
+
+TEST(Scopes, a_store_of_another_cta_is_acquired_at_cluster_scope) {
+  expect_always(ReportKind::kRace, "between store_async of scope .cluster", kPair,
+                pass_by_copies<false>(false));
+  expect_silent(kPair, pass_by_copies<false>(true));
 }
 
 // --- loops that never end ----------------------------------------------------------------------

@@ -41,6 +41,7 @@ struct AttentionShape {
   kernels::Schedule schedule = kernels::Schedule::kQueue;
   bool is_gathered = false;
   int page_size = 16;  // TMA: 16
+  int dim_qk = 64;     // of Q and K; V and O have kDepth
 };
 
 // Conversions of the elements of Q, K and V.
@@ -88,11 +89,13 @@ class TypedAttentionCase {
     std::iota(table_.begin(), table_.end(), 0);
     std::shuffle(table_.begin(), table_.end(), random_);
     for (size_t head = 0; head < heads(); ++head) sinks_.push_back(normal_(random_));
-    q_.assign(rows() * heads() * kDepth, 0);
-    for (size_t i = 0; i < q_.size(); ++i) q_[i] = i % kDepth == 0 ? trend(i / kDepth) : draw<T>();
-    k_.assign(cache_rows() * kv_heads() * kDepth, kNan);
-    v_ = k_;
-    out_.assign(q_.size(), uint16_t{0xffff});
+    q_.assign(rows() * heads() * dim_qk(), 0);
+    for (size_t i = 0; i < q_.size(); ++i) {
+      q_[i] = i % dim_qk() == 0 ? trend(i / dim_qk()) : draw<T>();
+    }
+    k_.assign(cache_rows() * kv_heads() * dim_qk(), kNan);
+    v_.assign(cache_rows() * kv_heads() * kDepth, kNan);
+    out_.assign(rows() * heads() * kDepth, uint16_t{0xffff});
     lse_.assign(rows() * heads(), std::numeric_limits<float>::quiet_NaN());
   }
 
@@ -141,11 +144,12 @@ class TypedAttentionCase {
   [[nodiscard]] size_t heads() const { return kv_heads() * static_cast<size_t>(shape_.group); }
   [[nodiscard]] size_t cache_rows() const { return table_.size() * page_size(); }
   [[nodiscard]] size_t page_size() const { return static_cast<size_t>(shape_.page_size); }
-  // Index of the first element of a key.
+  [[nodiscard]] size_t dim_qk() const { return static_cast<size_t>(shape_.dim_qk); }
+  // Index of a key's row of one head in the cache.
   [[nodiscard]] size_t cache_at(size_t sequence, size_t key, size_t kv_head) const {
     const size_t page = sequence * static_cast<size_t>(table_stride_) + key / page_size();
     const size_t row = static_cast<size_t>(table_[page]) * page_size() + key % page_size();
-    return (row * kv_heads() + kv_head) * kDepth;
+    return row * kv_heads() + kv_head;
   }
   template <class E>
   typename CaseElement<E>::Bits draw() {
@@ -165,12 +169,12 @@ class TypedAttentionCase {
     for (size_t b = 0; b < lengths_.size(); ++b) {
       for (size_t key = 0; key < static_cast<size_t>(lengths_[b]); ++key) {
         for (size_t head = 0; head < kv_heads(); ++head) {
-          const size_t begin = cache_at(b, key, head);
-          for (size_t i = begin; i < begin + kDepth; ++i) {
-            k_[i] = draw<KV>();
-            v_[i] = draw<KV>();
+          const size_t row = cache_at(b, key, head);
+          for (size_t i = 0; i < kDepth; ++i) {
+            if (i < dim_qk()) k_[row * dim_qk() + i] = draw<KV>();
+            v_[row * kDepth + i] = draw<KV>();
           }
-          k_[begin] = height(key / static_cast<size_t>(block_keys));
+          k_[row * dim_qk()] = height(key / static_cast<size_t>(block_keys));
         }
       }
     }
@@ -215,14 +219,16 @@ class TypedAttentionCase {
                                    .row_stride = static_cast<uint32_t>(shape_.page_size)};
     params.num_kv_heads = shape_.num_kv_heads;
     params.group = shape_.group;
-    params.dim_qk = params.dim_vo = kDepth;
+    params.dim_qk = shape_.dim_qk;
+    params.dim_vo = kDepth;
     params.q_data = q_.data();
     params.out_data = out_.data();
     params.lse = lse_.data();
     params.sinks = sinks_.data();
     params.k_scales.shared = kKScale;
     params.v_scales.shared = kVScale;
-    params.q_rows = params.out_rows = {0, num_heads * kDepth, kDepth};
+    params.q_rows = {0, num_heads * shape_.dim_qk, shape_.dim_qk};
+    params.out_rows = {0, num_heads * kDepth, kDepth};
     params.lse_rows = {0, num_heads, 1};
     params.is_out_by_tma = true;
     params.mask.interval.rule.right = 0;
@@ -238,39 +244,44 @@ class TypedAttentionCase {
     params.is_gathered = shape_.is_gathered;
     params.k_data = k_.data();
     params.v_data = v_.data();
-    const auto row = static_cast<int64_t>(kv_heads()) * kDepth;
-    params.k_rows = params.v_rows = {shape_.page_size * row, row, kDepth};
+    const auto key_rows = [&](int32_t depth) -> decltype(params.k_rows) {
+      const int64_t row = int64_t{shape_.num_kv_heads} * depth;
+      return {shape_.page_size * row, row, depth};
+    };
+    params.k_rows = key_rows(shape_.dim_qk);
+    params.v_rows = key_rows(kDepth);
     params.kv_element_bytes = sizeof(KV);
     params.q_dtype = Element::dtype;
     params.kv_dtype = KVElement::dtype;
     params.kv_eviction = kv_eviction;
-    params.q = rows_map(q_, kMapType<T>, swizzle, fused, block_tokens);
-    params.out =
-        rows_map(out_, arch::TensorMapType::kBF16, out_swizzle_of<Config>(), fused, block_tokens);
-    operand::KVRows cache{.address = reinterpret_cast<uint64_t>(k_.data()),
-                          .num_rows = cache_rows(),
-                          .num_heads = kv_heads(),
-                          .depth = kDepth,
-                          .row_stride_bytes = kv_heads() * kDepth * sizeof(KV),
-                          .head_stride_bytes = kDepth * sizeof(KV),
-                          .type = kMapType<KV>};
-    params.k = Tile::tensor_map(cache);
-    cache.address = reinterpret_cast<uint64_t>(v_.data());
-    params.v = Tile::tensor_map(cache);
+    params.q = rows_map(q_, dim_qk(), kMapType<T>, swizzle, fused, block_tokens);
+    params.out = rows_map(out_, kDepth, arch::TensorMapType::kBF16, out_swizzle_of<Config>(), fused,
+                          block_tokens);
+    const auto cache = [&](const std::vector<KVBits>& keys, size_t depth) {
+      return Tile::tensor_map(operand::KVRows{.address = reinterpret_cast<uint64_t>(keys.data()),
+                                              .num_rows = cache_rows(),
+                                              .num_heads = kv_heads(),
+                                              .depth = depth,
+                                              .row_stride_bytes = kv_heads() * depth * sizeof(KV),
+                                              .head_stride_bytes = depth * sizeof(KV),
+                                              .type = kMapType<KV>});
+    };
+    params.k = cache(k_, dim_qk());
+    params.v = cache(v_, kDepth);
     return params;
   }
 
   // Boxes of `tokens` tokens of `fused` heads.
   template <class Word>
-  [[nodiscard]] arch::TensorMapSpec rows_map(const std::vector<Word>& rows_of,
+  [[nodiscard]] arch::TensorMapSpec rows_map(const std::vector<Word>& rows_of, uint64_t depth,
                                              arch::TensorMapType type, arch::Swizzle swizzle,
                                              int32_t fused, int32_t tokens) const {
-    const uint64_t row_bytes = heads() * kDepth * sizeof(Word);
+    const uint64_t row_bytes = heads() * depth * sizeof(Word);
     return {.type = type,
             .rank = 4,
             .address = reinterpret_cast<uint64_t>(rows_of.data()),
-            .dims = {kDepth, heads(), rows(), 1},
-            .strides_bytes = {kDepth * sizeof(Word), row_bytes, row_bytes},
+            .dims = {depth, heads(), rows(), 1},
+            .strides_bytes = {depth * sizeof(Word), row_bytes, row_bytes},
             .box = {static_cast<uint32_t>(swizzle_width_bytes(swizzle) / sizeof(Word)),
                     static_cast<uint32_t>(fused), static_cast<uint32_t>(tokens), 1},
             .swizzle = swizzle};
@@ -291,7 +302,7 @@ class TypedAttentionCase {
           const size_t at = row * heads() + head;
           const size_t kv_head = head / static_cast<size_t>(shape_.group);
           const oracle::ExpectedRow expected = oracle::expect_row(
-              visible_keys(b, num_keys - num_rows + i + 1, kv_head, q.data() + at * kDepth, k, v),
+              visible_keys(b, num_keys - num_rows + i + 1, kv_head, q.data() + at * dim_qk(), k, v),
               kDepth, {Element::dtype, DType::kBF16}, double{kVScale}, double{sinks_[head]});
           comparison.add(expected, {static_cast<int32_t>(b), i, static_cast<int32_t>(head)},
                          std::span(out).subspan(at * kDepth, kDepth), &lse_[at]);
@@ -311,10 +322,11 @@ class TypedAttentionCase {
     std::vector<oracle::VisibleKey> keys;
     const double factor = double{scale()} * double{kKScale};
     for (size_t key = 0; static_cast<int>(key) < num_keys; ++key) {
-      const size_t from = cache_at(sequence, key, kv_head);
-      oracle::VisibleKey visible{.value = v.data() + from};
-      for (size_t i = 0; i < kDepth; ++i) {
-        const double term = factor * static_cast<double>(q[i]) * static_cast<double>(k[from + i]);
+      const size_t row = cache_at(sequence, key, kv_head);
+      const float* const k_row = k.data() + row * dim_qk();
+      oracle::VisibleKey visible{.value = v.data() + row * kDepth};
+      for (size_t i = 0; i < dim_qk(); ++i) {
+        const double term = factor * static_cast<double>(q[i]) * static_cast<double>(k_row[i]);
         visible.score += term;
         visible.magnitude += std::abs(term);
       }

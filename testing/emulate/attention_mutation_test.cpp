@@ -52,15 +52,12 @@ constexpr Explained kExplained[] = {
     {"sm90/decode_gathered", "fence_mbarrier_init", "kernel.hpp", Mutation::kDrop},
     {"sm90/decode_gathered", "mbarrier_test_wait", "work_ring.hpp", Mutation::kParity},
     {"sm90/decode_gathered", "syncwarp", "gather.hpp", Mutation::kDrop},
-    // Arrivals that expect bytes, and a wait for bytes alone: they order no thread's writes.
-    {"sm100/", "mbarrier_arrive_expect_tx_remote", "load.hpp", Mutation::kNarrow, 2},
+    // The wait for Q: the scope is for padding rows that hold an O, which not every case has.
     {"sm100/", "mbarrier_wait_cluster", "mma.hpp", Mutation::kNarrow},
-    {"sm100/", "mbarrier_wait_cluster", "pair_queue.hpp", Mutation::kNarrow},
     // Released stages: any wait sees that a product is complete. Only a part of K that no product
-    // reads needs the scope (head dims below the instance's); the small cases have none.
-    {"sm100/", "mbarrier_wait_cluster", "load.hpp", Mutation::kNarrow, 2},
-    {"sm100/", "mbarrier_wait_cluster", "gather.hpp", Mutation::kNarrow, 2},
-    {"sm100/", "mbarrier_wait_cluster", "rings.hpp", Mutation::kNarrow},
+    // reads needs the scope, which a load of V (of rings of their own) and the last waits share.
+    {"sm100/mha_2q_pair", "mbarrier_wait_cluster", "load.hpp", Mutation::kNarrow},
+    {"sm100/mha_2q_pair", "mbarrier_wait_cluster", "rings.hpp", Mutation::kNarrow},
 };
 
 const Explained* explanation(const EmulatedKernel& kernel, const Mutant& mutant) {

@@ -126,7 +126,8 @@ Outcome run_mha_2q_decode(const Options& options) {
 
 // Two CTA pairs, K and V in one ring of three slots. Work tiles whose valid rows are in one half or
 // in two, end in the first CTA or in the second, or see no key. The short sequences end in their
-// first key tile: one CTA's load warp may be one V tail ahead of its peer's.
+// first key tile: one CTA's load warp may be one V tail ahead of its peer's. Q and K have half the
+// instance's head dim, so that no MMA reads the second part of K.
 Outcome run_mha_2q_pair(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q_pair",
                              .sequences = {{300, 310},
@@ -140,9 +141,10 @@ Outcome run_mha_2q_pair(const Options& options) {
                                            {4, 7},
                                            {1, 17}},
                              .num_kv_heads = 1,
-                             .group = 2,
+                             .group = 3,
                              .ctas = 4,
-                             .schedule = Schedule::kPersistent};
+                             .schedule = Schedule::kPersistent,
+                             .dim_qk = 32};
   return AttentionCase(shape, options.seed).run<Traits<SmallPairConfig<3>>>(options);
 }
 
@@ -162,9 +164,10 @@ Outcome run_mha_2q_pair_split(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q_pair_split",
                              .sequences = {{300, 310}, {5, 0}, {66, 130}},
                              .num_kv_heads = 1,
-                             .group = 2,
+                             .group = 3,
                              .ctas = 4,
-                             .num_splits = 2};
+                             .num_splits = 2,
+                             .dim_qk = 32};
   return AttentionCase(shape, options.seed).run<Traits<SmallPairConfig<4>>>(options);
 }
 

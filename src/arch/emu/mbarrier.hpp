@@ -33,12 +33,17 @@ struct MBarrier {
     emulator::mbarrier_arrive(&word_, cta_rank, 1, bytes, "mbarrier_arrive_expect_tx_remote",
                               where);
   }
+  void arrive_expect_tx_remote_relaxed(int cta_rank, uint32_t bytes,
+                                       Where where = Where::current()) {
+    emulator::mbarrier_arrive_relaxed(&word_, cta_rank, bytes,
+                                      "mbarrier_arrive_expect_tx_remote_relaxed", where);
+  }
   void arrive_remote_if(int32_t predicate, int cta_rank, Where where = Where::current()) {
     if (predicate != 0) arrive_remote(cta_rank, 1, where);
   }
   void arrive_remote_relaxed_if(int32_t predicate, int cta_rank, Where where = Where::current()) {
     if (predicate == 0) return;
-    emulator::mbarrier_arrive_relaxed(&word_, cta_rank, "mbarrier_arrive_remote_relaxed", where);
+    emulator::mbarrier_arrive_relaxed(&word_, cta_rank, 0, "mbarrier_arrive_remote_relaxed", where);
   }
   bool test_wait(uint32_t parity, Where where = Where::current()) {
     return emulator::mbarrier_test(&word_, parity, where);

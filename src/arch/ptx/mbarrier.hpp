@@ -79,6 +79,13 @@ struct MBarrier {
                  "r"(bytes)
                  : "memory");
   }
+  PAGODA_DEVICE void arrive_expect_tx_remote_relaxed(int cta_rank, uint32_t bytes,
+                                                     Where = Where::current()) {
+    asm volatile("mbarrier.arrive.expect_tx.relaxed.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(
+                     address_in(cta_rank)),
+                 "r"(bytes)
+                 : "memory");
+  }
 
   PAGODA_DEVICE void arrive_remote_if(int32_t predicate, int cta_rank, Where = Where::current()) {
     asm volatile(

@@ -188,7 +188,7 @@ void bulk_load(void* to, const void* from, size_t bytes, void* barrier_address,
         machine.memory().access_global(from, bytes, false, self.access());
         machine.memory().access_shared(to, bytes, true, self.access());
         std::memcpy(to, from, bytes);
-        machine.mbarriers().complete_bytes(barrier, static_cast<int64_t>(bytes), self.completion());
+        machine.mbarriers().complete_bytes(barrier, static_cast<int64_t>(bytes), self);
       }));
 }
 
@@ -205,7 +205,7 @@ void bulk_copy_to_cta(void* to, const void* from, size_t bytes, void* mine, int 
         machine.memory().access_shared(from, bytes, false, self.access());
         machine.memory().access_shared(to, bytes, true, self.access());
         std::memmove(to, from, bytes);
-        machine.mbarriers().complete_bytes(barrier, static_cast<int64_t>(bytes), self.completion());
+        machine.mbarriers().complete_bytes(barrier, static_cast<int64_t>(bytes), self);
       }));
 }
 

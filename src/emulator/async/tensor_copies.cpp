@@ -186,8 +186,7 @@ void tma_load(void* to, const TensorMapSpec& map, const int32_t* coordinates, in
           }
         });
         for (const Destination& destination : destinations) {
-          machine.mbarriers().complete_bytes(*destination.barrier, box_bytes(map),
-                                             self.completion());
+          machine.mbarriers().complete_bytes(*destination.barrier, box_bytes(map), self);
         }
       });
   if (machine.trace().is_tracing()) operation->details = arch::name(target.eviction);

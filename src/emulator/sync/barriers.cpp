@@ -199,7 +199,7 @@ void store_async(void* to, const void* value, size_t bytes, void* mine, int rank
         // Not the asynchronous proxy: a store that completes later (PTX ISA, st.async).
         machine.memory().access_shared(to, bytes, true, self.access(Proxy::kGeneric));
         std::memcpy(to, &copy, bytes);
-        machine.mbarriers().complete_bytes(barrier, static_cast<int64_t>(bytes), self.completion());
+        machine.mbarriers().complete_bytes(barrier, static_cast<int64_t>(bytes), self, true);
       }));
 }
 

@@ -91,21 +91,24 @@ void MBarriers::arrive(MBarrierState& barrier, uint32_t count, const Released& r
   end_phase_if_complete(barrier);
 }
 
-void MBarriers::complete_bytes(MBarrierState& barrier, int64_t bytes, const Clocks& known) {
-  const AsyncOperation* const operation = scheduler_.completing();
+void MBarriers::complete_bytes(MBarrierState& barrier, int64_t bytes, const AsyncOperation& copy,
+                               bool is_store) {
   scheduler_.progress();
-  if (operation != nullptr) {
-    count_arrival(barrier, static_cast<uint64_t>(bytes), operation->primitive, operation->where,
-                  true);
+  count_arrival(barrier, static_cast<uint64_t>(bytes), copy.primitive, copy.where, true);
+  if (is_store && copy.cta->index != barrier.cta) {
+    Scopes::release_to(
+        barrier.gathering_from_others,
+        {copy.completion(), copy.cta->index, Scope::kCluster, copy.primitive, copy.where});
+  } else {
+    barrier.gathering.join(copy.completion());
   }
-  barrier.gathering.join(known);
   barrier.pending_bytes -= bytes;
-  if (operation != nullptr && !barrier.is_live) {
-    reporter_.fail(ReportKind::kProtocol, operation->primitive, operation->where,
+  if (!barrier.is_live) {
+    reporter_.fail(ReportKind::kProtocol, copy.primitive, copy.where,
                    "the copy ends after its mbarrier " + barrier.name + " was invalidated");
   }
-  if (operation != nullptr && barrier.pending == 0 && barrier.pending_bytes < 0) {
-    reporter_.fail(ReportKind::kProtocol, operation->primitive, operation->where,
+  if (barrier.pending == 0 && barrier.pending_bytes < 0) {
+    reporter_.fail(ReportKind::kProtocol, copy.primitive, copy.where,
                    "mbarrier " + barrier.name + " gets " + std::to_string(-barrier.pending_bytes) +
                        " bytes more than its phase " + std::to_string(barrier.phase) + " expects");
   }
@@ -205,10 +208,10 @@ void arrive(void* address, int cta_rank, uint32_t arrivals, uint32_t expected_by
   }
   if (arrivals != 0) {
     void* const beside = barrier_beside(target);
-    const Mutation mutation = machine.mutations().at(
-        primitive, where,
-        Mutation::kDrop | (is_relaxed ? Mutations() : machine.mutations().narrower(scope)) |
-            (beside != nullptr ? Mutation::kOtherBarrier : Mutation::kNone));
+    const Mutation mutation =
+        machine.mutations().at(primitive, where,
+                               Mutation::kDrop | machine.mutations().narrower(scope) |
+                                   (beside != nullptr ? Mutation::kOtherBarrier : Mutation::kNone));
     if (mutation == Mutation::kDrop) arrivals = 0;
     if (mutation == Mutation::kNarrow) scope = machine.mutations().narrowed(scope);
     if (mutation == Mutation::kOtherBarrier) target = beside;
@@ -217,6 +220,13 @@ void arrive(void* address, int cta_rank, uint32_t arrivals, uint32_t expected_by
   MBarrierState& barrier = machine.mbarriers().find(target, primitive, where);
   const Cta* const owner = machine.memory().find_cta(target);
   const uint32_t cta = thread.cta->index;
+  if (scope == Scope::kCta && owner != thread.cta) {
+    machine.reporter().report(ReportKind::kRace, primitive, where,
+                              "the arrival at mbarrier " + barrier.name + " of CTA " +
+                                  std::to_string(owner->index) +
+                                  " has scope .cta, which excludes the threads that wait there: "
+                                  ".cluster is needed");
+  }
   const auto perform = [=, &machine, &barrier](const Clocks& known) {
     if (owner->running == 0) {
       machine.reporter().fail(ReportKind::kProtocol, primitive, where,
@@ -298,9 +308,9 @@ void mbarrier_arrive(void* address, int cta_rank, uint32_t arrivals, uint32_t ex
   arrive(address, cta_rank, arrivals, expected_bytes, false, primitive, where);
 }
 
-void mbarrier_arrive_relaxed(void* address, int cta_rank, const char* primitive,
-                             const Where& where) {
-  arrive(address, cta_rank, 1, 0, true, primitive, where);
+void mbarrier_arrive_relaxed(void* address, int cta_rank, uint32_t expected_bytes,
+                             const char* primitive, const Where& where) {
+  arrive(address, cta_rank, 1, expected_bytes, true, primitive, where);
 }
 
 bool mbarrier_test(void* address, uint32_t parity, const Where& where) {

@@ -13,6 +13,8 @@
 
 namespace pagoda::emulator {
 
+struct AsyncOperation;
+
 class MBarriers {
  public:
   MBarriers(Memory& memory, Scheduler& scheduler, Reporter& reporter, TraceRecorder& trace)
@@ -28,8 +30,10 @@ class MBarriers {
 
   // `released.cta` is the arriving thread's; what an engine releases is at its barrier's CTA.
   void arrive(MBarrierState& barrier, uint32_t count, const Released& released);
-  // The engine that is completing has moved `bytes`.
-  void complete_bytes(MBarrierState& barrier, int64_t bytes, const Clocks& known);
+  // `copy` has moved `bytes` and releases them: an engine at the barrier's CTA; a thread's store
+  // (`is_store`) at the thread's, scope .cluster (PTX ISA, st.async).
+  void complete_bytes(MBarrierState& barrier, int64_t bytes, const AsyncOperation& copy,
+                      bool is_store = false);
   // Reports barriers of an ended CTA that still expect bytes.
   void report_end(const Cta& cta);
 
@@ -58,8 +62,8 @@ void mbarrier_wait(void* address, uint32_t parity, Scope scope, const char* prim
                    const Where& where);
 // Relaxed: the arrival releases only accesses to tensor memory before a tcgen05 fence, and the wait
 // acquires only those.
-void mbarrier_arrive_relaxed(void* address, int cta_rank, const char* primitive,
-                             const Where& where);
+void mbarrier_arrive_relaxed(void* address, int cta_rank, uint32_t expected_bytes,
+                             const char* primitive, const Where& where);
 void mbarrier_wait_relaxed(void* address, uint32_t parity, const char* primitive,
                            const Where& where);
 void fence_mbarrier_init(const Where& where);

@@ -152,7 +152,7 @@ struct Send {
     }
     if (cluster_rank() == 1) {
       const Role role("receiver");
-      storage.full.wait(0);
+      storage.full.wait_cluster(0);
       store(params.out + thread_idx(), static_cast<uint32_t>(load(storage.slot.at(0))));
     }
     cluster_sync();

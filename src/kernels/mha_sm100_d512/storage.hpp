@@ -38,9 +38,10 @@ struct CommitRelease {
   static PAGODA_DEVICE void release(arch::MBarrier& empty, int32_t predicate, arch::Where where) {
     if (predicate != 0) commit_to_both(empty, where);
   }
-  // The leader commits for both CTAs, so the wait acquires at cluster scope.
+  // The leader commits for both CTAs. A wait of any scope acquires the end of the MMAs, and every
+  // slot that is loaded is read by one; cluster scope would invalidate L1 (CCTL.IVALL) each time.
   static PAGODA_DEVICE void wait(arch::MBarrier& empty, uint32_t parity, arch::Where where) {
-    empty.wait_cluster(parity, where);
+    empty.wait(parity, where);
   }
 };
 

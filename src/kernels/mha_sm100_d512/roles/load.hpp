@@ -144,8 +144,9 @@ class Load {
     arch::syncwarp();
   }
   // Expects this CTA's bytes on the leader's barrier, which counts one arrival of each CTA.
+  // Relaxed: the MMAs read nothing that this thread wrote.
   PAGODA_DEVICE void expect_bytes(uint32_t bytes) const {
-    if (elect_ != 0) full().arrive_expect_tx_remote(kLeader, bytes);
+    if (elect_ != 0) full().arrive_expect_tx_remote_relaxed(kLeader, bytes);
   }
   [[nodiscard]] PAGODA_DEVICE arch::MBarrier& full() const { return ring_.producer_mbar(); }
   [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<T> slot() const {
@@ -185,6 +186,7 @@ class LoadQ {
     const int32_t row = work.first_token + rank_ * tokens + (is_ragged ? work.memory_row : 0);
     // TMA fills columns past the head dim with zeros.
     const int32_t columns = core::align_up(params_.dim_qk, Ops::panel_columns);
+    // A release: MMAs also read padding rows, which may hold an O that correction lanes stored.
     storage_.q_full.arrive_expect_tx_remote(
         kLeader, static_cast<uint32_t>(tokens * work.num_heads * columns) * sizeof(T));
     for (int column = 0; column < columns; column += Ops::panel_columns) {
