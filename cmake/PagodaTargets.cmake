@@ -29,6 +29,25 @@ function(pagoda_compiles_quickly)
   endforeach()
 endfunction()
 
+# pagoda_precompile_gtest(TARGET): uses <gtest/gtest.h> precompiled, which halves the time to compile
+# a test (GCC 12: 2 of 3.8 s). The header is compiled with the options of pagoda_precompiled_gtest;
+# a target with others must not call. Only GCC: clang-tidy could not read what clang precompiles.
+function(pagoda_precompile_gtest target)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR NOT PROJECT_IS_TOP_LEVEL)
+    return()
+  endif()
+  if(NOT TARGET pagoda_precompiled_gtest)
+    set(source ${PROJECT_BINARY_DIR}/precompiled_gtest.cpp)
+    file(CONFIGURE OUTPUT ${source} CONTENT "// Nothing: its target precompiles a header.\n")
+    add_executable(pagoda_precompiled_gtest EXCLUDE_FROM_ALL ${source})
+    target_link_libraries(pagoda_precompiled_gtest PRIVATE pagoda_internal GTest::gtest_main)
+    pagoda_compiles_quickly(pagoda_precompiled_gtest)
+    target_precompile_headers(pagoda_precompiled_gtest PRIVATE <gtest/gtest.h>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM pagoda_precompiled_gtest)
+  target_compile_options(${target} PRIVATE -fpch-preprocess)  # for ccache
+endfunction()
+
 # pagoda_add_test(NAME source... [LIBS target...]): one GoogleTest executable = one CTest test.
 function(pagoda_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBS")
@@ -36,6 +55,7 @@ function(pagoda_add_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})  # testing/
   target_link_libraries(${name} PRIVATE pagoda_internal GTest::gtest_main ${arg_LIBS})
   pagoda_compiles_quickly(${name})
+  pagoda_precompile_gtest(${name})
   add_test(NAME ${name} COMMAND ${name})
 endfunction()
 

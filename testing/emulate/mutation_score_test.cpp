@@ -21,8 +21,11 @@ TEST(EmulatedKernels, each_is_right_or_shows_its_planted_bug_in_every_mode) {
   for (const EmulatedKernel& kernel : all_kernels()) {
     EXPECT_TRUE(names.insert(kernel.name).second) << kernel.name << " is there twice";
     EXPECT_EQ(find_kernel(kernel.name), &kernel);
-    // The attention kernels take a tenth of a second.
-    const uint64_t seeds = std::string_view(kernel.name).starts_with("sm") ? 1 : 10;
+    // The attention kernels take up to a second.
+    const std::string_view title = kernel.name;
+    const bool is_attention =
+        title.starts_with("sm") || title.starts_with("gfx") || title.starts_with("simt/");
+    const uint64_t seeds = is_attention ? 1 : 10;
     for (const emulator::Mode mode : emulator::kModes) {
       for (uint64_t seed = 1; seed <= seeds; ++seed) {
         const Outcome outcome = kernel.run({.mode = mode, .seed = seed});
