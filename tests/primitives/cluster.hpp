@@ -156,7 +156,8 @@ struct StoreAsync {
 };
 
 // CTA 0 adds the expected bytes on the barrier of CTA 1, then copies a tile of its shared memory
-// there.
+// there. Relaxed: the copy's end orders what CTA 1 reads, not the arrival.
+template <bool is_relaxed>
 struct BulkCopyToCta {
   struct Params {
     arch::GlobalPtr<const uint32_t> in;  // [256]
@@ -182,7 +183,13 @@ struct BulkCopyToCta {
       fence_proxy_async_shared();
       syncthreads();
       const int32_t elected = warp_idx() == 0 ? elect_one() : 0;
-      if (elected != 0) s.full.arrive_expect_tx_remote(1, kWords * 4);
+      if (elected != 0) {
+        if constexpr (is_relaxed) {
+          s.full.arrive_expect_tx_remote_relaxed(1, kWords * 4);
+        } else {
+          s.full.arrive_expect_tx_remote(1, kWords * 4);
+        }
+      }
       bulk_copy_to_cta(elected, map_shared(s.inbox.data(), 1), s.outbox.data(), kWords * 4, s.full,
                        1);
     } else {
@@ -221,9 +228,12 @@ inline void add_bulk_cases(Cases& cases) {
     const auto sent = from_bytes<uint32_t>(random_bytes(1024, 93));
     std::vector<uint32_t> received(256);
     for (size_t i = 0; i < 256; ++i) received[i] = sent[i] ^ 0xFF;
-    cases.push_back(make_case<BulkCopyToCta>("bulk_copy_to_cta/armed by the sender", {.x = 2},
-                                             to_bytes(sent), poison(1024), to_bytes(received),
-                                             in_and_out<BulkCopyToCta>()));
+    cases.push_back(make_case<BulkCopyToCta<false>>(
+        "bulk_copy_to_cta/armed by the sender", {.x = 2}, to_bytes(sent), poison(1024),
+        to_bytes(received), in_and_out<BulkCopyToCta<false>>()));
+    cases.push_back(make_case<BulkCopyToCta<true>>(
+        "bulk_copy_to_cta/armed by the sender, relaxed", {.x = 2}, to_bytes(sent), poison(1024),
+        to_bytes(received), in_and_out<BulkCopyToCta<true>>()));
   }
 }
 
