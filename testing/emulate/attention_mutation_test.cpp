@@ -121,9 +121,7 @@ TEST_P(Mutants, are_of_a_kernel_that_is_right_over_many_seeds) {
 std::vector<const EmulatedKernel*> attention_kernels() {
   std::vector<const EmulatedKernel*> kernels;
   for (const EmulatedKernel& kernel : all_kernels()) {
-    const std::string_view name = kernel.name;
-    if (name.starts_with("sm") || name.starts_with("gfx") || name.starts_with("simt"))
-      kernels.push_back(&kernel);
+    if (is_attention(kernel)) kernels.push_back(&kernel);
   }
   return kernels;
 }

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "arch/memory.hpp"
 #include "arch/named_barrier.hpp"
@@ -22,10 +21,7 @@ TEST(EmulatedKernels, each_is_right_or_shows_its_planted_bug_in_every_mode) {
     EXPECT_TRUE(names.insert(kernel.name).second) << kernel.name << " is there twice";
     EXPECT_EQ(find_kernel(kernel.name), &kernel);
     // The attention kernels take up to a second.
-    const std::string_view title = kernel.name;
-    const bool is_attention =
-        title.starts_with("sm") || title.starts_with("gfx") || title.starts_with("simt/");
-    const uint64_t seeds = is_attention ? 1 : 10;
+    const uint64_t seeds = is_attention(kernel) ? 1 : 10;
     for (const emulator::Mode mode : emulator::kModes) {
       for (uint64_t seed = 1; seed <= seeds; ++seed) {
         const Outcome outcome = kernel.run({.mode = mode, .seed = seed});

@@ -74,4 +74,9 @@ const EmulatedKernel* find_kernel(std::string_view name) {
   return found != std::end(kKernels) ? found : nullptr;
 }
 
+bool is_attention(const EmulatedKernel& kernel) {
+  const std::string_view name = kernel.name;
+  return name.starts_with("sm") || name.starts_with("gfx") || name.starts_with("simt");
+}
+
 }  // namespace pagoda::emulate

@@ -10,5 +10,7 @@ namespace pagoda::emulate {
 
 [[nodiscard]] std::span<const EmulatedKernel> all_kernels();
 [[nodiscard]] const EmulatedKernel* find_kernel(std::string_view name);  // nullptr: none
+// Those named after a chip run a whole attention kernel.
+[[nodiscard]] bool is_attention(const EmulatedKernel& kernel);
 
 }  // namespace pagoda::emulate

@@ -160,6 +160,7 @@ Outcome run_mha_2q_pair_transient(const Options& options) {
 }
 
 // A queue of row tiles, of which the leaders draw for both CTAs, with their keys in two parts.
+// Three heads a token, so that tiles have padding rows; half the head dim, as above.
 Outcome run_mha_2q_pair_split(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q_pair_split",
                              .sequences = {{300, 310}, {5, 0}, {66, 130}},
