@@ -28,15 +28,19 @@ enum class TileOrder : uint8_t {
 // Entries [0, size()), one for every row tile, head and split. Where two CTAs compute a tile (a
 // pair), the pair has one index.
 //
-// Ragged: the entries of sequence b start at cu_rows[b] / tile_rows + b (times heads and splits).
-// So a sequence has as many entries as tiles, or one more, which is empty. at() finds the sequence
-// by bisection: no array of tile counts has to be prepared (docs/decisions/0013).
+// Ragged, in the way that has fewer entries (docs/decisions/0013):
+//   most_rows == 0: the entries of sequence b start at cu_rows[b] / tile_rows + b (times heads and
+//   splits). So a sequence has as many entries as tiles, or one more, which is empty. at() finds
+//   the sequence by bisection: no array of tile counts has to be prepared.
+//   most_rows > 0: every sequence has the entries of a sequence of so many rows. In a batch of
+//   equal lengths none is empty, and at() loads two numbers.
 struct TileGrid {
   int32_t batch = 0;
   int32_t num_heads = 0;
   int32_t tile_rows = 0;
   int32_t rows = 0;  // ragged: of all sequences together; padded: of each
   arch::GlobalPtr<const int32_t> cu_rows = nullptr;  // [batch + 1], null = padded
+  int32_t most_rows = 0;                             // ragged: of a sequence; 0: not used
   int32_t num_splits = 1;
   TileOrder order = TileOrder::kRowsFastest;
   // kLongestFirst orders tiles within a section of so many heads, one section after the other. The
@@ -44,7 +48,7 @@ struct TileGrid {
   int32_t section = INT32_MAX;
 
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t size() const {
-    const int32_t tiles = cu_rows != nullptr ? rows / tile_rows + batch : padded_tiles() * batch;
+    const int32_t tiles = is_bisected() ? rows / tile_rows + batch : equal_tiles() * batch;
     return tiles * num_heads * num_splits;
   }
   // In every order the splits of a tile are neighbours.
@@ -58,15 +62,20 @@ struct TileGrid {
   // Entry `unit` < size() of a grid without splits. divide(a, b) is a / b.
   template <class Divide>
   [[nodiscard]] PAGODA_DEVICE TileCoord unsplit(int32_t unit, const Divide& divide) const {
-    return cu_rows != nullptr ? ragged(unit, divide) : padded(unit, divide);
+    return is_bisected() ? bisected(unit, divide) : equal(unit, divide);
   }
 
  private:
   struct Division {
     PAGODA_HOST_DEVICE constexpr int32_t operator()(int32_t a, int32_t b) const { return a / b; }
   };
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t padded_tiles() const {
-    return rows == 0 ? 0 : (rows - 1) / tile_rows + 1;
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool is_bisected() const {
+    return cu_rows != nullptr && most_rows == 0;
+  }
+  // Of a sequence, where all have as many entries.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t equal_tiles() const {
+    const int32_t most = cu_rows != nullptr ? most_rows : rows;
+    return most == 0 ? 0 : (most - 1) / tile_rows + 1;
   }
   [[nodiscard]] PAGODA_DEVICE int32_t first_row(int32_t sequence) const {
     return arch::load_read_only(cu_rows + sequence);
@@ -76,9 +85,8 @@ struct TileGrid {
   }
 
   template <class Divide>
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr TileCoord padded(int32_t unit,
-                                                              const Divide& divide) const {
-    const int32_t tiles = padded_tiles();
+  [[nodiscard]] PAGODA_DEVICE TileCoord equal(int32_t unit, const Divide& divide) const {
+    const int32_t tiles = equal_tiles();
     HeadTile at;  // the head of all sequences
     if (order == TileOrder::kRowsFastest) {
       at.head = divide(unit, tiles);
@@ -87,7 +95,9 @@ struct TileGrid {
       at = longest_first(unit, num_heads * batch, tiles, divide);
     }
     const int32_t sequence = divide(at.head, num_heads);
-    return coord(sequence, at.head - sequence * num_heads, at.tile, rows);
+    const int32_t length =
+        cu_rows != nullptr ? first_row(sequence + 1) - first_row(sequence) : rows;
+    return coord(sequence, at.head - sequence * num_heads, at.tile, length);
   }
 
   struct HeadTile {
@@ -107,7 +117,7 @@ struct TileGrid {
   }
 
   template <class Divide>
-  [[nodiscard]] PAGODA_DEVICE TileCoord ragged(int32_t unit, const Divide& divide) const {
+  [[nodiscard]] PAGODA_DEVICE TileCoord bisected(int32_t unit, const Divide& divide) const {
     // The last sequence whose entries start at or before the unit's.
     const int32_t entry = divide(unit, num_heads);
     int32_t sequence = 0;

@@ -41,6 +41,13 @@ Batch random_batch(std::mt19937& rng) {
   }
   grid.rows = batch.cu_rows.back();
   grid.cu_rows = batch.cu_rows.data();
+  if (below(2) == 0) {
+    for (int32_t b = 0; b < grid.batch; ++b) {
+      const auto i = static_cast<size_t>(b);
+      grid.most_rows = std::max(grid.most_rows, batch.cu_rows[i + 1] - batch.cu_rows[i]);
+    }
+    grid.most_rows += below(3);
+  }
   return batch;
 }
 
@@ -173,7 +180,7 @@ TEST(TileGrid, ragged_size_is_bounded_by_the_shapes_alone) {
   std::mt19937 rng(4);
   for (int i = 0; i < 200; ++i) {
     Batch batch = random_batch(rng);
-    if (batch.cu_rows.empty()) continue;
+    if (batch.cu_rows.empty() || batch.grid.most_rows > 0) continue;
     const TileGrid& grid = batch.grid;
     int32_t tiles = 0;
     for (int32_t b = 0; b < grid.batch; ++b) {
@@ -191,6 +198,22 @@ TEST(TileGrid, ragged_size_is_bounded_by_the_shapes_alone) {
       }
     });
   }
+}
+
+TEST(TileGrid, equal_lengths_have_no_empty_entry) {
+  const std::vector<int32_t> cu_rows = {0, 512, 1024, 1536};
+  TileGrid grid{.batch = 3,
+                .num_heads = 2,
+                .tile_rows = 128,
+                .rows = 1536,
+                .cu_rows = cu_rows.data(),
+                .most_rows = 512};
+  ASSERT_EQ(grid.size(), 3 * 2 * 4);
+  with_rows(cu_rows, [&] {
+    for (int32_t index = 0; index < grid.size(); ++index) {
+      ASSERT_EQ(grid.at(index).num_rows, 128) << index;
+    }
+  });
 }
 
 TEST(TileGrid, longest_first_takes_the_last_rows_of_every_head_first) {

@@ -117,7 +117,8 @@ Sequences sequences_of(const Problem& p) {
 
 // Row tiles of a call: a ragged grid has up to one empty entry for each sequence.
 double expected_tiles(const Problem& p, const schedule::TileGrid& grid) {
-  if (grid.cu_rows == nullptr) return grid.size();
+  const bool is_equal = grid.rows == int64_t{grid.batch} * grid.most_rows;
+  if (grid.cu_rows == nullptr || is_equal) return grid.size();
   double tiles = 0;
   if (p.has_host_lengths) {
     for (int32_t b = 0; b < p.batch; ++b) tiles += core::ceil_div(p.num_rows(b), grid.tile_rows);
@@ -150,6 +151,9 @@ schedule::TileGrid tile_grid(const Problem& p, int32_t heads, int32_t tokens, in
   grid.tile_rows = tokens;
   grid.rows = static_cast<int32_t>(p.is_ragged ? p.total_q : p.max_seqlen_q);
   grid.cu_rows = p.is_ragged ? p.cu_seqlens_q.data() : nullptr;
+  const int64_t equal_tiles = int64_t{p.batch} * core::ceil_div(p.max_seqlen_q, tokens);
+  const bool is_equal = !p.is_ragged || equal_tiles <= p.total_q / tokens + p.batch;
+  if (p.is_ragged && is_equal) grid.most_rows = p.max_seqlen_q;
   const mask::ExpressionMask mask = mask::make_expression_mask(p.mask);
   if (mask.interval.rule.right != mask::IntervalRule::kOpen || p.functor.is_causal()) {
     grid.order = schedule::TileOrder::kLongestFirst;
@@ -157,7 +161,7 @@ schedule::TileGrid tile_grid(const Problem& p, int32_t heads, int32_t tokens, in
     // share them.
     const int64_t head_bytes = int64_t{p.max_seqlen_kv_bound} * (p.head_dim_qk + p.head_dim_vo) *
                                static_cast<int64_t>(size_bytes(p.k.dtype)) * heads / p.group;
-    const int64_t heads_ordered = int64_t{grid.num_heads} * (p.is_ragged ? 1 : p.batch);
+    const int64_t heads_ordered = int64_t{grid.num_heads} * (is_equal ? p.batch : 1);
     const int64_t most = std::clamp<int64_t>(l2_bytes / std::max<int64_t>(head_bytes, 1), 1,
                                              std::max<int64_t>(heads_ordered, 1));
     // Sections of equal width: a narrow last one would end with few tiles in flight.
@@ -275,7 +279,14 @@ bool may_have_short_rows(const Problem& p, int32_t short_rows, bool is_batch_inv
     if (p.max_seqlen_q <= short_rows) return true;
     return is_batch_invariant && !p.seqlens_q_valid.empty();
   }
-  if (!p.has_host_lengths) return p.batch > 1;
+  if (!p.has_host_lengths) {
+    // So many rows leave none for a short sequence, unless rows at the end belong to no sequence,
+    // as in a graph that is replayed with fewer: tiles of tokens serve it then. But its kernel
+    // would depend on the rest of its batch.
+    const int64_t most_others = int64_t{p.batch - 1} * p.max_seqlen_q;
+    const bool are_all_long = p.total_q > most_others + short_rows && !is_batch_invariant;
+    return p.batch > 1 && !are_all_long;
+  }
   for (int32_t b = 0; b < p.batch; ++b) {
     const int32_t rows = is_batch_invariant ? p.seqlen_q(b) : p.num_rows(b);
     if (p.num_rows(b) > 0 && rows <= short_rows) return true;

@@ -63,8 +63,8 @@ inline constexpr int32_t kShortRows = 64;
 [[nodiscard]] int64_t max_stream_k_ctas(const core::Problem& problem, int32_t tokens,
                                         int32_t head_tiles, int32_t BN);
 
-// Whether a sequence may have 1 .. `short_rows` query rows, as AttentionArguments::launch_rows
-// counts them. Exact where lengths are in host memory.
+// Whether a plan should expect a sequence of 1 .. `short_rows` query rows, as
+// AttentionArguments::launch_rows counts them. Exact where lengths are in host memory.
 [[nodiscard]] bool may_have_short_rows(const core::Problem& problem, int32_t short_rows,
                                        bool is_batch_invariant);
 

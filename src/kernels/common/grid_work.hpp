@@ -58,9 +58,13 @@ class GridWork {
   PAGODA_DEVICE bool make(const schedule::TileCoord& tile, Work& work) {
     const Sequences& sequences = params_.sequences;
     const int32_t b = tile.sequence;
-    if (params_.launch_rows(b) < params_.min_rows) return false;
+    // All loads before the first look at what they load: their latencies overlap.
+    const int32_t launch_rows = params_.launch_rows(b);
     const auto num_keys = static_cast<int32_t>(sequences.keys.num_keys(b));
     const int32_t valid_left = sequences.num_valid_rows(b) - tile.first_row;
+    const int32_t q_position = sequences.q_position(b, num_keys);
+    const int32_t memory_row = sequences.first_row(b);
+    if (launch_rows < params_.min_rows) return false;
     work.sequence = b;
     work.first_head = tile.head;
     if constexpr (Config::tile.fuses_heads) {  // grid.num_heads counts groups of work.num_heads
@@ -71,9 +75,8 @@ class GridWork {
     work.first_token = tile.first_row;
     work.num_tokens = tile.num_rows;
     work.valid_tokens = valid_of_tile(valid_left, tile.num_rows);
-    work.memory_row = sequences.first_row(b);
-    work.rows = mask::RowTile{b, num_keys, sequences.q_position(b, num_keys), tile.first_row,
-                              work.valid_tokens};
+    work.memory_row = memory_row;
+    work.rows = mask::RowTile{b, num_keys, q_position, tile.first_row, work.valid_tokens};
     work.walk = mask::KVTileRange{};
     if (work.valid_tokens > 0) work.walk = kv_tiles_of<Config>(params_, work.rows);
     work.split = 0;

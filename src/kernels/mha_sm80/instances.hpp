@@ -34,18 +34,25 @@ inline constexpr Shape kShapes[] = {
 // clang-format on
 
 // Token generation: 16 rows, four warps that share the keys of S and the columns of O.
-constexpr TileConfig token_tile(int depth_qk, int depth_vo, Staging staging) {
+constexpr TileConfig token_tile(int depth_qk, int depth_vo, Staging staging, ScoreClass scores) {
   TileConfig tile;
   tile.BM = tile.block_rows = 16;
   tile.warps_m = 1;
   tile.warps_n = 4;
-  tile.BN = depth_qk == 64 && staging == Staging::kAsync ? 128 : 64;
+  tile.BN = 64;
+  if (depth_qk == 64 && staging == Staging::kAsync) {
+    if (scores == ScoreClass::kPlain) {
+      tile.ctas_per_sm = 4;
+    } else {  // masks and biases need registers
+      tile.BN = 128;
+    }
+  }
   if (staging == Staging::kRegisters) {
     tile.k_BK = 32;
     tile.v_BK = depth_vo == 512 ? 16 : 32;
     tile.k_tiles = tile.v_tiles = 2;
     tile.num_stages = depth_vo == 512 ? 1 : 2;
-  } else if (depth_qk <= 128) {  // whole tiles of 16 KB, three of them in flight
+  } else if (depth_qk <= 128) {  // whole tiles of 8 or 16 KB, three of them in flight
     tile.k_BK = depth_qk;
     tile.v_BK = tile.BN;
     tile.k_tiles = tile.v_tiles = 2;
@@ -109,7 +116,7 @@ constexpr TileConfig tile_of(int depth_qk, int depth_vo, const Variant& variant)
   const bool is_token_tile =
       variant.rows == RowKind::kTokenGeneration || !kernels::kv_buffer::has_prefill_tile(depth_vo);
   TileConfig tile = is_token_tile
-                        ? token_tile(depth_qk, depth_vo, variant.staging)
+                        ? token_tile(depth_qk, depth_vo, variant.staging, variant.scores)
                         : prefill_tile(depth_qk, depth_vo, variant.staging, variant.scores);
   tile.mma = {16, 8, 16};
   tile.depth_qk = depth_qk;

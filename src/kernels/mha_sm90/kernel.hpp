@@ -172,21 +172,29 @@ struct Kernel {
     Consumer<Config> consumer(params, storage, warpgroup);
     consumer.start_ping_pong();
     WorkReader reader(storage.work);
+    Epilogue<Config> epilogue(params, warpgroup);
     for (; reader.next(); reader.release()) {
       Row rows[2];
-      float o[tile.depth_vo / 2];
+      float o[tile.depth_vo / 2], factors[2];
       const auto make = [&] { make_rows(params, reader.work(), first, rows); };
       const auto finish = [&] { finish_rows(params, reader.work(), first, rows); };
-      if (reader.work().walk.num_tiles > 0) {
-        consumer.mainloop(reader, rows, o, make, finish);
-      } else {
+      const auto finish_all = [&] {
+        finish();
+        if (!reader.work().is_split()) epilogue.finish(reader.work(), rows, factors);
+      };
+      const bool has_keys =
+          reader.work().walk.num_tiles > 0 && consumer.mainloop(reader, rows, o, make, finish_all);
+      if (!has_keys) {
         make();
         finish();
       }
       const Work work = reader.work();  // loaded again, to free its registers in the mainloop
       const bool is_whole =
           !work.is_split() || SplitEpilogue<Config>(params, storage, warpgroup).run(work, rows, o);
-      if (is_whole) Epilogue<Config>(params, warpgroup).run(work, rows, o, consumer.out_smem());
+      if (is_whole) {
+        if (!has_keys || work.is_split()) epilogue.finish(work, rows, factors);
+        epilogue.store(work, rows, factors, o, consumer.out_smem());
+      }
       if (work.walk.num_tiles > 0) consumer.release_q();
     }
     consumer.finish();

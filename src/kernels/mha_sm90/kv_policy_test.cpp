@@ -22,7 +22,7 @@ core::Problem problem(const Mask& mask, int32_t tokens, int32_t group) {
   p.is_ragged = true;
   p.has_host_lengths = false;
   p.max_seqlen_q = tokens;
-  p.total_q = p.batch * tokens;
+  p.total_q = (p.batch - 1) * tokens + 1;  // there may be sequences of one token
   p.max_seqlen_kv = p.max_seqlen_kv_bound = 100'000;
   p.q.dtype = p.k.dtype = p.v.dtype = p.out.dtype = DType::kBF16;
   p.q.row_stride = p.out.row_stride = int64_t{128} * group;

@@ -18,8 +18,9 @@ using kernels::ScheduleChoice;
 using kernels::total_rows;
 
 constexpr int32_t kFewRows = 16;
-// Decoding of up to so many bytes of keys and values is left to kernels without tensor maps, whose
-// chain of dependent loads is shorter. Measured, README.md.
+// Decoding of up to so many bytes of keys and values, and with head dim 64 and plain scores in any
+// case, is left to kernels without tensor maps, whose chain of dependent loads is shorter.
+// Measured, README.md.
 constexpr int64_t kSmallDecodeBytes = int64_t{512} << 20;
 // K and V of a TileGrid section; an H200 has 50 MB of L2. Measured, README.md.
 constexpr int64_t kL2Bytes = 32 << 20;
@@ -163,9 +164,12 @@ bool is_ranked_lower(const Problem& p, const Options& options, std::string* reas
   const int64_t row_bytes = int64_t{2} * (p.head_dim_qk + p.head_dim_vo) * p.num_kv_heads;
   const int64_t bytes = row_bytes * p.batch * p.max_seqlen_kv_bound;
   // Those kernels have no e4m3 queries.
-  if (p.q.dtype == DType::kF8E4M3 || p.k.dtype != p.q.dtype || p.head_dim_qk <= 64 ||
-      p.head_dim_qk > 128 || p.head_dim_vo > 128 || int64_t{p.group} * p.max_seqlen_q > kWarpRows ||
-      bytes > kSmallDecodeBytes || !kernels::has_aligned_kv(p)) {
+  const bool is_plain_64 =
+      p.head_dim_qk == 64 && p.head_dim_vo == 64 && kernels::score_class(p) == ScoreClass::kPlain;
+  const bool is_small = p.head_dim_qk <= 64 ? is_plain_64 : bytes <= kSmallDecodeBytes;
+  if (p.q.dtype == DType::kF8E4M3 || p.k.dtype != p.q.dtype || p.head_dim_qk > 128 ||
+      p.head_dim_vo > 128 || int64_t{p.group} * p.max_seqlen_q > kWarpRows || !is_small ||
+      !kernels::has_aligned_kv(p)) {
     return false;
   }
   if (reason != nullptr) {

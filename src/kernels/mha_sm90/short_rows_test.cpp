@@ -1,6 +1,7 @@
 // Which calls of few query rows are packed, and which are row tiles of tokens.
 #include <cstdint>
 #include <gtest/gtest.h>
+#include <memory>
 
 #include "kernels/mha_sm90/instances.hpp"
 #include "kernels/mha_sm90/launch_plan.hpp"
@@ -11,10 +12,10 @@ namespace {
 
 constexpr int32_t kMultiprocessors = 132;
 
-// `batch` chunks of `tokens` tokens over a long dense cache, 32/8 heads of 128. The launch
-// that serves those of `tokens` tokens.
-Launch launch_of(int32_t batch, int32_t tokens, DType cache = DType::kBF16,
-                 const Options& options = {}) {
+// `batch` chunks of up to `tokens` tokens over a long dense cache, 32/8 heads of 128; `missing`:
+// tokens fewer than if all had as many.
+std::unique_ptr<LaunchPlan> plan_of(int32_t batch, int32_t tokens, DType cache = DType::kBF16,
+                                    const Options& options = {}, int32_t missing = 0) {
   core::Problem p;
   p.batch = batch;
   p.num_q_heads = 32;
@@ -24,7 +25,7 @@ Launch launch_of(int32_t batch, int32_t tokens, DType cache = DType::kBF16,
   p.is_ragged = true;
   p.has_host_lengths = false;
   p.max_seqlen_q = tokens;
-  p.total_q = batch * tokens;
+  p.total_q = batch * tokens - missing;
   p.max_seqlen_kv = p.max_seqlen_kv_bound = 32'768;
   p.q.dtype = p.out.dtype = DType::kBF16;
   p.k.dtype = p.v.dtype = cache;
@@ -34,7 +35,13 @@ Launch launch_of(int32_t batch, int32_t tokens, DType cache = DType::kBF16,
   const Mask mask = Mask::causal();
   p.mask = mask.nodes();
   p.k.outer_stride = p.v.outer_stride = int64_t{32'768} * 8 * 128;
-  const auto plan = make_plan(kShapes[2], p, kMultiprocessors, options);
+  return make_plan(kShapes[2], p, kMultiprocessors, options);
+}
+
+// The launch that serves those of `tokens` tokens.
+Launch launch_of(int32_t batch, int32_t tokens, DType cache = DType::kBF16,
+                 const Options& options = {}) {
+  const auto plan = plan_of(batch, tokens, cache, options);
   return plan->launches[plan->num_launches - 1];
 }
 
@@ -54,6 +61,23 @@ TEST(ShortRows, over_an_fp8_cache_from_33_rows_on) {
 TEST(ShortRows, many_row_tiles_stay_packed) {
   EXPECT_EQ(launch_of(3, 64).rows, RowKind::kPacked);  // 96 row tiles for 132 multiprocessors
   EXPECT_EQ(launch_of(3, 65).rows, RowKind::kTokens);
+}
+
+// An empty launch of packed rows takes 5 us.
+TEST(ShortRows, have_no_launch_where_total_q_leaves_none_for_them) {
+  const auto equal = plan_of(4, 512);
+  ASSERT_EQ(equal->num_launches, 1);
+  EXPECT_EQ(equal->launches[0].rows, RowKind::kTokens);
+  EXPECT_EQ(equal->launches[0].min_rows, 1);  // a graph may be replayed with shorter ones
+  EXPECT_EQ(plan_of(4, 512, DType::kBF16, {}, 512 - 65)->num_launches, 1);
+  EXPECT_EQ(plan_of(4, 512, DType::kBF16, {}, 512 - 64)->num_launches, 2);
+  EXPECT_EQ(plan_of(1, 512, DType::kBF16, {}, 1)->num_launches, 1);
+}
+
+TEST(ShortRows, of_equal_lengths_have_a_launch_where_the_batch_must_be_invariant) {
+  Options options;
+  options.is_batch_invariant = true;
+  EXPECT_EQ(plan_of(4, 512, DType::kBF16, options)->num_launches, 2);
 }
 
 TEST(ShortRows, do_not_depend_on_the_batch_where_it_must_be_invariant) {

@@ -9,6 +9,7 @@
 #include "arch/mbarrier.hpp"
 #include "arch/memory.hpp"
 #include "kernels/mha_sm90/config.hpp"
+#include "kernels/mha_sm90/own_tiles.hpp"
 #include "kernels/mha_sm90/schedule.hpp"
 #include "pipeline/staged_pipeline.hpp"
 #include "pipeline/tma_producer_pipeline.hpp"
@@ -157,7 +158,14 @@ struct Storage {
   WorkRing work;
   StreamKStorage stream_k;
   ConversionStorage<Ops> conversion;
+  // [stage of Q][consumer]; full and empty with Q.
+  arch::SharedArray<
+      OwnTiles, OwnTilesOf<Config>::are_found_by_load_q ? tile.q_stages * tile.num_consumers : 1>
+      own_tiles;
 
+  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<OwnTiles> own_tiles_at(uint32_t stage, int consumer) {
+    return own_tiles.at(static_cast<int>(stage) * tile.num_consumers + consumer);
+  }
   [[nodiscard]] PAGODA_DEVICE auto q_at(uint32_t stage, int consumer) {
     stage = arch::mutable_stage("Q stages share memory", stage);
     return q.at((static_cast<int>(stage) * tile.num_consumers + consumer) * Ops::q_elements);

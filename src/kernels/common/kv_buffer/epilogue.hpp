@@ -19,7 +19,8 @@ class Epilogue {
   using I = typename Ops::Instruction;
   static constexpr TileConfig tile = Config::tile;
   using Output = typename Mainloop<Config>::Output;
-  using Split = SplitRows<T, tile.BM, 1, tile.depth_vo, true, tile.warp_size, true>;
+  using Split =
+      SplitRows<T, tile.BM, 1, tile.depth_vo, true, tile.warp_size, tile.ctas_per_sm <= 2>;
 
   PAGODA_DEVICE Epilogue(const AttentionParams& params, Storage<Config>& storage, int warp_m,
                          int warp_n)

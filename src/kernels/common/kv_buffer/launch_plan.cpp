@@ -17,10 +17,10 @@ namespace {
 using core::Problem;
 
 // The model of stream_k_ctas, in us, measured on an H200 (mha_sm80/README.md): a KV tile of a CTA
-// while CTAs are few; how many of them a multiprocessor keep memory busy, from where on a tile
-// takes the longer the more there are; and the merge of split rows, a chain of loads for each row
-// of a warp and each 16 splits.
-constexpr double kTileTime = 0.94, kBusyCtas = 0.82, kBusyPower = 0.95;
+// while CTAs are few; how many bytes in flight of a multiprocessor keep memory busy, from where on
+// a tile takes the longer the more CTAs there are; and the merge of split rows, a chain of loads
+// for each row of a warp and each 16 splits.
+constexpr double kTileTime = 0.94, kBusyBytes = 0.82 * (48 << 10), kBusyPower = 0.95;
 constexpr double kMergeStart = 0.8, kMergeChain = 1.3;
 constexpr int64_t kL2Bytes = 32 << 20;  // K and V of a section of TileGrid; not measured
 
@@ -56,17 +56,24 @@ void set_prefill_grid(const Problem& p, int32_t num_sms, const ScheduleChoice& c
   launch.ctas = grid.size() * launch.num_splits;
 }
 
+// Of a CTA. Steps of parts of a tile: as measured with whole tiles of 16 KB.
+double bytes_in_flight(const TileConfig& tile) {
+  if (tile.staging != Staging::kAsync || tile.k_BK < tile.depth_qk) return 48 << 10;
+  return 2.0 * tile.num_stages * tile.BN * tile.depth_qk;
+}
+
 // The CTAs, at most `places`, of a stream-K partition for which the model's time is least: a number
 // for each row tile, so that none computes parts of two, or all where row tiles are more.
-int64_t stream_k_ctas(const Problem& p, const PackedRows& packed, int32_t BN, int32_t num_sms,
-                      int64_t places) {
+int64_t stream_k_ctas(const Problem& p, const PackedRows& packed, const TileConfig& config,
+                      int32_t num_sms, int64_t places) {
   const int32_t tokens = std::min(packed.tokens, p.max_seqlen_q);
   const int64_t row_tiles = int64_t{p.batch} * core::ceil_div(p.max_seqlen_q, packed.tokens) *
                             p.num_kv_heads * packed.head_tiles;
-  const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, BN));
+  const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, config.BN));
+  const double busy_ctas = kBusyBytes / bytes_in_flight(config) * num_sms;
   const double rows_of_warp = core::ceil_div(tokens * packed.heads, 4);
   const auto time = [&](int64_t splits, int64_t tiles) {
-    const double busy = static_cast<double>(row_tiles * splits) / (kBusyCtas * num_sms);
+    const double busy = static_cast<double>(row_tiles * splits) / busy_ctas;
     const double tile = kTileTime * std::max(1.0, std::pow(busy, kBusyPower));
     const auto chains = rows_of_warp * static_cast<double>(core::ceil_div<int64_t>(splits, 16));
     return static_cast<double>(tiles) * tile +
@@ -94,8 +101,8 @@ void set_stream_k(const Problem& p, int32_t num_sms, bool may_split, Launch& lau
   const PackedRows packed = PackedRows::of(p.group, launch.tile.block_rows);
   const int64_t most = max_stream_k_ctas(p, packed.tokens, packed.head_tiles, launch.tile.BN);
   const int64_t places = int64_t{num_sms} * launch.tile.ctas_per_sm;
-  launch.ctas = static_cast<int32_t>(
-      std::min(most, stream_k_ctas(p, packed, launch.tile.BN, num_sms, places)));
+  launch.ctas =
+      static_cast<int32_t>(std::min(most, stream_k_ctas(p, packed, launch.tile, num_sms, places)));
   if (!is_one_token(p, launch.tile)) return;
   launch.ctas_per_kv_head = may_split ? std::max(1, launch.ctas / p.num_kv_heads) : 1;
   launch.ctas = launch.ctas_per_kv_head * p.num_kv_heads;

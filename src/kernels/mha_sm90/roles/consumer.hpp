@@ -53,17 +53,17 @@ class Consumer {
         k_descriptor_(descriptor_at(Ops::k_tile, storage.k.data().address())),
         v_descriptor_(descriptor_at(Ops::v_tile, storage.v.data().address())) {}
 
-  // Adds the keys of the reader's work tile, which has KV tiles, to `rows` and `o`, or leaves `o`
-  // as it is where the rows of this consumer see none of them. make_rows() is called under the
-  // first product, finish_rows() under the last.
+  // Adds the keys of the reader's work tile, which has KV tiles, to `rows` and `o`. make_rows() is
+  // called under the first product, finish_rows() under the last. False: the rows of this consumer
+  // see none of the keys; nothing was called.
   template <class MakeRows, class FinishRows>
-  PAGODA_DEVICE void mainloop(const WorkReader& reader, Row (&rows)[2],
+  PAGODA_DEVICE bool mainloop(const WorkReader& reader, Row (&rows)[2],
                               float (&o)[tile.depth_vo / 2], const MakeRows& make_rows,
                               const FinishRows& finish_rows) {
     float s[BN / 2];
     uint32_t p[steps_pv][4];
     float factors[2];
-    const mask::KVTileRange walk = skip_to_own_tiles(reader.work());
+    OwnTiles walk;
     if constexpr (is_cache_fp8) stored_scales_[0] = kernels::k_scale(params_, reader.work());
     if constexpr (is_gathered) {
       sync_warpgroup(warpgroup_);  // the products of all four warps have read the previous Q
@@ -72,8 +72,16 @@ class Consumer {
       sync_warpgroup(warpgroup_);  // all threads have stored their part of Q and executed the fence
     } else {
       q_ring().consumer_wait();  // load Q: its bytes have landed, or its lanes have stored it
+      if constexpr (OwnTilesOf<Config>::are_found_by_load_q) {
+        walk = arch::load(storage_.own_tiles_at(q_.index, warpgroup_));
+      }
       q_.step();
     }
+    if constexpr (!OwnTilesOf<Config>::are_found_by_load_q) {
+      walk = may_skip ? OwnTilesOf<Config>::find(params_, reader.work(), warpgroup_)
+                      : OwnTiles::of(reader.work().walk);
+    }
+    if constexpr (may_skip) skip_other_tiles(reader, walk.num_tiles);
     if constexpr (has_two_q_stages) {
       q_descriptor_ = descriptor_at(Ops::q_tile, q_smem().address());
     }
@@ -81,9 +89,7 @@ class Consumer {
       if (walk.num_tiles == 0) {
         if constexpr (defers_q_release) release_previous_q();
         if constexpr (!tile.stages_o_in_q()) release_q_stage();
-        make_rows();
-        finish_rows();
-        return;
+        return false;
       }
     }
 
@@ -130,6 +136,7 @@ class Consumer {
     arch::wgmma_wait_group<0>();  // O is complete
     arch::wgmma_pin(o);
     release(v_);
+    return true;
   }
 
   // Where the epilogue stages O when the products are complete: the stage of the work tile's Q, or
@@ -167,32 +174,13 @@ class Consumer {
   static constexpr bool defers_q_release = has_two_q_stages && tile.stages_o_in_q();
   // Whether TMA reads O from memory of its own.
   static constexpr bool has_out_by_tma = tile.rows == RowKind::kTokens && !tile.stages_o_in_q();
-  // Whether the rows of one consumer may see fewer KV tiles than those of the work tile. General
-  // scores have no registers left to find out.
-  static constexpr bool may_skip = tile.num_consumers > 1 && tile.scores == ScoreClass::kPlain;
+  static constexpr bool may_skip = OwnTilesOf<Config>::differ;
 
-  // Releases the last KV tiles of the work tile as far as no row of this consumer sees a key of
-  // them, without a product. Returns the others.
-  PAGODA_DEVICE mask::KVTileRange skip_to_own_tiles(const Work& work) {
-    if constexpr (!may_skip) return work.walk;
-    const int32_t first = work.first_token + warpgroup_ * kRows;
-    const int32_t past = work.first_token + work.valid_tokens;
-    mask::KVTileRange own = work.walk;
-    if (first >= past) {
-      own.num_tiles = 0;
-    } else {
-      const int32_t last = (past - first > kRows ? first + kRows : past) - 1;
-      if constexpr (kernels::kHasFunctorMask<Config>) {
-        mask::RowTile rows = work.rows;
-        rows.first_row = first;
-        rows.num_rows = last - first + 1;
-        own = kernels::functor_tiles_of_rows<Config>(params_, own, rows, BN);
-      } else {
-        own = own.of_rows(params_.mask.interval.visible(work.rows, first),
-                          params_.mask.interval.visible(work.rows, last), BN);
-      }
-    }
-    for (int32_t i = own.num_tiles; i < work.walk.num_tiles; ++i) {
+  // Releases the last KV tiles of the work tile, after the `own` first of them, without a product:
+  // no row of this consumer sees a key of them.
+  PAGODA_DEVICE void skip_other_tiles(const WorkReader& reader, int32_t own) {
+    const int32_t num_tiles = reader.work().walk.num_tiles;
+    for (int32_t i = own; i < num_tiles; ++i) {
       k_.consumer_wait();  // load K: the bytes have landed; a stage is released in its phase only
       wait_turn();         // ping-pong: both consumers take as many turns
       pass_turn();
@@ -200,7 +188,6 @@ class Consumer {
       v_.consumer_wait();  // load V: the same
       release(v_);
     }
-    return own;
   }
 
   [[nodiscard]] PAGODA_DEVICE typename Ops::QRing q_ring() const {

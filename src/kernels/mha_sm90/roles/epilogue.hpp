@@ -34,10 +34,9 @@ class Epilogue {
   PAGODA_DEVICE Epilogue(const AttentionParams& params, int warpgroup)
       : params_(params), warpgroup_(warpgroup) {}
 
-  // `staging`: Consumer::out_smem(). This warp's products have read Q.
-  PAGODA_DEVICE void run(const Work& work, const Row (&rows)[2],
-                         const float (&o)[tile.depth_vo / 2], arch::SharedPtr<Out> staging) {
-    float factors[2];
+  // The factors of O in the rows of a thread. Stores LSE and row maximum. It needs no O: it runs
+  // under the last product.
+  PAGODA_DEVICE void finish(const Work& work, const Row (&rows)[2], float (&factors)[2]) const {
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
       const RowResult result =
@@ -47,6 +46,11 @@ class Epilogue {
         store_lse_and_max(params_, work, rows[r].token, rows[r].q_head, result);
       }
     }
+  }
+
+  // Stores O. `staging`: Consumer::out_smem(). This warp's products have read Q.
+  PAGODA_DEVICE void store(const Work& work, const Row (&rows)[2], const float (&factors)[2],
+                           const float (&o)[tile.depth_vo / 2], arch::SharedPtr<Out> staging) {
     if constexpr (tile.rows == RowKind::kTokens) {
       // A work tile without keys has no Q: the stage may already hold the next one's.
       if (params_.is_out_by_tma && work.num_tokens >= (warpgroup_ + 1) * kRows &&

@@ -155,6 +155,10 @@ PAGODA_DEVICE void load_q(const AttentionParams& params, Storage<Config>& storag
     for (int w = 0; w < Config::tile.num_consumers; ++w) {
       const QRing ring{storage.q_ring[w], state};
       ring.producer_acquire();  // the consumer's four warps have released the stage
+      if constexpr (OwnTilesOf<Config>::are_found_by_load_q) {
+        const OwnTiles own = OwnTilesOf<Config>::find(params, work, w);
+        if (elect != 0) arch::store(storage.own_tiles_at(state.index, w), own);
+      }
       if constexpr (Config::tile.rows == RowKind::kTokens) {
         load_tokens<Config>(params, storage, work, ring, w, elect);
       } else {

@@ -1,0 +1,54 @@
+// OwnTiles: the KV tiles of a work tile that the rows of one consumer see, fewer than the work
+// tile's under a causal mask and where its last rows are missing. Load Q finds them, because it has
+// time: 190 instructions before the first product of every work tile otherwise.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/common/functor.hpp"
+#include "kernels/mha_sm90/schedule.hpp"
+
+namespace pagoda::mha_sm90 {
+
+struct alignas(16) OwnTiles {  // trivial: it is in shared memory
+  int32_t num_tiles, start_column;
+  int32_t unmasked_begin, unmasked_end;
+
+  static PAGODA_DEVICE OwnTiles of(const mask::KVTileRange& walk) {
+    return {walk.num_tiles, walk.start_column, walk.unmasked_begin, walk.unmasked_end};
+  }
+};
+
+template <class Config>
+struct OwnTilesOf {
+  static constexpr TileConfig tile = Config::tile;
+  // Whether the rows of one consumer may see fewer KV tiles than those of the work tile. General
+  // scores have no registers left to skip tiles.
+  static constexpr bool differ = tile.num_consumers > 1 && tile.scores == ScoreClass::kPlain;
+  // Functors may need more registers than a producer has: their consumers find the tiles.
+  static constexpr bool are_found_by_load_q = differ && !kernels::kHasFunctorMask<Config>;
+
+  static PAGODA_DEVICE OwnTiles find(const AttentionParams& params, const Work& work,
+                                     int consumer) {
+    OwnTiles own = OwnTiles::of(work.walk);
+    const int32_t first = work.first_token + consumer * kRows;
+    const int32_t past = work.first_token + work.valid_tokens;
+    if (first >= past) {
+      own.num_tiles = 0;
+      return own;
+    }
+    const int32_t last = (past - first > kRows ? first + kRows : past) - 1;
+    if constexpr (kernels::kHasFunctorMask<Config>) {
+      mask::RowTile rows = work.rows;
+      rows.first_row = first;
+      rows.num_rows = last - first + 1;
+      return OwnTiles::of(kernels::functor_tiles_of_rows<Config>(params, work.walk, rows, tile.BN));
+    } else {
+      return OwnTiles::of(work.walk.of_rows(params.mask.interval.visible(work.rows, first),
+                                            params.mask.interval.visible(work.rows, last),
+                                            tile.BN));
+    }
+  }
+};
+
+}  // namespace pagoda::mha_sm90
