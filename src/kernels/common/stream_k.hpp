@@ -59,12 +59,11 @@ template <class Config>
 PAGODA_DEVICE SequenceTiles sequence_tiles(const AttentionParams& params, int32_t b) {
   const Sequences& sequences = params.sequences;
   SequenceTiles result;
-  // All loads before the first look at what they load: their latencies overlap.
   result.num_rows = sequences.num_rows(b);
+  if (result.num_rows == 0 || params.launch_rows(b) > params.max_rows) return result;
   result.num_keys = static_cast<int32_t>(sequences.keys.num_keys(b));
   result.valid_rows = sequences.num_valid_rows(b);
   result.q_position = sequences.q_position(b, result.num_keys);
-  if (result.num_rows == 0 || params.launch_rows(b) > params.max_rows) return result;
   if (result.valid_rows > 0) {
     result.walk = kv_tiles_of<Config>(
         params, mask::RowTile{b, result.num_keys, result.q_position, 0, result.valid_rows});
