@@ -34,8 +34,8 @@ PAGODA_DEVICE void finish_rows(const AttentionParams& params, const Work& work, 
   }
 }
 
-// The loop with wgmma: a warp has 16 of its warpgroup's 64 rows. Where Consumer::starts_early, TMA's
-// store of a work tile's O is issued under the first product of the next work tile.
+// The loop with wgmma: a warp has 16 of its warpgroup's 64 rows. Where Consumer::starts_early, O of
+// a work tile is staged, and its TMA store issued, under the first product of the next one.
 //
 // What nvcc 13.0 makes of it hangs on little. It keeps the state of the rings in uniform registers,
 // without which a KV tile has 50 instructions more, only if no branch on the epilogue's results
