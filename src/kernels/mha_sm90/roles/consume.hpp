@@ -43,6 +43,8 @@ PAGODA_DEVICE void finish_rows(const AttentionParams& params, const Work& work, 
 // outside the loop. As a class with members this loop spills with O of 256 columns.
 template <class Config>
 PAGODA_DEVICE void consume(const kernels::ParamsOf<Config>& params, Storage<Config>& storage) {
+  using Scores = typename Consumer<Config>::Scores;
+  using Rows = Row<Config>[2];
   using Output = float[Config::tile.depth_vo / 2];
   constexpr bool starts_early = Consumer<Config>::starts_early;
   // A constant where there is one: registers are few.
@@ -52,22 +54,20 @@ PAGODA_DEVICE void consume(const kernels::ParamsOf<Config>& params, Storage<Conf
   consumer.start_ping_pong();
   WorkReader reader(storage.work);
   Epilogue<Config> epilogue(params, warpgroup);
-  typename Consumer<Config>::Scores s;
-  Row<Config> rows[2];
-  const auto make = [&] { make_rows<Config>(params, reader.work(), first, rows); };
+  const auto make = [&](Rows& rows) { make_rows<Config>(params, reader.work(), first, rows); };
   // The mainloop, and of split row tiles the partial results and their merge. Calls store() if `o`
   // and `factors` are those of whole rows, and returns whether they are.
-  const auto add_keys = [&](bool has_keys, Output& o, float(&factors)[2], const auto& store)
-      __attribute__((always_inline)) {
+  const auto add_keys = [&](bool has_keys, Scores& s, Rows& rows, Output& o, float(&factors)[2],
+                            const auto& store) __attribute__((always_inline)) {
     const auto finish = [&] { finish_rows<Config>(params, reader.work(), first, rows); };
     if (has_keys) {
-      if constexpr (!starts_early) consumer.first_product(s, make);
+      if constexpr (!starts_early) consumer.first_product(s, [&] { make(rows); });
       consumer.mainloop(reader, s, rows, o, [&] {
         finish();
         if (!reader.work().is_split()) epilogue.finish(reader.work(), rows, factors);
       });
     } else {
-      if constexpr (!starts_early) make();
+      if constexpr (!starts_early) make(rows);
       consumer.skip(reader);
       finish();
     }
@@ -86,23 +86,27 @@ PAGODA_DEVICE void consume(const kernels::ParamsOf<Config>& params, Storage<Conf
 
   if constexpr (!starts_early) {
     for (; reader.next(); reader.release()) {
+      Scores s;
+      Rows rows;
       Output o;
       float factors[2];
-      add_keys(consumer.start(reader), o, factors, [&](const Work& work) {
+      add_keys(consumer.start(reader), s, rows, o, factors, [&](const Work& work) {
         epilogue.store(work, rows, factors, o, consumer.out_smem());
       });
     }
   } else if (reader.next()) {
+    Scores s;
+    Rows rows;
     bool has_keys = consumer.start(reader);
     if (has_keys) {
-      consumer.first_product(s, make);
+      consumer.first_product(s, [&] { make(rows); });
     } else {
-      make();
+      make(rows);
     }
     for (;;) {
       Output o;
       float factors[2];
-      const bool is_whole = add_keys(has_keys, o, factors, [&](const Work& work) {
+      const bool is_whole = add_keys(has_keys, s, rows, o, factors, [&](const Work& work) {
         if (epilogue.is_stored_by_tma(work)) return;
         epilogue.store_by_threads(work, rows, factors, o, consumer.out_smem());
       });
@@ -122,11 +126,11 @@ PAGODA_DEVICE void consume(const kernels::ParamsOf<Config>& params, Storage<Conf
       if (has_keys) {
         consumer.first_product(s, [&] {
           store();
-          make();
+          make(rows);
         });
       } else {
         store();
-        make();
+        make(rows);
       }
       if (reader.previous().walk.num_tiles > 0) consumer.release_q();
       reader.release_previous();
