@@ -85,11 +85,10 @@ struct Traits {
 }  // namespace
 
 // Tiles of 128 rows: TMA stores whole blocks of 64, registers the others. Sequences end inside
-// tiles and pages, one has no keys. Four row tiles a CTA and seven KV tiles: all rings wrap. TMA
-// reads O of a row tile while the next one has so few KV tiles that the one after it is drawn.
+// tiles and pages, one has no keys. Four row tiles a CTA and seven KV tiles: all rings wrap.
 Outcome run_prefill(const Options& options) {
   const AttentionShape shape{.kernel = "sm90/prefill",
-                             .sequences = {{70, 75}, {70, 0}, {70, 33}, {66, 200}},
+                             .sequences = {{70, 75}, {70, 0}, {33, 33}, {66, 200}},
                              .num_kv_heads = 1,
                              .group = 2,
                              .ctas = 2};
@@ -122,7 +121,7 @@ Outcome run_decode(const Options& options) {
 // As run_prefill, over an e4m3 cache: a warpgroup widens K and V.
 Outcome run_prefill_widened(const Options& options) {
   const AttentionShape shape{.kernel = "sm90/prefill_widened",
-                             .sequences = {{70, 75}, {70, 0}, {70, 33}, {128, 330}},
+                             .sequences = {{70, 75}, {70, 0}, {33, 33}, {128, 330}},
                              .num_kv_heads = 1,
                              .group = 2,
                              .ctas = 2};

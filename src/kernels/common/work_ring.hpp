@@ -72,29 +72,19 @@ class WorkReader {
   }
   // Loads the item from shared memory at every call. A role calls it again after its mainloop
   // instead of keeping the item in registers.
-  [[nodiscard]] PAGODA_DEVICE Work work() const { return load(pipeline_.state.index); }
-  // Every lane arrives: each has loaded the item by itself.
-  PAGODA_DEVICE void release() { pipeline_.consumer_release(1); }
-
-  // release() in two steps, for a role that begins an item before it has ended the one before:
-  //   reader.step();  reader.next();  ... previous() ... work() ...  reader.release_previous();
-  PAGODA_DEVICE void step() { pipeline_.step(); }
-  [[nodiscard]] PAGODA_DEVICE Work previous() const { return load(previous_index()); }
-  PAGODA_DEVICE void release_previous() { pipeline_.consumer_release_at(previous_index(), 1); }
-
- private:
-  static_assert(WorkRing::kStages == 2);
-  [[nodiscard]] PAGODA_DEVICE uint32_t previous_index() const { return pipeline_.state.index ^ 1U; }
-  [[nodiscard]] PAGODA_DEVICE Work load(uint32_t stage) const {
+  [[nodiscard]] PAGODA_DEVICE Work work() const {
     WorkRing::Word words[WorkRing::kWords];
-    const int first = static_cast<int>(stage) * WorkRing::kWords;
+    const int first = static_cast<int>(pipeline_.state.index) * WorkRing::kWords;
     PAGODA_UNROLL
     for (int i = 0; i < WorkRing::kWords; ++i) words[i] = arch::load(ring_.items.at(first + i));
     Work work;
     memcpy(&work, words, sizeof work);
     return work;
   }
+  // Every lane arrives: each has loaded the item by itself.
+  PAGODA_DEVICE void release() { pipeline_.consumer_release(1); }
 
+ private:
   WorkRing& ring_;
   WorkRing::Pipeline pipeline_;
 };

@@ -5,11 +5,14 @@
 #include "arch/debug.hpp"
 #include "arch/grid_dependency.hpp"
 #include "arch/register_budget.hpp"
-#include "kernels/mha_sm90/roles/consume.hpp"
+#include "kernels/mha_sm90/roles/consumer.hpp"
+#include "kernels/mha_sm90/roles/epilogue.hpp"
 #include "kernels/mha_sm90/roles/gather.hpp"
 #include "kernels/mha_sm90/roles/load.hpp"
 #include "kernels/mha_sm90/roles/load_q.hpp"
+#include "kernels/mha_sm90/roles/split_epilogue.hpp"
 #include "kernels/mha_sm90/roles/transpose_v.hpp"
+#include "kernels/mha_sm90/roles/warp_epilogue.hpp"
 #include "kernels/mha_sm90/roles/widen.hpp"
 
 namespace pagoda::mha_sm90 {
@@ -71,11 +74,10 @@ struct Kernel {
       if constexpr (tile.uses_setmaxnreg()) {
         arch::register_budget_increase<tile.consumer_registers>();
       }
-      const arch::Role role("consume");
       if constexpr (tile.uses_mma_sync()) {
-        consume_by_warps<Config>(params, storage);
+        consume_by_warps(params, storage);
       } else {
-        consume<Config>(params, storage);
+        consume(params, storage);
       }
     }
   }
@@ -159,6 +161,85 @@ struct Kernel {
       }
     }
     writer.write(Work{});  // no tokens: the end
+  }
+
+  // A consumer warpgroup with wgmma: a warp has 16 of its 64 rows.
+  static PAGODA_DEVICE void consume(const Params& params, Storage& storage) {
+    const arch::Role role("consume");
+    // A constant where there is one: registers are few.
+    const int warpgroup = tile.num_consumers == 1 ? 0 : arch::warpgroup_idx() - 1;
+    const int first = warpgroup * kRows + 16 * (arch::warp_idx() % 4) + arch::lane_idx() / 4;
+    Consumer<Config> consumer(params, storage, warpgroup);
+    consumer.start_ping_pong();
+    WorkReader reader(storage.work);
+    Epilogue<Config> epilogue(params, warpgroup);
+    for (; reader.next(); reader.release()) {
+      Row rows[2];
+      float o[tile.depth_vo / 2], factors[2];
+      const auto make = [&] { make_rows(params, reader.work(), first, rows); };
+      const auto finish = [&] { finish_rows(params, reader.work(), first, rows); };
+      const auto finish_all = [&] {
+        finish();
+        if (!reader.work().is_split()) epilogue.finish(reader.work(), rows, factors);
+      };
+      const bool has_keys =
+          reader.work().walk.num_tiles > 0 && consumer.mainloop(reader, rows, o, make, finish_all);
+      if (!has_keys) {
+        make();
+        finish();
+      }
+      const Work work = reader.work();  // loaded again, to free its registers in the mainloop
+      const bool is_whole =
+          !work.is_split() || SplitEpilogue<Config>(params, storage, warpgroup).run(work, rows, o);
+      if (is_whole) {
+        if (!has_keys || work.is_split()) epilogue.finish(work, rows, factors);
+        epilogue.store(work, rows, factors, o, consumer.out_smem());
+      }
+      if (work.walk.num_tiles > 0) consumer.release_q();
+    }
+    consumer.finish();
+  }
+
+  // A consumer warpgroup with mma.sync: a warp has all 16 rows and a quarter of the keys.
+  static PAGODA_DEVICE void consume_by_warps(const Params& params, Storage& storage) {
+    const arch::Role role("consume");
+    const int first = arch::lane_idx() / 4;
+    WarpConsumer<Config> consumer(params, storage);
+    WorkReader reader(storage.work);
+    for (; reader.next(); reader.release()) {
+      Row rows[2];
+      float o[tile.depth_vo / 2];
+      make_rows(params, reader.work(), first, rows);
+      const mask::KVTileRange walk = reader.work().walk;
+      if (walk.num_tiles > 0) {
+        consumer.mainloop(reader, walk, rows, o);
+      } else {
+        consumer.skip();
+      }
+      const Work work = reader.work();  // loaded again, to free its registers in the mainloop
+      finish_rows(params, work, first, rows);
+      WarpEpilogue<Config>(params, storage).run(work, rows, o);
+    }
+  }
+
+  static PAGODA_DEVICE void make_rows(const Params& params, const Work& work, int first,
+                                      Row (&rows)[2]) {
+    PAGODA_UNROLL
+    for (int r = 0; r < 2; ++r) rows[r] = make_row<Config>(params, work, first + 8 * r);
+  }
+
+  // Makes the rows again, so that the mainloop need not keep them in registers, and sums each over
+  // the four lanes that share it.
+  static PAGODA_DEVICE void finish_rows(const Params& params, const Work& work, int first,
+                                        Row (&rows)[2]) {
+    PAGODA_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      const auto online = rows[r].online;
+      rows[r] = make_row<Config>(params, work, first + 8 * r);
+      rows[r].online = online;
+      rows[r].sums = softmax::Sums{online.sums().pivot, sum_of_quad(online.sums().sum)};
+      rows[r].max = online.max();
+    }
   }
 };
 

@@ -53,16 +53,17 @@ class Consumer {
         k_descriptor_(descriptor_at(Ops::k_tile, storage.k.data().address())),
         v_descriptor_(descriptor_at(Ops::v_tile, storage.v.data().address())) {}
 
-  using Scores = float[BN / 2];  // of a KV tile
-
-  // Whether the first product of a work tile may be issued before the epilogue of the one before:
-  // O is staged in the other stage of Q, or in memory of its own.
-  static constexpr bool starts_early = tile.rows == RowKind::kTokens && tile.q_stages > 1;
-
-  // Waits until the first product of the reader's work tile can be issued. False: no row of this
-  // consumer sees a key; call skip() instead of first_product() and mainloop().
-  PAGODA_DEVICE bool start(const WorkReader& reader) {
-    if (reader.work().walk.num_tiles == 0) return false;
+  // Adds the keys of the reader's work tile, which has KV tiles, to `rows` and `o`. make_rows() is
+  // called under the first product, finish_rows() under the last. False: the rows of this consumer
+  // see none of the keys; nothing was called.
+  template <class MakeRows, class FinishRows>
+  PAGODA_DEVICE bool mainloop(const WorkReader& reader, Row (&rows)[2],
+                              float (&o)[tile.depth_vo / 2], const MakeRows& make_rows,
+                              const FinishRows& finish_rows) {
+    float s[BN / 2];
+    uint32_t p[steps_pv][4];
+    float factors[2];
+    OwnTiles walk;
     if constexpr (is_cache_fp8) stored_scales_[0] = kernels::k_scale(params_, reader.work());
     if constexpr (is_gathered) {
       sync_warpgroup(warpgroup_);  // the products of all four warps have read the previous Q
@@ -72,47 +73,37 @@ class Consumer {
     } else {
       q_ring().consumer_wait();  // load Q: its bytes have landed, or its lanes have stored it
       if constexpr (OwnTilesOf<Config>::are_found_by_load_q) {
-        walk_ = arch::load(storage_.own_tiles_at(q_.index, warpgroup_));
+        walk = arch::load(storage_.own_tiles_at(q_.index, warpgroup_));
       }
       q_.step();
     }
     if constexpr (!OwnTilesOf<Config>::are_found_by_load_q) {
-      walk_ = may_skip ? OwnTilesOf<Config>::find(params_, reader.work(), warpgroup_)
-                       : OwnTiles::of(reader.work().walk);
+      walk = may_skip ? OwnTilesOf<Config>::find(params_, reader.work(), warpgroup_)
+                      : OwnTiles::of(reader.work().walk);
     }
-    if constexpr (may_skip) skip_other_tiles(reader, walk_.num_tiles);
+    if constexpr (may_skip) skip_other_tiles(reader, walk.num_tiles);
     if constexpr (has_two_q_stages) {
       q_descriptor_ = descriptor_at(Ops::q_tile, q_smem().address());
     }
     if constexpr (may_skip) {
-      if (walk_.num_tiles == 0) return false;
+      if (walk.num_tiles == 0) {
+        if constexpr (defers_q_release) release_previous_q();
+        if constexpr (!tile.stages_o_in_q()) release_q_stage();
+        return false;
+      }
     }
+
     k_.consumer_wait();  // load K: the bytes of the tile have landed
     fence_gathered();
     wait_turn();
-    return true;
-  }
-
-  // S of the first KV tile. meanwhile() is called while the product executes.
-  template <class Meanwhile>
-  PAGODA_DEVICE void first_product(Scores& s, const Meanwhile& meanwhile) {
     issue_qk(s);
-    pass_turn();
-    meanwhile();
+    make_rows();
+    if constexpr (tile.element_bytes == 1) load_scales(reader.work(), rows);
+    if constexpr (defers_q_release) release_previous_q();
     arch::wgmma_wait_group<0>();  // S is complete
     arch::wgmma_pin(s);
-  }
-
-  // Adds the keys of the reader's work tile to `rows` and `o`. `s`: of first_product().
-  // finish_rows() is called under the last product.
-  template <class FinishRows>
-  PAGODA_DEVICE void mainloop(const WorkReader& reader, Scores& s, Row (&rows)[2],
-                              float (&o)[tile.depth_vo / 2], const FinishRows& finish_rows) {
-    uint32_t p[steps_pv][4];
-    float factors[2];
-    const OwnTiles walk = walk_;
+    pass_turn();
     release(k_);
-    if constexpr (tile.element_bytes == 1) load_scales(reader.work(), rows);
     const int32_t start = walk.start_column;
     const auto first_key = [&reader, start](int32_t index) {
       // Loaded again: the gap would take registers in the tiles without a mask.
@@ -123,7 +114,6 @@ class Consumer {
     const bool is_masked = i >= walk.unmasked_end || i < walk.unmasked_begin;
     compute_p(reader, first_key(i), is_masked, s, rows, factors);
     convert_p<T, BN>(s, p);
-    if constexpr (defers_q_release) release_previous_q();
 
     bool has_output = false;
     for (; i > walk.unmasked_end; --i) {
@@ -146,13 +136,7 @@ class Consumer {
     arch::wgmma_wait_group<0>();  // O is complete
     arch::wgmma_pin(o);
     release(v_);
-  }
-
-  // Instead of first_product() and mainloop(), where start() was false.
-  PAGODA_DEVICE void skip(const WorkReader& reader) {
-    if (reader.work().walk.num_tiles == 0) return;  // no Q
-    if constexpr (defers_q_release) release_previous_q();
-    if constexpr (!tile.stages_o_in_q() && !is_gathered) release_q_stage();
+    return true;
   }
 
   // Where the epilogue stages O when the products are complete: the stage of the work tile's Q, or
@@ -166,7 +150,7 @@ class Consumer {
   }
   // Called after the epilogue of a work tile with KV tiles: O has been stored from registers, or
   // TMA is reading it from the Q stage. With two stages this stage is released in the next work
-  // tile's mainloop, after the first softmax; until then TMA has time to read.
+  // tile's mainloop, when that has issued products; until then TMA has time to read.
   PAGODA_DEVICE void release_q() {
     if constexpr (defers_q_release) {
       has_previous_q_ = true;
@@ -228,7 +212,7 @@ class Consumer {
     }
     q_ring().consumer_release_at(q_stage(), arch::elect_one());
   }
-  // With two stages q_, stepped by start(), is at the stage that the previous work tile used.
+  // With two stages q_, already stepped, is at the stage that the previous work tile used.
   PAGODA_DEVICE void release_previous_q() {
     if (!has_previous_q_) return;
     arch::bulk_wait_group_read<0>();
@@ -414,7 +398,6 @@ class Consumer {
   typename Ops::KRing k_;
   typename Ops::VRing v_;
   typename Ops::QRing::State q_ = Ops::QRing::State::consumer();  // of the next work tile's Q
-  OwnTiles walk_;                // of the work tile that start() was called for
   bool has_previous_q_ = false;  // the stage of the previous work tile is not released
   arch::SmemDescriptor q_descriptor_, k_descriptor_, v_descriptor_;
   float stored_scales_[num_stored_scales];  // of products of stored Q and K, see stored_scale()

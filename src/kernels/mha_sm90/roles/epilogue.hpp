@@ -37,17 +37,6 @@ class Epilogue {
   // The factors of O in the rows of a thread. Stores LSE and row maximum. It needs no O: it runs
   // under the last product.
   PAGODA_DEVICE void finish(const Work& work, const Row (&rows)[2], float (&factors)[2]) const {
-    if constexpr (has_short_finish) {
-      if (params_.sinks == nullptr && params_.lse == nullptr && params_.row_max == nullptr) {
-        const float scale = arch::mutable_factor("V scale x 1.02", kernels::v_scale(params_, work));
-        PAGODA_UNROLL
-        for (int r = 0; r < 2; ++r) {
-          const bool has_keys = rows[r].is_valid && rows[r].sums.has_keys();
-          factors[r] = has_keys ? scale / rows[r].sums.sum : 0;
-        }
-        return;
-      }
-    }
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
       const RowResult result =
@@ -59,29 +48,17 @@ class Epilogue {
     }
   }
 
-  // Whether O of the work tile is stored by TMA, else by the threads.
-  [[nodiscard]] PAGODA_DEVICE bool is_stored_by_tma(const Work& work) const {
-    if constexpr (tile.rows != RowKind::kTokens) return false;
-    // A work tile without keys has no Q: the stage may already hold the next one's.
-    return params_.is_out_by_tma && work.num_tokens >= (warpgroup_ + 1) * kRows &&
-           work.walk.num_tiles > 0;
-  }
-
-  // Stores O.
+  // Stores O. `staging`: Consumer::out_smem(). This warp's products have read Q.
   PAGODA_DEVICE void store(const Work& work, const Row (&rows)[2], const float (&factors)[2],
                            const float (&o)[tile.depth_vo / 2], arch::SharedPtr<Out> staging) {
-    if (is_stored_by_tma(work)) {
-      store_by_tma(work, factors, o, staging);
-    } else {
-      store_by_threads(work, rows, factors, o, staging);
+    if constexpr (tile.rows == RowKind::kTokens) {
+      // A work tile without keys has no Q: the stage may already hold the next one's.
+      if (params_.is_out_by_tma && work.num_tokens >= (warpgroup_ + 1) * kRows &&
+          work.walk.num_tiles > 0) {
+        store_by_tma(work, factors, o, staging);
+        return;
+      }
     }
-  }
-
-  // `staging`: Consumer::out_smem(). This warp's products have read Q.
-  PAGODA_DEVICE void store_by_threads(const Work& work, const Row (&rows)[2],
-                                      const float (&factors)[2],
-                                      const float (&o)[tile.depth_vo / 2],
-                                      arch::SharedPtr<Out> staging) {
     if (kernels::is_out_of<Out>(params_)) {
       store_from_registers(work, rows, factors, o);
     } else {
@@ -89,52 +66,7 @@ class Epilogue {
     }
   }
 
-  // When this returns, TMA may still be reading from `staging`.
-  PAGODA_DEVICE void store_by_tma(const Work& work, const float (&factors)[2],
-                                  const float (&o)[tile.depth_vo / 2],
-                                  arch::SharedPtr<Out> staging) {
-    // Memory of its own: the lane that has issued the last store of O waits until TMA has read it.
-    if constexpr (!tile.stages_o_in_q()) arch::bulk_wait_group_read<0>();
-    // The products of all four warps have read Q, or that lane has waited.
-    sync_warpgroup(warpgroup_);
-    const int lane = arch::lane_idx(), warp = arch::warp_idx() % 4;
-    // stmatrix x4: 16 rows and 16 columns; lane i gives the address of row i % 8 of matrix i / 8.
-    const int row = 16 * warp + lane % 16;
-    PAGODA_UNROLL
-    for (int j = 0; j < tile.depth_vo / 8; j += 2) {
-      const int column = 8 * j + 8 * (lane / 16);
-      const uint32_t offset = Ops::out_panel_offset(row, column);
-      const uint32_t address = swizzle_address(staging.address() + offset, tile.out_swizzle());
-      uint32_t words[4];
-      PAGODA_UNROLL
-      for (int m = 0; m < 4; ++m) {
-        const int i = 4 * (j + m / 2) + 2 * (m % 2);
-        words[m] = scaled_pair<Out>(o[i], o[i + 1], factors[m % 2]);
-      }
-      arch::stmatrix<4>(staging + static_cast<int32_t>((address - staging.address()) / sizeof(Out)),
-                        words);
-    }
-    arch::fence_proxy_async_shared();  // orders this thread's stores of O before TMA reads them
-    sync_warpgroup(warpgroup_);  // every thread has stored its part of O and executed the fence
-    const bool is_ragged = params_.sequences.cu_rows != nullptr;
-    const int32_t first = work.first_token + warpgroup_ * kRows + (is_ragged ? work.memory_row : 0);
-    // The lane that later arrives at q empty for this warp (Consumer::release_q) must issue the
-    // store: bulk_wait_group_read waits for the executing thread's copies only.
-    const int32_t issues = warp == 0 ? arch::elect_one() : 0;
-    PAGODA_UNROLL
-    for (int column = 0; column < tile.depth_vo; column += Ops::out_chunk) {
-      arch::tma_store<4>(issues, params_.out,
-                         {{column, work.first_head, first, is_ragged ? 0 : work.sequence}},
-                         staging + column * kRows);
-    }
-    arch::bulk_commit_group();
-  }
-
  private:
-  // Without the code for sinks, LSE and maximum, over which each row would jump. With O of 256
-  // columns it spills; the last product hides the whole there.
-  static constexpr bool has_short_finish = tile.rows == RowKind::kTokens && tile.depth_vo < 256;
-
   PAGODA_DEVICE void store_from_registers(const Work& work, const Row (&rows)[2],
                                           const float (&factors)[2],
                                           const float (&o)[tile.depth_vo / 2]) {
@@ -191,6 +123,47 @@ class Epilogue {
         kernels::store_element(params_, offset + column, 0);
       }
     }
+  }
+
+  // When this returns, TMA may still be reading from `staging`.
+  PAGODA_DEVICE void store_by_tma(const Work& work, const float (&factors)[2],
+                                  const float (&o)[tile.depth_vo / 2],
+                                  arch::SharedPtr<Out> staging) {
+    // Memory of its own: the lane that has issued the last store of O waits until TMA has read it.
+    if constexpr (!tile.stages_o_in_q()) arch::bulk_wait_group_read<0>();
+    // The products of all four warps have read Q, or that lane has waited.
+    sync_warpgroup(warpgroup_);
+    const int lane = arch::lane_idx(), warp = arch::warp_idx() % 4;
+    // stmatrix x4: 16 rows and 16 columns; lane i gives the address of row i % 8 of matrix i / 8.
+    const int row = 16 * warp + lane % 16;
+    PAGODA_UNROLL
+    for (int j = 0; j < tile.depth_vo / 8; j += 2) {
+      const int column = 8 * j + 8 * (lane / 16);
+      const uint32_t offset = Ops::out_panel_offset(row, column);
+      const uint32_t address = swizzle_address(staging.address() + offset, tile.out_swizzle());
+      uint32_t words[4];
+      PAGODA_UNROLL
+      for (int m = 0; m < 4; ++m) {
+        const int i = 4 * (j + m / 2) + 2 * (m % 2);
+        words[m] = scaled_pair<Out>(o[i], o[i + 1], factors[m % 2]);
+      }
+      arch::stmatrix<4>(staging + static_cast<int32_t>((address - staging.address()) / sizeof(Out)),
+                        words);
+    }
+    arch::fence_proxy_async_shared();  // orders this thread's stores of O before TMA reads them
+    sync_warpgroup(warpgroup_);  // every thread has stored its part of O and executed the fence
+    const bool is_ragged = params_.sequences.cu_rows != nullptr;
+    const int32_t first = work.first_token + warpgroup_ * kRows + (is_ragged ? work.memory_row : 0);
+    // The lane that later arrives at q empty for this warp (Consumer::release_q) must issue the
+    // store: bulk_wait_group_read waits for the executing thread's copies only.
+    const int32_t issues = warp == 0 ? arch::elect_one() : 0;
+    PAGODA_UNROLL
+    for (int column = 0; column < tile.depth_vo; column += Ops::out_chunk) {
+      arch::tma_store<4>(issues, params_.out,
+                         {{column, work.first_head, first, is_ragged ? 0 : work.sequence}},
+                         staging + column * kRows);
+    }
+    arch::bulk_commit_group();
   }
 
   const AttentionParams& params_;
