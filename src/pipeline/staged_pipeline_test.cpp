@@ -50,11 +50,13 @@ struct Relay {
                            arch::lane_idx());
   }
 
+  static constexpr int part_unless(Bug wrong, int part) { return bug == wrong ? 0 : part; }
+
   template <int part>
   static void produce(Storage& storage, const Pipeline& ring, int tile) {
     if constexpr (bug != Bug::kNoAcquire) ring.template producer_acquire<part>();
     arch::store(slot(storage, ring, part), value(tile, part, arch::lane_idx()));
-    ring.template producer_mbar<bug == Bug::kWrongPart ? 0 : part>().arrive();
+    ring.template producer_mbar<part_unless(Bug::kWrongPart, part)>().arrive();
   }
   template <int part>
   static void consume(Storage& storage, Pipeline& ring, const Params& params, int tile) {

@@ -97,13 +97,15 @@ struct Sums {
     return bug == Bug::kWholeBytes ? bytes : bytes / 2 * static_cast<uint32_t>(copies(tile));
   }
 
+  static constexpr int part_unless(Bug wrong, int part) { return bug == wrong ? 0 : part; }
+
   template <int part>
   static void load_k(const Params& params, const KProducer& k, int32_t elect, int tile) {
     if constexpr (bug != Bug::kNoAcquireK) k.template acquire_k<part>();
     arch::syncwarp();
-    constexpr int barrier = bug == Bug::kPartsShareOne ? 0 : part;
+    constexpr int barrier = part_unless(Bug::kPartsShareOne, part);
     const auto to = k.template get_k<barrier>(elect, expected(tile, KProducer::tile_bytes));
-    constexpr int memory = bug == Bug::kOtherPart ? 0 : part;
+    constexpr int memory = part_unless(Bug::kOtherPart, part);
     copy(params.k, k.template get_k_smem<memory>(), to.mbar, elect, tile, part * kGran, kGran);
   }
   // A part of V has the rows of one copy.
@@ -114,7 +116,7 @@ struct Sums {
     const bool is_empty = part >= copies(tile);
     if (bug == Bug::kNoEmptyPart && is_empty) return;
     const auto to = v.template get_v<part>(elect, is_empty ? 0 : VProducer::tile_bytes);
-    constexpr int memory = bug == Bug::kOtherPartOfV ? 0 : part;
+    constexpr int memory = part_unless(Bug::kOtherPartOfV, part);
     if (is_empty) return;
     for (int column = 0; column < kDepth; column += kGran) {
       arch::tma_load<2>(elect, v.template get_v_smem<memory>() + column * kBoxRows, params.v,

@@ -8,7 +8,7 @@ namespace pagoda::mha_sm100_d512 {
 namespace {
 
 constexpr int32_t kMultiprocessors = 148, kPairs = kMultiprocessors / kPair;
-constexpr const Shape& kD256 = kShapes[0];
+constexpr Shape kD256 = kShapes[0];
 
 // One sequence, one KV head. The problem refers to the mask.
 core::Problem call(const Mask& mask, int32_t tokens, int32_t keys) {

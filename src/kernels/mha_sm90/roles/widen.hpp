@@ -6,6 +6,7 @@
 // words the swizzle spreads over all banks, in the loaded tile and in the widened one.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 
@@ -33,7 +34,7 @@ class WidenedTile {
   static constexpr int blocks = keys / kKeys;
   static constexpr int reads = blocks * ((depth + kColumns - 1) / kColumns);  // of a lane
   // Reads in flight: one alone takes longer than its conversion. General scores leave 40 registers.
-  static constexpr int kAhead = tile.converter_registers > 40 ? 3 : 1;
+  static constexpr int ahead = std::min(tile.converter_registers > 40 ? 3 : 1, reads);
   static_assert(keys % kKeys == 0 && depth % 16 == 0);
 
   // `from`, `to`: a stage of the tile as TMA has loaded it, and a stage of the consumers. Keys from
@@ -63,18 +64,18 @@ class WidenedTile {
       if (is_partial && first + key >= num_keys) return Words{{0, 0, 0, 0}};
       return arch::load((from + loaded_after(loaded, key, c)).template as<const Words>());
     };
-    Words raw[kAhead];
+    Words raw[ahead];
     PAGODA_UNROLL
-    for (int n = 0; n < kAhead && n < reads; ++n) raw[n] = load(n);
+    for (int n = 0; n < ahead; ++n) raw[n] = load(n);
     PAGODA_UNROLL
     for (int n = 0; n < reads; ++n) {
       Words wide[2];
       if constexpr (std::same_as<T, arch::Half>) {
-        arch::widen_e4m3_f16(raw[n % kAhead], wide);
+        arch::widen_e4m3_f16(raw[n % ahead], wide);
       } else {
-        arch::widen_e4m3_bf16(raw[n % kAhead], wide);
+        arch::widen_e4m3_bf16(raw[n % ahead], wide);
       }
-      if (n + kAhead < reads) raw[n % kAhead] = load(n + kAhead);
+      if (n + ahead < reads) raw[n % ahead] = load(n + ahead);
       const int c = n / blocks * kColumns;
       if (depth - c < kColumns && column >= depth - c) continue;  // this lane has no such columns
       const int32_t put = widened_after(widened, n % blocks * kKeys, c);
