@@ -9,6 +9,7 @@
 
 #include "bench/pinned_pool.hpp"
 #include "bench/roofline.hpp"
+#include "cli/engine_options.hpp"
 #include "cli/json_io.hpp"
 #include "cli/measure.hpp"
 #include "cli/terminal.hpp"
@@ -50,6 +51,8 @@ class Worker {
     pool_ = std::make_unique<bench::PinnedPool>(request.value("threads", 1));
     const ProblemSpec spec = parse_problem_json(request.value("problem", nlohmann::json::object()));
     Options options{.backend = backend_, .kernel = request.value("kernel", "")};
+    options.schedule = parse_schedule("schedule", request.value("schedule", "automatic"));
+    options.num_kv_splits = request.value("kv-splits", 0);
     options.executor = pool_.get();
     if (std::string why = rejection_reason(spec, options); !why.empty()) return {{"error", why}};
     problem_ = std::make_unique<PlannedProblem>(spec, options);

@@ -7,7 +7,8 @@
 namespace pagoda::cli {
 
 // Reads one JSON object a line from stdin until its end, answers each with one line on stdout:
-//   {"op": "prepare", "problem": {...}, "threads": N}  answers with the facts of the problem
+//   {"op": "prepare", "problem": {...}, "threads": N}  answers with the facts of the problem;
+//                                                      optional: "kernel", "schedule", "kv-splits"
 //   {"op": "run", "iterations": K}                     {"seconds": [...]} of the prepared problem
 //   {"op": "back_to_back", "iterations": K}            seconds a run of K that follow each other
 //   {"op": "plan", "iterations": K}                    the same of plan()

@@ -113,8 +113,6 @@ void apply_backend_flags(const BackendFlags& flags) {
   if (!status) fail(fmt::format("--num-sms: {}", status.message()));
 }
 
-namespace {
-
 Schedule parse_schedule(const std::string& flag, const std::string& text) {
   std::vector<const char*> names;
   for (auto schedule = Schedule::kAutomatic; schedule <= Schedule::kStreamK;
@@ -124,8 +122,6 @@ Schedule parse_schedule(const std::string& flag, const std::string& text) {
   }
   fail(fmt::format("{}: '{}' is none of {}", flag, text, fmt::join(names, ", ")));
 }
-
-}  // namespace
 
 EngineSetup::EngineSetup(const EngineFlags& flags) {
   require_range("--threads", flags.threads, 0, kMaxThreads);

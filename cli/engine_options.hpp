@@ -37,6 +37,9 @@ struct EngineFlags {
 
 void add_engine_options(CLI::App& command, EngineFlags& flags);
 
+// Ends the command with a message that names the flag if `text` is no schedule.
+[[nodiscard]] Schedule parse_schedule(const std::string& flag, const std::string& text);
+
 // Options for a call, and the executor that they point to.
 class EngineSetup {
  public:

@@ -1,6 +1,7 @@
 // Arithmetic that the hardware has as one instruction.
 //
 //   float exp2_approx(float)      2^x within 2 ulp (ex2.approx.ftz); 0 for -inf and below 2^-126
+//   float reciprocal_approx(float)      1 / x within 1 ulp (rcp.approx.ftz)
 //   float max3(float, float, float)                     NaN only where all three are NaN
 //   uint32_t pack_bf16(float low, float high), pack_f16(float low, float high)     nearest even
 //   uint32_t pack_bf16_numbers(float low, float high)     the same; of a NaN: anything

@@ -13,6 +13,8 @@ namespace pagoda::operand {
 struct VectorSwizzle {
   int bits = 0, base = 0, shift = 0;
 
+  friend constexpr bool operator==(const VectorSwizzle&, const VectorSwizzle&) = default;
+
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int operator()(int index) const {
     return index ^ (index >> shift & ((1 << bits) - 1) << base);
   }
@@ -24,6 +26,8 @@ struct VectorLayout {
   bool is_blocked = false;
   VectorSwizzle swizzle{};
   int block_chunks = 1;
+
+  friend constexpr bool operator==(const VectorLayout&, const VectorLayout&) = default;
 
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int size() const { return rows * chunks; }  // vectors
   // Vectors from a row to the next; the page's smem_layout.stride[0], in vectors.

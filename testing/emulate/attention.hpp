@@ -9,6 +9,7 @@ Outcome run_sm80_prefill(const emulator::Options& options);
 Outcome run_sm80_prefill_split(const emulator::Options& options);
 Outcome run_sm80_prefill_registers(const emulator::Options& options);
 Outcome run_sm80_token(const emulator::Options& options);
+Outcome run_sm80_decode(const emulator::Options& options);
 Outcome run_sm80_token_registers(const emulator::Options& options);
 
 Outcome run_gfx942_prefill(const emulator::Options& options);

@@ -19,6 +19,7 @@
 #include "core/element.hpp"
 #include "emulator/machine/launch.hpp"
 #include "kernels/common/attention_params.hpp"
+#include "kernels/common/kv_buffer/decode_arguments.hpp"
 #include "operand/kv_tma_tile.hpp"
 #include "operand/paged_row_indices.hpp"
 #include "pagoda/dtype.hpp"
@@ -266,6 +267,7 @@ class TypedAttentionCase {
                                               .head_stride_bytes = depth * sizeof(KV),
                                               .type = kMapType<KV>});
     };
+    params.decode = kernels::kv_buffer::decode_arguments(params, shape_.ctas);
     params.k = cache(k_, dim_qk());
     params.v = cache(v_, kDepth);
     return params;

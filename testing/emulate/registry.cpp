@@ -29,6 +29,7 @@ constexpr EmulatedKernel kKernels[] = {
     {"sm80/prefill_split", "sm_80", "The same, one load in flight, keys in three parts, merged by the last", run_sm80_prefill_split},
     {"sm80/prefill_registers", "sm_80", "Attention on KVBufferImpl, tiles of tokens, two steps a tile, general scores", run_sm80_prefill_registers},
     {"sm80/token", "sm_80", "Attention on AsyncKVBuffer, packed rows: warps share keys and columns, equal shares of all keys", run_sm80_token},
+    {"sm80/decode", "sm_80", "One token of each sequence: a partition without shared memory, loads by one function", run_sm80_decode},
     {"sm80/token_registers", "sm_80", "The same on KVBufferImpl, two register stages, general scores", run_sm80_token_registers},
     {"gfx942/prefill", "gfx942", "Attention on KVBufferImpl by MFMA, tiles of tokens, V transposed", run_gfx942_prefill},
     {"gfx942/prefill_split", "gfx942", "The same, general scores, keys in three parts, merged by the last", run_gfx942_prefill_split},

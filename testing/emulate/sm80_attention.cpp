@@ -74,6 +74,14 @@ struct TokenConfig {
     return tile;
   }();
 };
+struct DecodeConfig {
+  using T = arch::BFloat16;
+  static constexpr TileConfig tile = [] {
+    TileConfig tile = TokenConfig::tile;
+    tile.is_decode = true;
+    return tile;
+  }();
+};
 struct TokenRegistersConfig {
   using T = arch::BFloat16;
   static constexpr TileConfig tile = [] {
@@ -104,6 +112,17 @@ Outcome run_sm80_prefill_registers(const emulator::Options& options) {
 Outcome run_sm80_token(const emulator::Options& options) {
   const AttentionShape shape = token_shape("sm80/token");
   return AttentionCase(shape, options.seed).run<KVBufferTraits<TokenConfig>>(options);
+}
+// One token of four heads each: twelve KV tiles of each KV head on nine CTAs, so that sequences have
+// one to three splits, the shares of the first rounding are too many, and CTAs are left.
+Outcome run_sm80_decode(const emulator::Options& options) {
+  const AttentionShape shape{.kernel = "sm80/decode",
+                             .sequences = {{1, 150}, {1, 37}, {1, 0}, {1, 413}},
+                             .num_kv_heads = 1,
+                             .group = 4,
+                             .ctas = 9,
+                             .schedule = kernels::Schedule::kStreamK};
+  return AttentionCase(shape, options.seed).run<KVBufferTraits<DecodeConfig>>(options);
 }
 Outcome run_sm80_token_registers(const emulator::Options& options) {
   const AttentionShape shape = token_shape("sm80/token_registers");

@@ -28,6 +28,16 @@ struct Exp2 {
   }
 };
 
+struct Reciprocal {
+  using Params = Exp2::Params;
+  static constexpr int kThreads = 256, kClusterSize = 1, kMinArch = 80;
+  struct Storage {};
+  PAGODA_DEVICE static void run(const Params& p) {
+    const int i = block_idx().x * kThreads + thread_idx();
+    store(p.out + i, reciprocal_approx(load(p.in + i)));
+  }
+};
+
 struct Max3 {
   struct Params {
     arch::GlobalPtr<const float> in;
@@ -126,6 +136,24 @@ inline void add_exp2_case(Cases& cases) {
   cases.push_back(std::move(c));
 }
 
+// PTX ISA: rcp.approx.ftz is within 1 ulp.
+inline void add_reciprocal_case(Cases& cases) {
+  const float inf = std::numeric_limits<float>::infinity();
+  std::vector<float> input{1, -1, 3, inf, -inf, 0, -0.0F};
+  while (input.size() < 512) input.push_back(static_cast<float>(input.size()));
+  Random random(72);
+  while (input.size() < 1024) {
+    const auto mantissa = static_cast<float>(random.integer(1 << 23, (1 << 24) - 1));
+    input.push_back(std::ldexp(mantissa, random.integer(-140, 90)));
+  }
+  std::vector<float> expected;
+  for (const float x : input) expected.push_back(1 / x);
+  Case c = make_case<Reciprocal>("math/reciprocal_approx within 1 ulp", {.x = 4}, to_bytes(input),
+                                 poison(4096), to_bytes(expected), in_and_out<Reciprocal>());
+  c.tolerance_ulp = 1;
+  cases.push_back(std::move(c));
+}
+
 // Numbers around every rounding: random bits of moderate size, ties, overflow, zeros.
 inline std::vector<float> numbers_to_pack(uint64_t seed) {
   Random random(seed);
@@ -197,6 +225,7 @@ inline void add_widen_cases(Cases& cases) {
 inline void add_math_cases(Cases& cases) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   add_exp2_case(cases);
+  add_reciprocal_case(cases);
   std::vector<float> input(256), expected(256);
   Random random(73);
   for (size_t i = 0; i < 256; ++i) {

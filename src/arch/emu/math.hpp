@@ -15,6 +15,7 @@ inline float exp2_approx(float x) {
   const float result = std::exp2(x);
   return result < 0x1p-126F ? 0.0F : result;  // .ftz; NaN stays
 }
+inline float reciprocal_approx(float x) { return 1 / x; }
 inline float max3(float a, float b, float c) { return std::fmax(std::fmax(a, b), c); }
 inline uint32_t pack_bf16(float low, float high) {
   return core::float_to_bf16(low) | static_cast<uint32_t>(core::float_to_bf16(high)) << 16;

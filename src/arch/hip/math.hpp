@@ -1,6 +1,6 @@
 // AMD implementation of arch/math.hpp.
 //
-// AMD Instinct MI300 ISA, "V_EXP_F32", "V_MAX3_F32", "V_PERM_B32", "V_PACK_B32_F16". gfx942 has no
+// AMD Instinct MI300 ISA, "V_EXP_F32", "V_RCP_F32", "V_MAX3_F32", "V_PERM_B32", "V_PACK_B32_F16". gfx942 has no
 // conversion to bf16, and its fp8 is another one (FNUZ, bias 8): those are conversions.hpp.
 #pragma once
 
@@ -20,6 +20,9 @@ using HalfPair __attribute__((ext_vector_type(2))) = _Float16;
 // v_exp_f32 flushes results below 2^-126.
 PAGODA_DEVICE float exp2_approx(float x, Where = Where::current()) {
   return __builtin_amdgcn_exp2f(x);
+}
+PAGODA_DEVICE float reciprocal_approx(float x, Where = Where::current()) {
+  return __builtin_amdgcn_rcpf(x);
 }
 PAGODA_DEVICE float max3(float a, float b, float c, Where = Where::current()) {
   return __builtin_fmaxf(__builtin_fmaxf(a, b), c);

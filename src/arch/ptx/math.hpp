@@ -1,7 +1,7 @@
 // PTX implementation of arch/math.hpp: the approximate exponential, packing and widening
 // conversions.
 //
-// PTX ISA, "Floating Point Instructions": ex2, max (three inputs sm_100); "Data Movement and
+// PTX ISA, "Floating Point Instructions": ex2, rcp, max (three inputs sm_100); "Data Movement and
 // Conversion Instructions": cvt, prmt. Registers only.
 #pragma once
 
@@ -18,6 +18,11 @@ inline namespace ptx {
 PAGODA_DEVICE float exp2_approx(float x, Where = Where::current()) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+PAGODA_DEVICE float reciprocal_approx(float x, Where = Where::current()) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 PAGODA_DEVICE float max3(float a, float b, float c, Where = Where::current()) {

@@ -66,6 +66,23 @@ enum class Schedule : uint8_t {
   kStreamK,     // every CTA takes the same number of KV tiles (stream_k.hpp)
 };
 
+// What the kernels of kv_buffer for decoding read instead of Sequences, KeyRows and RowsView: the
+// same call with fewer cases and 32-bit strides.
+struct DecodeArguments {
+  int32_t ctas = 1;      // that the KV tiles of the batch are divided among
+  int32_t num_keys = 0;  // of every sequence where there are no lengths
+  arch::GlobalPtr<const int32_t> lengths = nullptr;  // optional: [batch]
+  // Optional: [batch, table_stride] page ids of 1 << page_shift keys. Without it the keys of
+  // sequence b are in "page" b.
+  arch::GlobalPtr<const int32_t> pages = nullptr;
+  int32_t table_stride = 0, page_shift = 30;
+  // Strides in bytes. Q: of its rows, which are the tokens of all sequences.
+  int32_t q_row_bytes = 0, q_head_bytes = 0;
+  struct Operand {
+    int32_t page_bytes = 0, row_bytes = 0, head_bytes = 0;
+  } k, v;
+};
+
 // All parameters but the tensor maps, whose type differs between GPU and emulator.
 struct AttentionArguments {
   Sequences sequences;
@@ -118,6 +135,7 @@ struct AttentionArguments {
   // kv_buffer: CTAs of each KV head where the batch is one sequence of at most one token, instead
   // of a stream-K partition; 0: it is not.
   int32_t ctas_per_kv_head = 0;
+  DecodeArguments decode;
 
   // Partial results of split rows (split_rows.hpp). The counters are zero between launches.
   arch::GlobalPtr<float> partial_out = nullptr;

@@ -30,11 +30,12 @@ struct Row {
 enum class RowMap : uint8_t {
   kTokens,  // token `index` of one head
   kPacked,  // token index / num_heads, head index % num_heads
+  kHeads,   // head `index` of the only token
   // The same in each block of rows. A block holds whole tokens, so that its last rows may be empty.
   kPackedBlocks,
 };
 
-// kTokens, kPacked: the token of the sequence and the query head of row `index`.
+// Not kPackedBlocks: the token of the sequence and the query head of row `index`.
 struct TokenAndHead {
   int32_t token, head;
 };
@@ -42,6 +43,7 @@ template <RowMap map>
 PAGODA_DEVICE TokenAndHead token_and_head(const Work& work, int32_t index) {
   static_assert(map != RowMap::kPackedBlocks);
   if constexpr (map == RowMap::kTokens) return {work.first_token + index, work.first_head};
+  if constexpr (map == RowMap::kHeads) return {work.first_token, work.first_head + index};
   return {work.first_token + index / work.num_heads, work.first_head + index % work.num_heads};
 }
 
@@ -51,7 +53,10 @@ PAGODA_DEVICE Row<Rule> tile_row(const AttentionParams& params, const Work& work
                                  int32_t block_tokens = 0, int32_t block = 0) {
   Row<Rule> row;
   int32_t token = index, head = 0;
-  if constexpr (map != RowMap::kTokens) {
+  if constexpr (map == RowMap::kHeads) {
+    token = 0;
+    head = index;
+  } else if constexpr (map != RowMap::kTokens) {
     token = index / work.num_heads;
     head = index % work.num_heads;
   }
@@ -62,6 +67,8 @@ PAGODA_DEVICE Row<Rule> tile_row(const AttentionParams& params, const Work& work
   if constexpr (map == RowMap::kPackedBlocks) {
     row.is_written = of_block < block_tokens && token < work.num_tokens;
     row.is_valid = of_block < block_tokens && token < work.valid_tokens;
+  } else if constexpr (map == RowMap::kHeads) {
+    row.is_written = row.is_valid = head < work.num_heads;
   } else {
     row.is_written = token < work.num_tokens;
     row.is_valid = token < work.valid_tokens;

@@ -105,16 +105,18 @@ inline constexpr std::array kVariants = {
     Variant{RowKind::kTokenGeneration, Staging::kAsync, ScoreClass::kPlain},
     Variant{RowKind::kTokenGeneration, Staging::kAsync, ScoreClass::kGeneral},
     Variant{RowKind::kTokenGeneration, Staging::kRegisters, ScoreClass::kGeneral},
+    Variant{RowKind::kDecode, Staging::kAsync, ScoreClass::kPlain},
 };
 
 // Kernels for functors are compiled of these variants alone.
 constexpr bool is_for_functors(const Shape& /*shape*/, size_t variant) {
-  return kVariants[variant].scores == ScoreClass::kPlain;
+  return kVariants[variant].scores == ScoreClass::kPlain &&
+         kVariants[variant].rows != RowKind::kDecode;
 }
 
 constexpr TileConfig tile_of(int depth_qk, int depth_vo, const Variant& variant) {
   const bool is_token_tile =
-      variant.rows == RowKind::kTokenGeneration || !kernels::kv_buffer::has_prefill_tile(depth_vo);
+      variant.rows != RowKind::kPrefill || !kernels::kv_buffer::has_prefill_tile(depth_vo);
   TileConfig tile = is_token_tile
                         ? token_tile(depth_qk, depth_vo, variant.staging, variant.scores)
                         : prefill_tile(depth_qk, depth_vo, variant.staging, variant.scores);
@@ -123,6 +125,7 @@ constexpr TileConfig tile_of(int depth_qk, int depth_vo, const Variant& variant)
   tile.depth_vo = depth_vo;
   tile.staging = variant.staging;
   tile.scores = variant.scores;
+  tile.is_decode = variant.rows == RowKind::kDecode;
   return tile;
 }
 

@@ -34,6 +34,8 @@ struct TileConfig {
   int num_stages = 1;
   Staging staging = Staging::kAsync;
   ScoreClass scores = ScoreClass::kPlain;
+  // Token generation: every sequence has one token, which sees all its keys (decode_work.hpp).
+  bool is_decode = false;
   // kRegisters, not token generation: V passes through TransposedKVBuffer (AMD).
   bool transposes_v = false;
   bool keeps_q_in_registers = false;
@@ -66,6 +68,7 @@ struct TileConfig {
   }
   // Token generation packs (token, head) pairs; a prefill row is a token of one head.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr RowMap row_map() const {
+    if (is_decode) return RowMap::kHeads;
     return is_token_generation() ? RowMap::kPacked : RowMap::kTokens;
   }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int k_steps() const { return depth_qk / k_BK; }

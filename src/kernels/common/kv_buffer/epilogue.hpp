@@ -27,7 +27,7 @@ class Epilogue {
       : params_(params),
         storage_(storage),
         warp_n_(warp_n),
-        softmax_(params, storage, warp_m),
+        softmax_(params, warp_m),
         split_(params, 0) {}
 
   // All threads of the CTA. `online`, `o`: of this lane's rows.

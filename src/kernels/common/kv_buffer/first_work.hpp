@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "arch/math.hpp"
 #include "arch/memory.hpp"
 #include "arch/thread.hpp"
 #include "kernels/common/stream_k.hpp"
@@ -12,9 +13,20 @@
 namespace pagoda::kernels::kv_buffer {
 
 // a / b, a below 2^21: (a + 0.5) / b is further from an integer than its rounding error.
+class SmallDivisor {
+ public:
+  PAGODA_DEVICE explicit SmallDivisor(int32_t divisor)
+      : reciprocal_(arch::reciprocal_approx(static_cast<float>(divisor))) {}
+
+  PAGODA_DEVICE int32_t quotient(int32_t a) const {
+    return static_cast<int32_t>((static_cast<float>(a) + 0.5F) * reciprocal_);
+  }
+
+ private:
+  float reciprocal_;
+};
 PAGODA_DEVICE int32_t small_quotient(int32_t a, int32_t b) {
-  if (a < b) return 0;
-  return static_cast<int32_t>((static_cast<float>(a) + 0.5F) * (1 / static_cast<float>(b)));
+  return a < b ? 0 : SmallDivisor(b).quotient(a);
 }
 
 // One CTA for every entry of the grid, like TransientScheduler; without splits: with few divisions.

@@ -5,6 +5,7 @@
 #include "arch/debug.hpp"
 #include "arch/thread.hpp"
 #include "kernels/common/grid_work.hpp"
+#include "kernels/common/kv_buffer/decode_work.hpp"
 #include "kernels/common/kv_buffer/epilogue.hpp"
 #include "kernels/common/kv_buffer/first_work.hpp"
 #include "kernels/common/kv_buffer/load_q.hpp"
@@ -31,7 +32,10 @@ struct Kernel {
 
   static PAGODA_DEVICE void run(const Params& params) {
     auto& storage = arch::shared_storage<Storage>();
-    if constexpr (Ops::token_gen) {
+    if constexpr (tile.is_decode) {
+      Work work;
+      if (make_decode_work<Config>(params, work)) compute(params, storage, work);
+    } else if constexpr (Ops::token_gen) {
       const bool has_only_one = params.ctas_per_kv_head > 0;
       if (!has_only_one) find_start(params, storage.stream_k);
       while (next(params, storage, [&](Work& work) {
@@ -41,7 +45,7 @@ struct Kernel {
         storage.stream_k.start.store(work_tiles.rest());
         return exists;
       })) {
-        compute(params, storage);
+        compute(params, storage, storage.work.load());
         if (has_only_one) break;
       }
     } else {  // a work tile for each CTA
@@ -49,7 +53,7 @@ struct Kernel {
         using Scheduler = CtaScheduler<tile.BM>;
         return GridWork<Config, Scheduler>(params, Scheduler(params.grid)).next(work);
       });
-      if (exists) compute(params, storage);
+      if (exists) compute(params, storage, storage.work.load());
     }
   }
 
@@ -78,7 +82,7 @@ struct Kernel {
     return storage.work.load().num_tokens > 0;
   }
 
-  static PAGODA_DEVICE void compute(const Params& params, Storage& storage) {
+  static PAGODA_DEVICE void compute(const Params& params, Storage& storage, const Work& work) {
     const int warp = arch::thread_idx() / tile.warp_size;
     const int warp_m = warp / tile.warps_n, warp_n = warp % tile.warps_n;
     Online online[Ops::rows];
@@ -91,23 +95,26 @@ struct Kernel {
         for (int e = 0; e < Ops::elements; ++e) o[m][n][e] = 0;
       }
     }
-    const Work work = storage.work.load();
     if (work.walk.num_tiles > 0) {
       bool is_loading_q = false;
-      if constexpr (Ops::is_async) {
+      if constexpr (tile.is_decode) {
+        DecodeLoads<Config>::load_q(params, storage, work);
+      } else if constexpr (Ops::is_async) {
         is_loading_q = Ops::KVBuffers::template load_q<Config>(params, storage, work);
       }
-      Mainloop<Config> mainloop(params, storage, warp_m, warp_n);
+      Mainloop<Config> mainloop(params, storage, work, warp_m, warp_n);
       if constexpr (!tile.reads_q_directly) {
-        if constexpr (Ops::is_async && Ops::token_gen) {
+        if constexpr (Ops::is_async && Ops::token_gen && !tile.is_decode) {
           if (!is_loading_q) call_load_q<Config>(params, storage);
-        } else if (!is_loading_q) {
+        } else if (!is_loading_q && !tile.is_decode) {
           load_q<Config>(params, storage, work);
         }
       }
       mainloop.run(online, o);
     }
-    Epilogue<Config>(params, storage, warp_m, warp_n).run(storage.work.load(), online, o);
+    // Loaded again, to free its registers in the mainloop.
+    const Work rest = tile.is_decode ? work : storage.work.load();
+    Epilogue<Config>(params, storage, warp_m, warp_n).run(rest, online, o);
   }
 };
 

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "core/int_math.hpp"
+#include "kernels/common/kv_buffer/decode_arguments.hpp"
 #include "kernels/common/schedule_choice.hpp"
 #include "kernels/common/work_tile.hpp"
 #include "mask/make_expression_mask.hpp"
@@ -22,6 +23,7 @@ using core::Problem;
 // for each row of a warp and each 16 splits.
 constexpr double kTileTime = 0.94, kBusyBytes = 0.82 * (48 << 10), kBusyPower = 0.95;
 constexpr double kMergeStart = 0.8, kMergeChain = 1.3;
+constexpr Variant kDecode{RowKind::kDecode, Staging::kAsync, ScoreClass::kPlain};
 constexpr int64_t kL2Bytes = 32 << 20;  // K and V of a section of TileGrid; not measured
 
 // The first of the family's variants, in the order of speed, that serves the call.
@@ -91,6 +93,41 @@ int64_t stream_k_ctas(const Problem& p, const PackedRows& packed, const TileConf
   return best;
 }
 
+// Whether every sequence has at most one token, which sees all its keys.
+bool sees_all_keys(const Problem& p) {
+  const mask::IntervalRule rule = mask::make_expression_mask(p.mask).interval.rule;
+  return p.max_seqlen_q == 1 && p.seqlens_q_valid.empty() && p.cache_lengths.empty() &&
+         rule.chunk == 0 && rule.left >= p.max_seqlen_kv_bound - 1 && p.functor.type == nullptr &&
+         score_class(p) == ScoreClass::kPlain;
+}
+
+// Whether the kernels for decoding load Q, K and V of this layout (decode_loads.hpp).
+bool has_decode_layout(const Problem& p, const Shape& shape, const TileConfig& tile) {
+  const auto is_near = [](int64_t stride) { return std::abs(stride) < int64_t{1} << 30; };
+  const auto is_multiple = [&](int64_t stride) { return stride % 8 == 0 && is_near(stride); };
+  const auto has_near_strides = [&](const core::KVView& view) {
+    return is_near(view.outer_stride) && is_near(view.row_stride) && is_near(view.head_stride);
+  };
+  const bool has_aligned_q = reinterpret_cast<uintptr_t>(p.q.data) % 16 == 0 &&
+                             is_multiple(p.q.sequence_stride) && is_multiple(p.q.row_stride) &&
+                             is_multiple(p.q.head_stride);
+  const int32_t rows_at_once = tile.threads() / 8;  // of AsyncKVBuffer::thread_layout
+  const bool has_even_pages = p.block_table.data != nullptr && p.page_size >= rows_at_once &&
+                              (p.page_size & (p.page_size - 1)) == 0 &&
+                              is_near(p.block_table.row_stride);
+  return p.head_dim_qk == shape.depth_qk && p.head_dim_vo == shape.depth_vo && has_aligned_q &&
+         has_aligned_kv(p) && has_near_strides(p.k) && has_near_strides(p.v) &&
+         p.leftpad_kv.empty() &&
+         (p.kv_kind == core::KVKind::kPaged ? has_even_pages : p.kv_kind == core::KVKind::kDense);
+}
+
+bool is_decode(const Problem& p, const Shape& shape, const TileConfig& tile) {
+  const int64_t key_tiles = int64_t{p.batch} * p.num_kv_heads *
+                            (p.max_seqlen_kv_bound / tile.BN + 1);  // SmallDivisor is exact
+  return has_decode_tile(shape) && p.k.dtype == p.q.dtype && p.group <= tile.BM &&
+         key_tiles < 1 << 20 && sees_all_keys(p) && has_decode_layout(p, shape, tile);
+}
+
 // Whether make_only_work (first_work.hpp) serves the call; its quotients are exact below 2^21.
 bool is_one_token(const Problem& p, const TileConfig& tile) {
   return p.batch == 1 && p.max_seqlen_q == 1 && p.group <= tile.BM &&
@@ -108,11 +145,21 @@ void set_stream_k(const Problem& p, int32_t num_sms, bool may_split, Launch& lau
   launch.ctas = launch.ctas_per_kv_head * p.num_kv_heads;
 }
 
-bool is_token_generation(const Launch& launch) { return launch.rows == RowKind::kTokenGeneration; }
+void set_decode(const Problem& p, int32_t num_sms, Launch& launch) {
+  const PackedRows packed = PackedRows::of(p.group, launch.tile.block_rows);
+  const int64_t places = int64_t{num_sms} * launch.tile.ctas_per_sm;
+  const int64_t row_tiles = int64_t{p.batch} * p.num_kv_heads;
+  const int64_t wanted = stream_k_ctas(p, packed, launch.tile, num_sms, places);
+  launch.decode_ctas = static_cast<int32_t>(wanted);
+  launch.ctas = static_cast<int32_t>(wanted > row_tiles ? wanted : wanted + row_tiles);
+}
+
+bool is_token_generation(const Launch& launch) { return launch.rows != RowKind::kPrefill; }
 
 // Blocks of partial results, each of BM rows.
 int64_t num_slots(const Problem& p, const Launch& launch, bool splits) {
   if (!splits) return 0;
+  if (launch.rows == RowKind::kDecode) return launch.ctas;
   if (is_token_generation(launch)) {
     const bool has_one_cta = launch.ctas == 1 || launch.ctas_per_kv_head == 1;
     return has_one_cta ? 0 : 2 * int64_t{launch.ctas};
@@ -161,6 +208,8 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Family& family, 
     launch.max_rows = max_rows;
     if (rows == RowKind::kPrefill) {
       set_prefill_grid(p, num_sms, choice, launch);
+    } else if (rows == RowKind::kDecode) {
+      set_decode(p, num_sms, launch);
     } else {
       set_stream_k(p, num_sms, choice.may_split(), launch);
     }
@@ -171,7 +220,14 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Family& family, 
   const bool has_short =
       choice.allows_stream_k() &&
       (!has_long || may_have_short_rows(p, kFewTokens, plan->is_batch_invariant));
-  if (has_short) add(RowKind::kTokenGeneration, 0, has_long ? kFewTokens : INT32_MAX);
+  if (has_short) {
+    const auto decode = std::find(family.variants.begin(), family.variants.end(), kDecode);
+    const bool decodes =
+        decode != family.variants.end() && choice.is_automatic() && choice.may_split() &&
+        is_decode(p, shape, family.tile_of(shape.depth_qk, shape.depth_vo, kDecode));
+    add(decodes ? RowKind::kDecode : RowKind::kTokenGeneration, 0,
+        has_long ? kFewTokens : INT32_MAX);
+  }
   if (has_long) add(RowKind::kPrefill, has_short ? kFewTokens + 1 : 1, INT32_MAX);
   size_workspace(p, *plan);
   return plan;
@@ -189,6 +245,7 @@ LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch, con
   if (is_token_generation(launch)) {
     a.schedule = Schedule::kStreamK;
     a.ctas_per_kv_head = launch.ctas_per_kv_head;
+    if (launch.rows == RowKind::kDecode) a.decode = decode_arguments(a, launch.decode_ctas);
   } else {
     a.schedule = Schedule::kTransient;
     a.grid = grid_of(p, launch);

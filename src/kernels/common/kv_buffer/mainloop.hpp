@@ -11,10 +11,12 @@
 #include <concepts>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "arch/fault.hpp"
 #include "arch/named_barrier.hpp"
+#include "kernels/common/kv_buffer/decode_loads.hpp"
 #include "kernels/common/kv_buffer/load_q.hpp"
 #include "kernels/common/kv_buffer/register_buffers.hpp"
 #include "kernels/common/kv_buffer/softmax.hpp"
@@ -92,14 +94,16 @@ class Mainloop {
   using Scores = typename Softmax<Config>::Scores;
   using Output = float[Ops::m_tiles][Ops::o_tiles][Ops::elements];
 
-  // Issues the first loads of the work tile, which has KV tiles.
-  PAGODA_DEVICE Mainloop(const AttentionParams& params, Storage<Config>& storage, int warp_m,
-                         int warp_n)
+  // Issues the first loads of `work`, the work tile in `storage`, which has KV tiles. Decoding: it
+  // is not in `storage`.
+  PAGODA_DEVICE Mainloop(const AttentionParams& params, Storage<Config>& storage, const Work& work,
+                         int warp_m, int warp_n)
       : params_(params),
         storage_(storage),
+        decode_(params, work),
         warp_m_(warp_m),
         warp_n_(warp_n),
-        softmax_(params, storage, warp_m),
+        softmax_(params, warp_m),
         k_(storage.k(), warp_n),
         v_(storage.v(), warp_n) {
     first_loads(std::make_integer_sequence<int, tile.num_stages>());
@@ -116,7 +120,7 @@ class Mainloop {
       load_all_q_fragments(std::make_integer_sequence<int, kQGroups>());
     }
     PAGODA_NO_UNROLL
-    for (int32_t i = storage_.work.load().walk.num_tiles; i-- > 0;) kv_tile(i, online, o);
+    for (int32_t i = work().walk.num_tiles; i-- > 0;) kv_tile(i, online, o);
   }
 
  private:
@@ -135,6 +139,21 @@ class Mainloop {
   static_assert(Ops::is_async || (tile.k_steps() % tile.num_stages == 0 &&
                                   tile.v_steps() % tile.num_stages == 0),
                 "the register stage of a step is a constant");
+
+  // Where the work tile is: in registers in decoding, else in shared memory.
+  struct InRegisters {
+    PAGODA_DEVICE InRegisters(const AttentionParams& params, const Work& of)
+        : work(of), loads(params, of) {}
+    Work work;
+    DecodeLoads<Config> loads;
+  };
+  struct InSharedMemory {
+    PAGODA_DEVICE InSharedMemory(const AttentionParams& /*params*/, const Work& /*work*/) {}
+  };
+  [[nodiscard]] PAGODA_DEVICE Work work() const {
+    if constexpr (tile.is_decode) return decode_.work;
+    return storage_.work.load();
+  }
 
   // --- loads -------------------------------------------------------------------------------------
 
@@ -173,7 +192,7 @@ class Mainloop {
   }
   template <int... step>
   PAGODA_DEVICE void first_loads(std::integer_sequence<int, step...> /*steps*/) {
-    const int32_t last = storage_.work.load().walk.num_tiles - 1;
+    const int32_t last = work().walk.num_tiles - 1;
     (load<step % kSteps>(last - step / kSteps), ...);
   }
   // K or V of the work tile's head, as WholeTiles has it.
@@ -265,6 +284,10 @@ class Mainloop {
   // Step `step` of the operand of `buffer` in KV tile `index`.
   template <int step, class Buffer>
   PAGODA_DEVICE void load_part(int32_t index, Buffer& buffer) {
+    if constexpr (tile.is_decode) {
+      decode_.loads.load(index, buffer);
+      return;
+    }
     if constexpr (Ops::is_async) {
       if (load_whole(params_, storage_, index, step, buffer)) return;
     }
@@ -316,7 +339,7 @@ class Mainloop {
       }
     }
     qk_steps(index, s, std::make_integer_sequence<int, tile.k_steps()>());
-    softmax_.apply_mods_and_mask(index, warp_n_ * tile.WN(), s);
+    softmax_.apply_mods_and_mask(work(), index, warp_n_ * tile.WN(), s);
     float largest[Ops::rows];
     softmax_.row_max(s, largest);
     if constexpr (Ops::token_gen) store_row_max(largest);
@@ -532,6 +555,7 @@ class Mainloop {
 
   const AttentionParams& params_;
   Storage<Config>& storage_;
+  std::conditional_t<tile.is_decode, InRegisters, InSharedMemory> decode_;
   int warp_m_, warp_n_;
   Softmax<Config> softmax_;
   K k_;

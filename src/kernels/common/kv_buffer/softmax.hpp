@@ -35,8 +35,8 @@ class Softmax {
   static constexpr bool is_general = tile.scores == ScoreClass::kGeneral;
   using Scores = float[Ops::m_tiles][Ops::n_tiles][Ops::elements];
 
-  PAGODA_DEVICE Softmax(const AttentionParams& params, Storage<Config>& storage, int warp_m)
-      : params_(params), storage_(storage), warp_m_(warp_m) {}
+  PAGODA_DEVICE Softmax(const AttentionParams& params, int warp_m)
+      : params_(params), warp_m_(warp_m) {}
 
   // Row `i` of this lane: its index in the work tile.
   [[nodiscard]] PAGODA_DEVICE int row_index(int i) const {
@@ -46,10 +46,19 @@ class Softmax {
     return tile_row<softmax::RescaleLazily, tile.row_map()>(params_, work, row_index(i));
   }
 
-  // Score mods of the general class, and masks, in KV tile `index`. `first_key`: of this warp in
-  // the tile.
-  PAGODA_DEVICE void apply_mods_and_mask(int32_t index, int first_key, Scores& s) const {
-    const Work work = storage_.work.load();
+  // Score mods of the general class, and masks, in KV tile `index` of `work`. `first_key`: of this
+  // warp in the tile.
+  PAGODA_DEVICE void apply_mods_and_mask(const Work& work, int32_t index, int first_key,
+                                         Scores& s) const {
+    if constexpr (tile.is_decode) {
+      const int32_t column = work.walk.column(index);
+      if (column + tile.BN <= work.rows.seqlen_kv) return;
+      Row row;
+      row.keys = {0, work.rows.seqlen_kv};
+      PAGODA_UNROLL
+      for (int i = 0; i < Ops::rows; ++i) apply_mask(work, row, column + first_key, i, s);
+      return;
+    }
     const bool is_masked = index >= work.walk.unmasked_end || index < work.walk.unmasked_begin;
     if (!is_general && !kHasFunctorScore<Config> && !is_masked) return;
     const int32_t column = first_key_of<Config>(work.walk, index) + first_key;
@@ -217,7 +226,6 @@ class Softmax {
   }
 
   const AttentionParams& params_;
-  Storage<Config>& storage_;
   int warp_m_;
 };
 

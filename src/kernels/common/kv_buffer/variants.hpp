@@ -22,6 +22,7 @@ struct Shape {
 enum class RowKind : uint8_t {
   kPrefill,          // BM tokens of one query head
   kTokenGeneration,  // (token, head of the KV head's group) pairs of up to kFewTokens tokens
+  kDecode,           // one token of each sequence that sees all its keys: heads of the group
 };
 
 // One of the kernels of a shape; a launch runs one of them.
@@ -39,6 +40,14 @@ inline constexpr int32_t kFewTokens = 16;
 // Wider heads have no prefill tile: O of 64 rows exceeds the registers. Token generation serves
 // their prefill, 16 rows at a time.
 constexpr bool has_prefill_tile(int depth_vo) { return depth_vo <= 256; }
+
+// Decoding has kernels of its own where K and V have tiles of one step.
+constexpr bool has_decode_tile(const Shape& shape) {
+  return shape.depth_qk == shape.depth_vo && shape.depth_qk <= 128;
+}
+constexpr bool has_kernel(const Shape& shape, const Variant& variant) {
+  return variant.rows != RowKind::kDecode || has_decode_tile(shape);
+}
 
 // The Config of a kernel. Its parameters stand in the kernel's symbol, which profilers print.
 template <class Chip, class T_, int depth_qk, int depth_vo, RowKind rows, Staging staging,

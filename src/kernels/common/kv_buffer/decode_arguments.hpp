@@ -1,0 +1,38 @@
+// decode_arguments: DecodeArguments from the general arguments of the same call. Host only.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/common/attention_params.hpp"
+
+namespace pagoda::kernels::kv_buffer {
+
+// The call must have the layout that has_decode_layout() (launch_plan.cpp) asks for. `ctas`: among
+// which the KV tiles of the batch are divided.
+inline DecodeArguments decode_arguments(const AttentionArguments& call, int32_t ctas) {
+  const operand::KeyRows& keys = call.sequences.keys;
+  const auto bytes = [](int64_t stride) { return static_cast<int32_t>(2 * stride); };
+  const auto operand = [&](const RowsView& rows) -> DecodeArguments::Operand {
+    return {bytes(rows.sequence_stride), bytes(rows.row_stride), bytes(rows.head_stride)};
+  };
+  DecodeArguments result;
+  result.ctas = ctas;
+  if (keys.kind == operand::KeyRowsKind::kPaged) {
+    result.lengths = keys.paged.lengths;
+    result.pages = keys.paged.pages;
+    result.table_stride = static_cast<int32_t>(keys.paged.table_stride);
+    result.page_shift = 0;
+    while (1 << result.page_shift < keys.paged.page_size) ++result.page_shift;
+  } else {
+    result.lengths = keys.dense.lengths;
+    result.num_keys = static_cast<int32_t>(keys.dense.keys_per_batch);
+  }
+  const bool is_ragged = call.sequences.cu_rows != nullptr;
+  result.q_row_bytes = bytes(is_ragged ? call.q_rows.row_stride : call.q_rows.sequence_stride);
+  result.q_head_bytes = bytes(call.q_rows.head_stride);
+  result.k = operand(call.k_rows);
+  result.v = operand(call.v_rows);
+  return result;
+}
+
+}  // namespace pagoda::kernels::kv_buffer
