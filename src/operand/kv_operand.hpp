@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "arch/memory.hpp"
+#include "arch/quotient.hpp"
 #include "core/target.hpp"
 #include "operand/paged_row_indices.hpp"
 
@@ -74,9 +75,7 @@ struct PagedRows {
   }
   // Physical row of one key.
   PAGODA_DEVICE uint32_t row_of(int32_t batch, uint32_t key) const {
-    const auto size = static_cast<uint32_t>(page_size);
-    return static_cast<uint32_t>(arch::load_read_only(pages_of(batch) + key / size)) * row_stride +
-           key % size;
+    return row_in(pages_of(batch), key);
   }
   // Looks up the pages of the keys [base_row, base_row + BN) of the sequence; base_row is a
   // multiple of the instance's page_size. Reads no page id past the sequence's last page.
@@ -93,18 +92,21 @@ struct PagedRows {
                    "the instance's page_size divides the page size");
       arch::expect(base_row % copy_rows == 0, "a tile starts at a multiple of the copy's rows");
       const arch::GlobalPtr<const int32_t> table = pages_of(batch);
-      const auto size = static_cast<uint32_t>(page_size);
       PAGODA_UNROLL
       for (int i = 0; i < Indices::num_pages; ++i) {
         const uint32_t key = base_row + static_cast<uint32_t>(i) * copy_rows;
-        indices.rows[i] =
-            key < keys
-                ? static_cast<uint32_t>(arch::load_read_only(table + key / size)) * row_stride +
-                      key % size
-                : kOutOfBoundsRow;
+        indices.rows[i] = key < keys ? row_in(table, key) : kOutOfBoundsRow;
       }
     }
     return indices;
+  }
+
+ private:
+  // `table`: the page ids of the key's sequence.
+  PAGODA_DEVICE uint32_t row_in(arch::GlobalPtr<const int32_t> table, uint32_t key) const {
+    const int32_t page = arch::quotient(static_cast<int32_t>(key), page_size);
+    return static_cast<uint32_t>(arch::load_read_only(table + page)) * row_stride +
+           (key - static_cast<uint32_t>(page * page_size));
   }
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "arch/memory.hpp"
+#include "arch/quotient.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::schedule {
@@ -54,21 +55,18 @@ struct TileGrid {
   // In every order the splits of a tile are neighbours.
   [[nodiscard]] PAGODA_DEVICE TileCoord at(int32_t index) const {
     if (index < 0 || index >= size()) return {};
-    const int32_t unit = index / num_splits;
-    TileCoord coord = unsplit(unit, Division{});
-    coord.split = index % num_splits;
+    if (num_splits == 1) return unsplit(index);
+    const int32_t unit = arch::quotient(index, num_splits);
+    TileCoord coord = unsplit(unit);
+    coord.split = index - unit * num_splits;
     return coord;
-  }
-  // Entry `unit` < size() of a grid without splits. divide(a, b) is a / b.
-  template <class Divide>
-  [[nodiscard]] PAGODA_DEVICE TileCoord unsplit(int32_t unit, const Divide& divide) const {
-    return is_bisected() ? bisected(unit, divide) : equal(unit, divide);
   }
 
  private:
-  struct Division {
-    PAGODA_HOST_DEVICE constexpr int32_t operator()(int32_t a, int32_t b) const { return a / b; }
-  };
+  // Entry `unit` of a grid without splits.
+  [[nodiscard]] PAGODA_DEVICE TileCoord unsplit(int32_t unit) const {
+    return is_bisected() ? bisected(unit) : equal(unit);
+  }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool is_bisected() const {
     return cu_rows != nullptr && most_rows == 0;
   }
@@ -81,20 +79,19 @@ struct TileGrid {
     return arch::load_read_only(cu_rows + sequence);
   }
   [[nodiscard]] PAGODA_DEVICE int32_t first_entry(int32_t sequence) const {
-    return first_row(sequence) / tile_rows + sequence;
+    return arch::quotient(first_row(sequence), tile_rows) + sequence;
   }
 
-  template <class Divide>
-  [[nodiscard]] PAGODA_DEVICE TileCoord equal(int32_t unit, const Divide& divide) const {
+  [[nodiscard]] PAGODA_DEVICE TileCoord equal(int32_t unit) const {
     const int32_t tiles = equal_tiles();
     HeadTile at;  // the head of all sequences
     if (order == TileOrder::kRowsFastest) {
-      at.head = divide(unit, tiles);
+      at.head = arch::quotient(unit, tiles);
       at.tile = unit - at.head * tiles;
     } else {
-      at = longest_first(unit, num_heads * batch, tiles, divide);
+      at = longest_first(unit, num_heads * batch, tiles);
     }
-    const int32_t sequence = divide(at.head, num_heads);
+    const int32_t sequence = arch::quotient(at.head, num_heads);
     const int32_t length =
         cu_rows != nullptr ? first_row(sequence + 1) - first_row(sequence) : rows;
     return coord(sequence, at.head - sequence * num_heads, at.tile, length);
@@ -104,22 +101,19 @@ struct TileGrid {
     int32_t head = 0, tile = 0;
   };
   // Entry `unit` of `heads` x `tiles`.
-  template <class Divide>
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr HeadTile longest_first(int32_t unit, int32_t heads,
-                                                                    int32_t tiles,
-                                                                    const Divide& divide) const {
+  [[nodiscard]] PAGODA_DEVICE HeadTile longest_first(int32_t unit, int32_t heads,
+                                                     int32_t tiles) const {
     const int32_t wide = section < heads ? section : heads;
-    const int32_t first = divide(unit, wide * tiles) * wide;
+    const int32_t first = arch::quotient(unit, wide * tiles) * wide;
     const int32_t width = heads - first < wide ? heads - first : wide;
     const int32_t rest = unit - first * tiles;
-    const int32_t row = divide(rest, width);
+    const int32_t row = arch::quotient(rest, width);
     return {first + rest - row * width, tiles - 1 - row};
   }
 
-  template <class Divide>
-  [[nodiscard]] PAGODA_DEVICE TileCoord bisected(int32_t unit, const Divide& divide) const {
+  [[nodiscard]] PAGODA_DEVICE TileCoord bisected(int32_t unit) const {
     // The last sequence whose entries start at or before the unit's.
-    const int32_t entry = divide(unit, num_heads);
+    const int32_t entry = arch::quotient(unit, num_heads);
     int32_t sequence = 0;
     for (int32_t past = batch; past - sequence > 1;) {
       const int32_t middle = sequence + (past - sequence) / 2;
@@ -134,10 +128,10 @@ struct TileGrid {
     const int32_t rest = unit - first_entry(sequence) * num_heads;
     if (rest >= entries * num_heads) return {};  // index is past the last sequence
     if (order == TileOrder::kRowsFastest) {
-      const int32_t head = divide(rest, entries);
+      const int32_t head = arch::quotient(rest, entries);
       return coord(sequence, head, rest - head * entries, length);
     }
-    const HeadTile at = longest_first(rest, num_heads, entries, divide);
+    const HeadTile at = longest_first(rest, num_heads, entries);
     return coord(sequence, at.head, at.tile, length);
   }
 

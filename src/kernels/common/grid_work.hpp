@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "arch/memory.hpp"
+#include "arch/quotient.hpp"
 #include "arch/thread.hpp"
 #include "core/target.hpp"
 #include "kernels/common/work_tile.hpp"
@@ -32,16 +33,25 @@ struct GridCounter {
 // Dynamic persistent schedule: tiles under a causal mask differ too much for a static one.
 using GridQueue = schedule::QueuedScheduler<GridCounter>;
 
+// The grid of a kernel, with the rows of its tiles as a constant where the Config has them.
+template <class Config>
+PAGODA_DEVICE schedule::TileGrid grid_of(const AttentionParams& params) {
+  schedule::TileGrid grid = params.grid;
+  if constexpr (requires { Config::tile.tile_rows(); }) grid.tile_rows = Config::tile.tile_rows();
+  return grid;
+}
+template <class Config>
 PAGODA_DEVICE GridQueue grid_queue(const AttentionParams& params) {
-  return {params.grid, arch::block_idx().x, arch::grid_dim().x,
-          GridCounter{params.grid_counter, params.grid.size()}};
+  const schedule::TileGrid grid = grid_of<Config>(params);
+  return {grid, arch::block_idx().x, arch::grid_dim().x,
+          GridCounter{params.grid_counter, grid.size()}};
 }
 
 template <class Config, class Scheduler = GridQueue>
 class GridWork {
  public:
   PAGODA_DEVICE explicit GridWork(const AttentionParams& params)
-      : GridWork(params, grid_queue(params)) {}
+      : GridWork(params, grid_queue<Config>(params)) {}
   PAGODA_DEVICE GridWork(const AttentionParams& params, const Scheduler& tiles)
       : params_(params), tiles_(tiles) {}
 
@@ -59,11 +69,22 @@ class GridWork {
     const Sequences& sequences = params_.sequences;
     const int32_t b = tile.sequence;
     // All loads before the first look at what they load: their latencies overlap.
-    const int32_t launch_rows = params_.launch_rows(b);
+    int32_t num_rows = sequences.padded_rows, memory_row = 0;
+    if (sequences.cu_rows != nullptr) {
+      memory_row = arch::load_read_only(sequences.cu_rows + b);
+      num_rows = arch::load_read_only(sequences.cu_rows + b + 1) - memory_row;
+    }
     const auto num_keys = static_cast<int32_t>(sequences.keys.num_keys(b));
-    const int32_t valid_left = sequences.num_valid_rows(b) - tile.first_row;
-    const int32_t q_position = sequences.q_position(b, num_keys);
-    const int32_t memory_row = sequences.first_row(b);
+    int32_t valid_rows = num_rows;
+    if (sequences.valid_rows != nullptr) {
+      valid_rows = arch::load_read_only(sequences.valid_rows + b);
+    }
+    int32_t q_position = num_keys - valid_rows;
+    if (sequences.q_positions != nullptr) {
+      q_position = arch::load_read_only(sequences.q_positions + b);
+    }
+    const int32_t valid_left = valid_rows - tile.first_row;
+    const int32_t launch_rows = params_.is_batch_invariant ? valid_rows : num_rows;
     if (launch_rows < params_.min_rows) return false;
     work.sequence = b;
     work.first_head = tile.head;
@@ -71,7 +92,7 @@ class GridWork {
       work.num_heads = params_.num_kv_heads * params_.group / params_.grid.num_heads;
       work.first_head = tile.head * work.num_heads;
     }
-    work.kv_head = work.first_head / params_.group;
+    work.kv_head = arch::quotient(work.first_head, params_.group);
     work.first_token = tile.first_row;
     work.num_tokens = tile.num_rows;
     work.valid_tokens = valid_of_tile(valid_left, tile.num_rows);

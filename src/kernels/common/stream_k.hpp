@@ -18,15 +18,12 @@
 
 #include <cstdint>
 
+#include "arch/quotient.hpp"
 #include "arch/thread.hpp"
 #include "core/target.hpp"
 #include "kernels/common/work_tile.hpp"
 
 namespace pagoda::kernels {
-
-// a / b. In plain decoding the divisors here are 1. One lane computes the schedule, and the latency
-// of a division would be a good part of its time.
-PAGODA_HOST_DEVICE constexpr int32_t quotient(int32_t a, int32_t b) { return b == 1 ? a : a / b; }
 
 // The index of this CTA, or pair of CTAs, in the partition, and the number of intervals.
 template <class Config>
@@ -48,9 +45,9 @@ struct SequenceTiles {
 
   PAGODA_HOST_DEVICE int32_t tiles() const { return row_tiles * kv_tiles; }
   // With kv_tiles rounded up to a multiple of `count`; the walk stays as it is.
-  [[nodiscard]] PAGODA_HOST_DEVICE SequenceTiles padded(int32_t count) const {
+  [[nodiscard]] PAGODA_DEVICE SequenceTiles padded(int32_t count) const {
     SequenceTiles result = *this;
-    result.kv_tiles = ((kv_tiles - 1) / count + 1) * count;
+    result.kv_tiles = (arch::quotient(kv_tiles - 1, count) + 1) * count;
     return result;
   }
 };
@@ -70,8 +67,8 @@ PAGODA_DEVICE SequenceTiles sequence_tiles(const AttentionParams& params, int32_
   }
   const PackedRows packed = packed_rows<Config>(params.group);
   result.kv_tiles = result.walk.num_tiles > 0 ? result.walk.num_tiles : 1;
-  result.row_tiles =
-      params.num_kv_heads * packed.head_tiles * (quotient(result.num_rows - 1, packed.tokens) + 1);
+  result.row_tiles = params.num_kv_heads * packed.head_tiles *
+                     (arch::quotient(result.num_rows - 1, packed.tokens) + 1);
   return result;
 }
 
@@ -116,7 +113,7 @@ class StreamKWork {
  private:
   // KV tiles from position_ to the end of their row tile, or of the CTA's interval.
   PAGODA_DEVICE bool make(Work& work) {
-    const int32_t row_tile = (position_ - sequence_begin_) / tiles_.kv_tiles;
+    const int32_t row_tile = arch::quotient(position_ - sequence_begin_, tiles_.kv_tiles);
     const int32_t begin = sequence_begin_ + row_tile * tiles_.kv_tiles;  // of the row tile
     const int32_t end = begin + tiles_.kv_tiles;
     if (params_.is_batch_invariant) {  // the CTA that has its first tile computes all of a row tile
@@ -146,10 +143,10 @@ class StreamKWork {
   // Row tiles are numbered by token tile (fastest), head tile, KV head.
   PAGODA_DEVICE void set_rows(int32_t row_tile, Work& work) const {
     const PackedRows packed = packed_rows<Config>(params_.group);
-    const int32_t token_tiles = quotient(tiles_.num_rows - 1, packed.tokens) + 1;
-    const int32_t heads = quotient(row_tile, token_tiles);  // KV head and head tile
+    const int32_t token_tiles = arch::quotient(tiles_.num_rows - 1, packed.tokens) + 1;
+    const int32_t heads = arch::quotient(row_tile, token_tiles);  // KV head and head tile
     work.sequence = sequence_;
-    work.kv_head = quotient(heads, packed.head_tiles);
+    work.kv_head = arch::quotient(heads, packed.head_tiles);
     const int32_t head_tile = heads - work.kv_head * packed.head_tiles;
     work.first_head = work.kv_head * params_.group + head_tile * packed.heads;
     const int32_t heads_left = params_.group - head_tile * packed.heads;
@@ -167,8 +164,8 @@ class StreamKWork {
   // or with it. Slot 1: it begins inside the interval and ends after it.
   PAGODA_DEVICE void set_split(int32_t begin, int32_t end, Work& work) const {
     const int32_t per_cta = start_.tiles_per_cta;
-    const int32_t first_cta = begin / per_cta;
-    work.num_splits = (end - 1) / per_cta - first_cta + 1;
+    const int32_t first_cta = arch::quotient(begin, per_cta);
+    work.num_splits = arch::quotient(end - 1, per_cta) - first_cta + 1;
     work.split = stream_k_index<Config>() - first_cta;  // intervals are in the order of the CTAs
     work.first_slot = 2 * first_cta + (begin == first_cta * per_cta ? 0 : 1);
     work.next_slot = 2 * (first_cta + 1);

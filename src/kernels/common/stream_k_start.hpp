@@ -6,6 +6,7 @@
 
 #include "arch/memory.hpp"
 #include "arch/named_barrier.hpp"
+#include "arch/quotient.hpp"
 #include "arch/thread.hpp"
 #include "arch/warp.hpp"
 #include "core/target.hpp"
@@ -64,10 +65,10 @@ PAGODA_DEVICE bool find_row_tile_start(const AttentionParams& params, StreamKSto
   const int32_t row_tiles = sum(tiles.row_tiles);
   if (row_tiles >= ctas) return false;
   const int32_t total = sum(tiles.tiles());
-  int32_t per_cta = (total - 1) / ctas + 1;
+  int32_t per_cta = arch::quotient(total - 1, ctas) + 1;
   int32_t padded_total = sum(tiles.padded(per_cta).tiles());
   if (padded_total > ctas * per_cta) {  // padding takes less than a CTA of each row tile
-    per_cta = (total - 1) / (ctas - row_tiles) + 1;
+    per_cta = arch::quotient(total - 1, ctas - row_tiles) + 1;
     padded_total = sum(tiles.padded(per_cta).tiles());
   }
   tiles = tiles.padded(per_cta);
@@ -104,7 +105,7 @@ PAGODA_DEVICE void find_stream_k_start(const AttentionParams& params, StreamKSto
     total += sum;
   }
   const int32_t ctas = stream_k_count<Config>();
-  const int32_t tiles_per_cta = (total - 1) / ctas + 1;
+  const int32_t tiles_per_cta = arch::quotient(total - 1, ctas) + 1;
   const int32_t begin = stream_k_index<Config>() * tiles_per_cta;
   const int32_t end = begin < total - tiles_per_cta ? begin + tiles_per_cta : total;
   if (begin >= total && thread == 0) storage.start.store({.tiles_per_cta = tiles_per_cta});

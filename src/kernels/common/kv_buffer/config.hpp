@@ -51,6 +51,7 @@ struct TileConfig {
   static constexpr bool fuses_heads = false;
   [[nodiscard]] static PAGODA_HOST_DEVICE constexpr bool has_even_tiles() { return false; }
   int block_rows = BM;
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int tile_rows() const { return BM; }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int num_blocks() const { return 1; }
 
   int warp_size = 32;

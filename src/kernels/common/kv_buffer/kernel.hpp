@@ -50,8 +50,10 @@ struct Kernel {
       }
     } else {  // a work tile for each CTA
       const bool exists = next(params, storage, [&](Work& work) {
-        using Scheduler = CtaScheduler<tile.BM>;
-        return GridWork<Config, Scheduler>(params, Scheduler(params.grid)).next(work);
+        using Scheduler = schedule::TransientScheduler;
+        const Scheduler scheduler(grid_of<Config>(params),
+                                  static_cast<int32_t>(arch::block_idx().x));
+        return GridWork<Config, Scheduler>(params, scheduler).next(work);
       });
       if (exists) compute(params, storage, storage.work.load());
     }
