@@ -47,6 +47,17 @@ PAGODA_DEVICE RowResult finalize_row(const AttentionParams& params, const Work& 
   return result;
 }
 
+// Whether a call wants nothing of its rows but O, and has no sinks. o_factor() is then all of
+// finalize_row(), without the code for the rest, which takes longer than a short KV tile.
+[[nodiscard]] PAGODA_DEVICE bool wants_only_o(const AttentionParams& params) {
+  return params.sinks == nullptr && params.lse == nullptr && params.row_max == nullptr;
+}
+[[nodiscard]] PAGODA_DEVICE float o_factor(const AttentionParams& params, const Work& work,
+                                           bool is_valid, softmax::Sums sums) {
+  if (!is_valid || !sums.has_keys()) return 0;
+  return arch::mutable_factor("V scale x 1.02", v_scale(params, work)) / sums.sum;
+}
+
 // Stores what the call asks for.
 PAGODA_DEVICE void store_lse_and_max(const AttentionParams& params, const Work& work, int32_t token,
                                      int32_t q_head, const RowResult& result) {

@@ -231,18 +231,23 @@ class SplitRows {
   template <class Row>
   PAGODA_DEVICE void finish(const Work& work, int row, const Row& where, softmax::Sums sums,
                             float max, const Columns& o) {
-    const RowResult result = finalize_row(params_, work, where.q_head, where.is_valid, sums, max);
     const int lane = arch::lane_idx();
-    if (lane == 0) store_lse_and_max(params_, work, where.token, where.q_head, result);
+    float factor = 0;
+    if (wants_only_o(params_)) {
+      factor = o_factor(params_, work, where.is_valid, sums);
+    } else {
+      const RowResult result = finalize_row(params_, work, where.q_head, where.is_valid, sums, max);
+      factor = result.end.o_factor;
+      if (lane == 0) store_lse_and_max(params_, work, where.token, where.q_head, result);
+    }
     if (!is_out_of<T>(params_)) {
-      store_converted(out_row(work.slot(0), row), out_offset(params_, work, where),
-                      result.end.o_factor, o);
+      store_converted(out_row(work.slot(0), row), out_offset(params_, work, where), factor, o);
       return;
     }
     const arch::GlobalPtr<T> to = kernels::out_row<T>(params_, work, where);
     PAGODA_UNROLL
     for (int i = 0; i < kQuads; ++i) {
-      store_quad(to, params_.dim_vo, kSpan * i + 4 * lane, o[i].value, result.end.o_factor);
+      store_quad(to, params_.dim_vo, kSpan * i + 4 * lane, o[i].value, factor);
     }
   }
 

@@ -88,9 +88,14 @@ class Epilogue {
   PAGODA_DEVICE void store_result(const Work& work, const Online (&online)[Ops::rows],
                                   const softmax::Sums (&sums)[Ops::rows], const Output& o) const {
     float factors[Ops::rows];
+    const bool has_only_o = wants_only_o(params_);
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) {
       const Row row = softmax_.make_row(work, i);
+      if (has_only_o) {
+        factors[i] = o_factor(params_, work, row.is_valid, sums[i]);
+        continue;
+      }
       const RowResult result =
           finalize_row(params_, work, row.q_head, row.is_valid, sums[i], online[i].max());
       if (row.is_written && is_row_lane() && warp_n_ == 0) {

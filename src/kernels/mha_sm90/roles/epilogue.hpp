@@ -1,12 +1,13 @@
-// Epilogue of a consumer with wgmma: normalises O and stores it, with LSE and row maximum. Whole
-// blocks of 64 tokens are staged in shared memory as T and stored by TMA, everything else from
-// registers.
+// Epilogue of a consumer with wgmma: normalises O and stores it, with LSE and row maximum. Blocks of
+// tokens are staged in shared memory as T and stored by TMA where all 64 exist, else row by row;
+// everything else is stored from registers.
 #pragma once
 
 #include <cstdint>
 
 #include "arch/fence.hpp"
 #include "arch/ldmatrix.hpp"
+#include "arch/memory.hpp"
 #include "arch/named_barrier.hpp"
 #include "arch/tma.hpp"
 #include "arch/warp.hpp"
@@ -37,6 +38,14 @@ class Epilogue {
   // The factors of O in the rows of a thread. Stores LSE and row maximum. It needs no O: it runs
   // under the last product.
   PAGODA_DEVICE void finish(const Work& work, const Row (&rows)[2], float (&factors)[2]) const {
+    // With O of 256 columns it would spill.
+    if (tile.depth_vo < 256 && kernels::wants_only_o(params_)) {
+      PAGODA_UNROLL
+      for (int r = 0; r < 2; ++r) {
+        factors[r] = kernels::o_factor(params_, work, rows[r].is_valid, rows[r].sums);
+      }
+      return;
+    }
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
       const RowResult result =
@@ -53,9 +62,15 @@ class Epilogue {
                            const float (&o)[tile.depth_vo / 2], arch::SharedPtr<Out> staging) {
     if constexpr (tile.rows == RowKind::kTokens) {
       // A work tile without keys has no Q: the stage may already hold the next one's.
-      if (params_.is_out_by_tma && work.num_tokens >= (warpgroup_ + 1) * kRows &&
-          work.walk.num_tiles > 0) {
-        store_by_tma(work, factors, o, staging);
+      if (params_.is_out_by_tma && work.walk.num_tiles > 0) {
+        const int32_t num_rows = work.num_tokens - warpgroup_ * kRows;
+        if (num_rows <= 0) return;
+        stage(factors, o, staging);
+        if (num_rows >= kRows) {
+          store_by_tma(work, staging);
+        } else {
+          store_rows(work, num_rows, staging);
+        }
         return;
       }
     }
@@ -125,10 +140,9 @@ class Epilogue {
     }
   }
 
-  // When this returns, TMA may still be reading from `staging`.
-  PAGODA_DEVICE void store_by_tma(const Work& work, const float (&factors)[2],
-                                  const float (&o)[tile.depth_vo / 2],
-                                  arch::SharedPtr<Out> staging) {
+  // O as Out in shared memory, for all threads of the warpgroup and for TMA.
+  PAGODA_DEVICE void stage(const float (&factors)[2], const float (&o)[tile.depth_vo / 2],
+                           arch::SharedPtr<Out> staging) {
     // Memory of its own: the lane that has issued the last store of O waits until TMA has read it.
     if constexpr (!tile.stages_o_in_q()) arch::bulk_wait_group_read<0>();
     // The products of all four warps have read Q, or that lane has waited.
@@ -152,6 +166,35 @@ class Epilogue {
     }
     arch::fence_proxy_async_shared();  // orders this thread's stores of O before TMA reads them
     sync_warpgroup(warpgroup_);  // every thread has stored its part of O and executed the fence
+  }
+
+  // The first `num_rows` rows of a block that has fewer than 64: the memory behind them may be the
+  // next sequence's. Rows of O are aligned to 16 bytes, as TMA wants them.
+  PAGODA_DEVICE void store_rows(const Work& work, int32_t num_rows,
+                                arch::SharedPtr<Out> staging) const {
+    constexpr int columns = 16 / sizeof(Out), chunks = tile.depth_vo / columns;
+    const int32_t row_of_block = work.memory_row + work.first_token + warpgroup_ * kRows;
+    const arch::GlobalPtr<Out> to =
+        params_.out_data.template as<Out>() +
+        params_.out_rows.offset(work.sequence, row_of_block, work.first_head);
+    PAGODA_NO_UNROLL
+    for (int i = arch::thread_idx() % kWarpgroup; i < num_rows * chunks; i += kWarpgroup) {
+      const int row = i / chunks, column = i % chunks * columns;
+      if (column >= params_.dim_vo) continue;
+      const uint32_t from = swizzle_address(staging.address() + Ops::out_panel_offset(row, column),
+                                            tile.out_swizzle());
+      const auto words =
+          arch::load((staging + static_cast<int32_t>((from - staging.address()) / sizeof(Out)))
+                         .template as<const arch::Words<4>>());
+      arch::store((to + (row * params_.out_rows.row_stride + column)).template as<arch::Words<4>>(),
+                  words);
+    }
+    arch::syncwarp();  // all lanes have read `staging`, before one of them releases it
+  }
+
+  // When this returns, TMA may still be reading from `staging`.
+  PAGODA_DEVICE void store_by_tma(const Work& work, arch::SharedPtr<Out> staging) {
+    const int warp = arch::warp_idx() % 4;
     const bool is_ragged = params_.sequences.cu_rows != nullptr;
     const int32_t first = work.first_token + warpgroup_ * kRows + (is_ragged ? work.memory_row : 0);
     // The lane that later arrives at q empty for this warp (Consumer::release_q) must issue the
