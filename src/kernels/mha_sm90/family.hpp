@@ -31,9 +31,9 @@ struct Family {
                        std::string* reason) {
     return mha_sm90::fit(shape, problem, options, reason);
   }
-  static bool is_ranked_lower(const Shape& /*shape*/, const core::Problem& problem,
-                              int32_t /*num_sms*/, const Options& options, std::string* reason) {
-    return mha_sm90::is_ranked_lower(problem, options, reason);
+  static bool is_ranked_lower(const Shape& /*shape*/, const core::Problem& problem, int32_t num_sms,
+                              const Options& options, std::string* reason) {
+    return mha_sm90::is_ranked_lower(problem, num_sms, options, reason);
   }
   static std::unique_ptr<LaunchPlan> plan(const Shape& shape, const core::Problem& problem,
                                           int32_t num_sms, const Options& options) {

@@ -158,7 +158,8 @@ core::Fit fit(const Shape& shape, const Problem& p, const Options& options, std:
   return Fit::kServes;
 }
 
-bool is_ranked_lower(const Problem& p, const Options& options, std::string* reason) {
+bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
+                     std::string* reason) {
   // A sequence's kernel must not depend on the rest of its batch, on which these bytes do.
   if (options.is_batch_invariant) return false;
   const int64_t row_bytes = int64_t{2} * (p.head_dim_qk + p.head_dim_vo) * p.num_kv_heads;
@@ -166,14 +167,19 @@ bool is_ranked_lower(const Problem& p, const Options& options, std::string* reas
   // Those kernels have no e4m3 queries.
   const bool is_plain_64 =
       p.head_dim_qk == 64 && p.head_dim_vo == 64 && kernels::score_class(p) == ScoreClass::kPlain;
-  const bool is_small = p.head_dim_qk <= 64 ? is_plain_64 : bytes <= kSmallDecodeBytes;
+  // One token of few sequences, whose lengths may be far below the bound that the bytes are of.
+  const bool has_few_row_tiles =
+      p.max_seqlen_q == 1 && int64_t{p.batch} * p.num_kv_heads <= num_sms;
+  const bool is_small =
+      p.head_dim_qk <= 64 ? is_plain_64 : bytes <= kSmallDecodeBytes || has_few_row_tiles;
   if (p.q.dtype == DType::kF8E4M3 || p.k.dtype != p.q.dtype || p.head_dim_qk > 128 ||
       p.head_dim_vo > 128 || int64_t{p.group} * p.max_seqlen_q > kWarpRows || !is_small ||
       !kernels::has_aligned_kv(p)) {
     return false;
   }
   if (reason != nullptr) {
-    *reason = std::to_string(p.group * p.max_seqlen_q) + " query rows of a KV head and " +
+    *reason = std::to_string(p.group * p.max_seqlen_q) + " query rows of a KV head, " +
+              std::to_string(int64_t{p.batch} * p.num_kv_heads) + " KV heads and " +
               std::to_string((bytes >> 20) + 1) + " MiB of keys and values: cp.async starts sooner";
   }
   return true;

@@ -37,8 +37,8 @@ struct LaunchPlan final : core::KernelPlan {
                             const Options& options, std::string* reason);
 
 // core::Kernel::is_ranked_lower: decoding of little work is faster without tensor maps.
-[[nodiscard]] bool is_ranked_lower(const core::Problem& problem, const Options& options,
-                                   std::string* reason);
+[[nodiscard]] bool is_ranked_lower(const core::Problem& problem, int32_t num_sms,
+                                   const Options& options, std::string* reason);
 
 // For a GPU of `num_sms` multiprocessors.
 [[nodiscard]] std::unique_ptr<LaunchPlan> make_plan(const Shape& shape,

@@ -9,9 +9,11 @@
 
 #include <cstdint>
 
+#include "arch/memory.hpp"
+#include "arch/quotient.hpp"
 #include "arch/thread.hpp"
 #include "arch/warp.hpp"
-#include "kernels/common/kv_buffer/first_work.hpp"
+#include "kernels/common/work_tile.hpp"
 
 namespace pagoda::kernels::kv_buffer {
 
@@ -27,9 +29,10 @@ class DecodePartition {
       : params_(params), sequences_of_lane_((params.sequences.batch - 1) / kLanes + 1) {
     const int32_t wanted = params.decode.ctas, heads = params.num_kv_heads;
     const int32_t row_tiles = params.sequences.batch * heads;
-    // The first round sums up the KV tiles, the second one the CTAs. If they are more than wanted,
-    // the third one takes a share with which they are not: rounding up takes less than a CTA of
-    // each row tile.
+    // The first round sums up the KV tiles, the second one the CTAs. While they are more than the
+    // launch has, the next one divides the tiles among fewer: rounding up takes half a CTA of each
+    // row tile on average, and less than one.
+    const auto launched = static_cast<int32_t>(arch::grid_dim().x);
     int32_t total = 0, shares = wanted;
     PAGODA_NO_UNROLL
     for (int round = 0;; ++round) {
@@ -42,13 +45,13 @@ class DecodePartition {
       const auto sum = static_cast<int32_t>(arch::reduce_add(ctas_of_lane_));
       if (round == 0) {
         total = sum;
-      } else if (round == 1 && sum > wanted && wanted > row_tiles) {
-        shares = wanted - row_tiles;
+      } else if (sum > launched && round <= 2) {
+        shares = wanted - (row_tiles * round + 1) / 2;
       } else {
         break;
       }
-      tiles_per_cta_ = SmallDivisor(shares).quotient(total - 1) + 1;
-      divisor_ = SmallDivisor(tiles_per_cta_);
+      tiles_per_cta_ = arch::SmallDivisor(shares).quotient(total - 1) + 1;
+      divisor_ = arch::SmallDivisor(tiles_per_cta_);
     }
   }
 
@@ -95,7 +98,7 @@ class DecodePartition {
   const AttentionParams& params_;
   int32_t sequences_of_lane_;
   int32_t tiles_per_cta_ = 1;
-  SmallDivisor divisor_{1};  // tiles_per_cta_
+  arch::SmallDivisor divisor_{1};  // tiles_per_cta_
   uint32_t ctas_of_lane_ = 0;
 };
 
@@ -109,7 +112,7 @@ PAGODA_DEVICE bool make_decode_work(const AttentionParams& params, Work& work) {
   if (!partition.find(cta, share)) return false;
   const int32_t sequence = share.sequence, keys = share.num_keys;
   work.num_splits = share.splits;
-  work.kv_head = SmallDivisor(share.splits).quotient(cta - share.first_cta);
+  work.kv_head = arch::SmallDivisor(share.splits).quotient(cta - share.first_cta);
   work.split = cta - share.first_cta - work.kv_head * share.splits;
   work.sequence = sequence;
   work.first_head = work.kv_head * params.group;

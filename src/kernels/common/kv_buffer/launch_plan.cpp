@@ -151,7 +151,10 @@ void set_decode(const Problem& p, int32_t num_sms, Launch& launch) {
   const int64_t row_tiles = int64_t{p.batch} * p.num_kv_heads;
   const int64_t wanted = stream_k_ctas(p, packed, launch.tile, num_sms, places);
   launch.decode_ctas = static_cast<int32_t>(wanted);
-  launch.ctas = static_cast<int32_t>(wanted > row_tiles ? wanted : wanted + row_tiles);
+  // Sequences of different lengths round up to more CTAs than wanted: up to one of each row tile.
+  int64_t ctas = wanted;
+  if (p.batch > 1) ctas = wanted > row_tiles ? std::max(wanted, places) : wanted + row_tiles;
+  launch.ctas = static_cast<int32_t>(ctas);
 }
 
 bool is_token_generation(const Launch& launch) { return launch.rows != RowKind::kPrefill; }
