@@ -113,14 +113,14 @@ Outcome run_sm80_token(const emulator::Options& options) {
   const AttentionShape shape = token_shape("sm80/token");
   return AttentionCase(shape, options.seed).run<KVBufferTraits<TokenConfig>>(options);
 }
-// One token of four heads each: twelve KV tiles on seven CTAs. Shares of two tiles are too many,
-// with three of them sequences have one to three splits, and a CTA is left.
+// One token of four heads each: twelve KV tiles divided among eight CTAs, two each. Sequences have
+// one to four splits, eight in all, and a CTA is left.
 Outcome run_sm80_decode(const emulator::Options& options) {
   const AttentionShape shape{.kernel = "sm80/decode",
                              .sequences = {{1, 150}, {1, 37}, {1, 0}, {1, 413}},
                              .num_kv_heads = 1,
                              .group = 4,
-                             .ctas = 7,
+                             .ctas = 9,
                              .schedule = kernels::Schedule::kStreamK};
   return AttentionCase(shape, options.seed).run<KVBufferTraits<DecodeConfig>>(options);
 }

@@ -29,8 +29,9 @@ struct alignas(8) FloatPair {
 // The rows of one block of a work tile, by one warpgroup. has_all_columns: splits store `depth`
 // columns; otherwise only the head dim's. loads_early, with all columns: the merge loads O with the
 // statistics, before the weights are known; it takes registers that mha_sm90 does not have.
+// row_lanes: lanes that merge a row together; fewer than a warp merge several rows side by side.
 template <class T, int block_rows, int blocks, int depth, bool has_all_columns = false,
-          int warp_size = 32, bool loads_early = false>
+          int warp_size = 32, bool loads_early = false, int row_lanes = warp_size>
 class SplitRows {
  public:
   static constexpr int kStats = 4;
@@ -84,18 +85,19 @@ class SplitRows {
     return arch::load(flag) != 0;
   }
 
-  // Merges the splits of a row and stores it, by a warp: a lane loads the statistics of one split
-  // of each, then all lanes add up O, four columns each at a time. where.is_written.
+  // Merges the splits of a row and stores it where where.is_written, by row_lanes lanes: a lane
+  // loads the statistics of one split of each, then all lanes add up O, four columns each at a time.
+  // All lanes of the warp call it, for rows of which all or none are valid.
   template <class Row>
   PAGODA_DEVICE void merge_row(const Work& work, int row, const Row& where) {
-    const int lane = arch::lane_idx();
+    const int lane = lane_of_row(), first_lane = arch::lane_idx() - lane;
     Columns o = {};
     softmax::Sums sums;
     float max = softmax::kMinusInfinity;
     const int32_t num_splits = where.is_valid ? work.num_splits : 0;
-    for (int32_t round = 0; round < num_splits; round += warp_size) {
+    for (int32_t round = 0; round < num_splits; round += row_lanes) {
       const int32_t left = num_splits - round;
-      const int32_t count = left < warp_size ? left : warp_size;
+      const int32_t count = left < row_lanes ? left : row_lanes;
       Splits values;
       if constexpr (loads_early) {
         load_splits(values, work, round, 0, row, [count](int k) { return k < count; });
@@ -107,9 +109,9 @@ class SplitRows {
         mine = softmax::Sums{stats.value[0], stats.value[1]};
         max = stats.value[2] > max ? stats.value[2] : max;
       }
-      const float pivot = max_of_warp(mine.has_keys() ? mine.pivot : softmax::kMinusInfinity);
+      const float pivot = max_of_row(mine.has_keys() ? mine.pivot : softmax::kMinusInfinity);
       const float weight = mine.has_keys() ? ::exp2f(mine.pivot - pivot) : 0.0F;
-      const float sum = sum_of_warp(mine.has_keys() ? mine.sum * weight : 0.0F);
+      const float sum = sum_of_row(mine.has_keys() ? mine.sum * weight : 0.0F);
       const softmax::Merged merged = softmax::merge(sums, softmax::Sums{pivot, sum});
       sums = merged.sums;
       PAGODA_UNROLL
@@ -124,7 +126,7 @@ class SplitRows {
         float factors[kInFlight];
         PAGODA_UNROLL
         for (int k = 0; k < kInFlight; ++k) {
-          factors[k] = arch::shuffle(factor, (first + k) % warp_size);
+          factors[k] = arch::shuffle(factor, first_lane + (first + k) % row_lanes);
           if (first + k >= count) factors[k] = 0;
         }
         if (!loads_early || first > 0) {
@@ -134,7 +136,7 @@ class SplitRows {
         add_splits(o, values, factors);
       }
     }
-    finish(work, row, where, sums, max_of_warp(max), o);
+    finish(work, row, where, sums, max_of_row(max), o);
   }
 
   // Merges `count` columns of a row in the registers of a thread, which returns from
@@ -189,8 +191,12 @@ class SplitRows {
     return int64_t{slot} * blocks + block_;
   }
 
+  [[nodiscard]] static PAGODA_DEVICE int lane_of_row() {
+    if constexpr (row_lanes == warp_size) return arch::lane_idx();
+    return arch::lane_idx() % row_lanes;
+  }
   // Columns of a lane: 4 lane .. 4 lane + 3, then the same kSpan further on, ...
-  static constexpr int kSpan = 4 * warp_size;
+  static constexpr int kSpan = 4 * row_lanes;
   static constexpr int kQuads = (depth + kSpan - 1) / kSpan;
   using Columns = FloatQuad[kQuads];
   // Splits whose loads are in flight together: the latency of L2 is paid once for all of them.
@@ -207,7 +213,7 @@ class SplitRows {
       const arch::GlobalPtr<const float> from = out_row(work.slot(round + first + k), row);
       PAGODA_UNROLL
       for (int i = 0; i < kQuads; ++i) {
-        const int column = kSpan * i + 4 * arch::lane_idx();
+        const int column = kSpan * i + 4 * lane_of_row();
         values[k][i] = FloatQuad{};
         if (wants(k) && column < (has_all_columns ? depth : params_.dim_vo)) {
           values[k][i] = arch::load((from + column).template as<const FloatQuad>());
@@ -231,19 +237,23 @@ class SplitRows {
   template <class Row>
   PAGODA_DEVICE void finish(const Work& work, int row, const Row& where, softmax::Sums sums,
                             float max, const Columns& o) {
-    const int lane = arch::lane_idx();
+    const int lane = lane_of_row();
     float factor = 0;
     if (wants_only_o(params_)) {
       factor = o_factor(params_, work, where.is_valid, sums);
     } else {
       const RowResult result = finalize_row(params_, work, where.q_head, where.is_valid, sums, max);
       factor = result.end.o_factor;
-      if (lane == 0) store_lse_and_max(params_, work, where.token, where.q_head, result);
+      if (lane == 0 && where.is_written) {
+        store_lse_and_max(params_, work, where.token, where.q_head, result);
+      }
     }
     if (!is_out_of<T>(params_)) {
-      store_converted(out_row(work.slot(0), row), out_offset(params_, work, where), factor, o);
+      store_converted(out_row(work.slot(0), row), out_offset(params_, work, where), factor, o,
+                      where.is_written);
       return;
     }
+    if (!where.is_written) return;
     const arch::GlobalPtr<T> to = kernels::out_row<T>(params_, work, where);
     PAGODA_UNROLL
     for (int i = 0; i < kQuads; ++i) {
@@ -254,31 +264,34 @@ class SplitRows {
   // O of another dtype than T. A lane's columns pass through `scratch`, the row of the first split,
   // of which the lane has read them: see kernels::store_converted.
   PAGODA_DEVICE void store_converted(arch::GlobalPtr<float> scratch, int64_t row, float factor,
-                                     const Columns& o) const {
+                                     const Columns& o, bool is_written) const {
     PAGODA_UNROLL
     for (int i = 0; i < kQuads; ++i) {
-      const int column = kSpan * i + 4 * arch::lane_idx();
-      if (column < depth) arch::store((scratch + column).template as<FloatQuad>(), o[i]);
+      const int column = kSpan * i + 4 * lane_of_row();
+      if (column < depth && is_written) {
+        arch::store((scratch + column).template as<FloatQuad>(), o[i]);
+      }
     }
     arch::syncwarp();
+    if (!is_written) return;
     PAGODA_NO_UNROLL
-    for (int column = arch::lane_idx(); column < params_.dim_vo; column += warp_size) {
+    for (int column = lane_of_row(); column < params_.dim_vo; column += row_lanes) {
       const float value = factor == 0 ? 0 : arch::load(scratch + column) * factor;
       store_element(params_, row + column, value);
     }
   }
 
-  static PAGODA_DEVICE float max_of_warp(float value) {
+  static PAGODA_DEVICE float max_of_row(float value) {
     PAGODA_UNROLL
-    for (int step = warp_size / 2; step > 0; step /= 2) {
+    for (int step = row_lanes / 2; step > 0; step /= 2) {
       const float other = arch::shuffle_xor(value, step);
       value = other > value ? other : value;
     }
     return value;
   }
-  static PAGODA_DEVICE float sum_of_warp(float value) {
+  static PAGODA_DEVICE float sum_of_row(float value) {
     PAGODA_UNROLL
-    for (int step = warp_size / 2; step > 0; step /= 2) value += arch::shuffle_xor(value, step);
+    for (int step = row_lanes / 2; step > 0; step /= 2) value += arch::shuffle_xor(value, step);
     return value;
   }
 

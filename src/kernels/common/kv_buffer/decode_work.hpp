@@ -27,30 +27,18 @@ class DecodePartition {
 
   PAGODA_DEVICE explicit DecodePartition(const AttentionParams& params)
       : params_(params), sequences_of_lane_((params.sequences.batch - 1) / kLanes + 1) {
-    const int32_t wanted = params.decode.ctas, heads = params.num_kv_heads;
-    const int32_t row_tiles = params.sequences.batch * heads;
-    // The first round sums up the KV tiles, the second one the CTAs. While they are more than the
-    // launch has, the next one divides the tiles among fewer: rounding up takes half a CTA of each
-    // row tile on average, and less than one.
-    const auto launched = static_cast<int32_t>(arch::grid_dim().x);
-    int32_t total = 0, shares = wanted;
+    // The first round sums up the KV tiles, the second one the CTAs.
     PAGODA_NO_UNROLL
-    for (int round = 0;; ++round) {
+    for (int round = 0; round < 2; ++round) {
       const int32_t begin = arch::lane_idx() * sequences_of_lane_;
       ctas_of_lane_ = 0;
       PAGODA_NO_UNROLL
       for (int32_t b = begin; b < begin + sequences_of_lane_ && b < params.sequences.batch; ++b) {
-        ctas_of_lane_ += static_cast<uint32_t>(splits(num_keys(b)) * heads);
+        ctas_of_lane_ += static_cast<uint32_t>(splits(num_keys(b)) * params.num_kv_heads);
       }
-      const auto sum = static_cast<int32_t>(arch::reduce_add(ctas_of_lane_));
-      if (round == 0) {
-        total = sum;
-      } else if (sum > launched && round <= 2) {
-        shares = wanted - (row_tiles * round + 1) / 2;
-      } else {
-        break;
-      }
-      tiles_per_cta_ = arch::SmallDivisor(shares).quotient(total - 1) + 1;
+      if (round > 0) break;
+      const auto total = static_cast<int32_t>(arch::reduce_add(ctas_of_lane_));
+      tiles_per_cta_ = arch::SmallDivisor(params.decode.ctas).quotient(total - 1) + 1;
       divisor_ = arch::SmallDivisor(tiles_per_cta_);
     }
   }

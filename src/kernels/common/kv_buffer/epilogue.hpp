@@ -19,8 +19,11 @@ class Epilogue {
   using I = typename Ops::Instruction;
   static constexpr TileConfig tile = Config::tile;
   using Output = typename Mainloop<Config>::Output;
-  using Split =
-      SplitRows<T, tile.BM, 1, tile.depth_vo, true, tile.warp_size, tile.ctas_per_sm <= 2>;
+  // Lanes that merge a row: four columns each, where all rows are valid.
+  static constexpr int row_lanes =
+      tile.is_decode && tile.depth_vo < 4 * tile.warp_size ? tile.depth_vo / 4 : tile.warp_size;
+  using Split = SplitRows<T, tile.BM, 1, tile.depth_vo, true, tile.warp_size, tile.ctas_per_sm <= 2,
+                          row_lanes>;
 
   PAGODA_DEVICE Epilogue(const AttentionParams& params, Storage<Config>& storage, int warp_m,
                          int warp_n)
@@ -254,9 +257,15 @@ class Epilogue {
       return;
     }
     const int32_t rows = work.num_tokens * (Ops::token_gen ? work.num_heads : 1);
-    for (int r = arch::warp_idx(); r < tile.BM && r < rows; r += tile.warps()) {
-      const Row row = tile_row<softmax::RescaleLazily, tile.row_map()>(params_, work, r);
-      if (row.is_written) split_.merge_row(work, r, row);
+    constexpr int rows_of_warp = tile.warp_size / row_lanes;
+    const int step = tile.warps() * rows_of_warp;
+    for (int first = arch::warp_idx() * rows_of_warp; first < tile.BM && first < rows;
+         first += step) {
+      const int own = first + arch::lane_idx() / row_lanes;
+      const int r = rows_of_warp == 1 || own < rows ? own : first;
+      Row row = tile_row<softmax::RescaleLazily, tile.row_map()>(params_, work, r);
+      row.is_written = row.is_written && r == own;
+      if (rows_of_warp > 1 || row.is_written) split_.merge_row(work, r, row);
     }
   }
 

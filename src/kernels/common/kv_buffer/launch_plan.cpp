@@ -152,9 +152,8 @@ void set_decode(const Problem& p, int32_t num_sms, Launch& launch) {
   const int64_t wanted = stream_k_ctas(p, packed, launch.tile, num_sms, places);
   launch.decode_ctas = static_cast<int32_t>(wanted);
   // Sequences of different lengths round up to more CTAs than wanted: up to one of each row tile.
-  int64_t ctas = wanted;
-  if (p.batch > 1) ctas = wanted > row_tiles ? std::max(wanted, places) : wanted + row_tiles;
-  launch.ctas = static_cast<int32_t>(ctas);
+  // Those that get no work end at once.
+  launch.ctas = static_cast<int32_t>(p.batch > 1 ? wanted + row_tiles : wanted);
 }
 
 bool is_token_generation(const Launch& launch) { return launch.rows != RowKind::kPrefill; }
