@@ -1,5 +1,5 @@
 // Integer division for the code that makes work tiles and looks up pages. The GPUs have no such
-// instruction: a division takes 36 instructions, quotient() 11, SmallDivisor 5. What runs before the
+// instruction: a division takes 36 instructions, quotient() 16, SmallDivisor 5. What runs before the
 // first load of a kernel is fetched from DRAM, and one lane of the scheduler divides ten times.
 #pragma once
 
@@ -16,20 +16,29 @@ namespace pagoda::arch {
 PAGODA_DEVICE int32_t small_quotient(int32_t a, float reciprocal) {
   return static_cast<int32_t>((static_cast<float>(a) + 0.5F) * reciprocal);
 }
-// Any dividend, divisors below 2^20. The first estimate is off by at most 1 + a / b * 2^-22, so that
-// the rest is a small dividend, which may be negative.
+
+// a - factor * b, which fits 32 bits where factor is near a / b.
+PAGODA_DEVICE int32_t rest_of(int32_t a, int32_t factor, int32_t b) {
+  return static_cast<int32_t>(static_cast<uint32_t>(a) -
+                              static_cast<uint32_t>(factor) * static_cast<uint32_t>(b));
+}
+// a / b. The first estimate is off by at most 1 + a / b * 2^-22, so that the rest is a small
+// dividend, which may be negative; the second one by at most 1, for divisors from 2^20 on.
 PAGODA_DEVICE int32_t quotient(int32_t a, int32_t b, float reciprocal) {
-  const auto estimate = static_cast<int32_t>(static_cast<float>(a) * reciprocal);
-  const int32_t rest = a - estimate * b;
-  return estimate + static_cast<int32_t>(floorf((static_cast<float>(rest) + 0.5F) * reciprocal));
+  auto result = static_cast<int32_t>(static_cast<float>(a) * reciprocal);
+  int32_t rest = rest_of(a, result, b);
+  result += static_cast<int32_t>(floorf((static_cast<float>(rest) + 0.5F) * reciprocal));
+  rest = rest_of(a, result, b);
+  if (rest < 0) return result - 1;
+  return rest >= b ? result + 1 : result;
 }
 
-// a / b, a >= 0, 0 < b < 2^20.
+// 0 <= a < 2^31 - 2^10, b > 0.
 [[nodiscard]] PAGODA_DEVICE int32_t quotient(int32_t a, int32_t b) {
   return quotient(a, b, reciprocal_approx(static_cast<float>(b)));
 }
 
-// Divides by one number, in (0, 2^20), dividends in [0, 2^21).
+// Divides dividends in [0, 2^21) by one number > 0.
 class SmallDivisor {
  public:
   PAGODA_DEVICE explicit SmallDivisor(int32_t divisor)

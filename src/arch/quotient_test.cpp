@@ -32,16 +32,19 @@ std::vector<int32_t> dividends(int32_t b, int64_t limit, std::mt19937& random) {
 std::vector<int32_t> divisors(std::mt19937& random) {
   std::vector<int32_t> result;
   for (int32_t b = 1; b <= 300; ++b) result.push_back(b);
-  std::uniform_int_distribution<int32_t> any(1, (1 << 20) - 1);
-  for (int i = 0; i < 300; ++i) result.push_back(any(random) >> i % 20 | 1);
-  result.push_back((1 << 20) - 1);
+  std::uniform_int_distribution<int32_t> any(1, INT32_MAX);
+  for (int i = 0; i < 600; ++i) result.push_back(any(random) >> i % 31 | 1);
+  for (int32_t bit = 8; bit < 31; ++bit) {
+    for (const int32_t b : {(1 << bit) - 1, 1 << bit, (1 << bit) + 1}) result.push_back(b);
+  }
+  result.push_back(INT32_MAX);
   return result;
 }
 
 TEST(Quotient, is_exact_for_every_dividend) {
   std::mt19937 random(1);
   for (const int32_t b : divisors(random)) {
-    for (const int32_t a : dividends(b, int64_t{1} << 31, random)) {
+    for (const int32_t a : dividends(b, (int64_t{1} << 31) - (1 << 10), random)) {
       for (const float r : reciprocals(b)) ASSERT_EQ(quotient(a, b, r), a / b) << a << ", " << b;
     }
   }

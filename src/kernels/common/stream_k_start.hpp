@@ -45,6 +45,11 @@ PAGODA_DEVICE int32_t sum_before(int32_t value, int32_t& total, StreamKStorage& 
   return before + inclusive - value;
 }
 
+// At least one, where there are none as well.
+PAGODA_DEVICE int32_t tiles_of_cta(int32_t total, int32_t ctas) {
+  return total > 0 ? arch::quotient(total - 1, ctas) + 1 : 1;
+}
+
 // find_stream_k_start for a partition in which no CTA takes parts of two row tiles: each counts as
 // a multiple of tiles_per_cta (SequenceTiles::padded). For a batch with a sequence a thread. False:
 // there are no more CTAs than row tiles.
@@ -65,10 +70,10 @@ PAGODA_DEVICE bool find_row_tile_start(const AttentionParams& params, StreamKSto
   const int32_t row_tiles = sum(tiles.row_tiles);
   if (row_tiles >= ctas) return false;
   const int32_t total = sum(tiles.tiles());
-  int32_t per_cta = arch::quotient(total - 1, ctas) + 1;
+  int32_t per_cta = tiles_of_cta(total, ctas);
   int32_t padded_total = sum(tiles.padded(per_cta).tiles());
   if (padded_total > ctas * per_cta) {  // padding takes less than a CTA of each row tile
-    per_cta = arch::quotient(total - 1, ctas - row_tiles) + 1;
+    per_cta = tiles_of_cta(total, ctas - row_tiles);
     padded_total = sum(tiles.padded(per_cta).tiles());
   }
   tiles = tiles.padded(per_cta);
@@ -105,7 +110,7 @@ PAGODA_DEVICE void find_stream_k_start(const AttentionParams& params, StreamKSto
     total += sum;
   }
   const int32_t ctas = stream_k_count<Config>();
-  const int32_t tiles_per_cta = arch::quotient(total - 1, ctas) + 1;
+  const int32_t tiles_per_cta = tiles_of_cta(total, ctas);
   const int32_t begin = stream_k_index<Config>() * tiles_per_cta;
   const int32_t end = begin < total - tiles_per_cta ? begin + tiles_per_cta : total;
   if (begin >= total && thread == 0) storage.start.store({.tiles_per_cta = tiles_per_cta});
