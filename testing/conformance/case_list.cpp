@@ -79,6 +79,7 @@ std::vector<Case> build_table() {
   add_layouts(list);
   add_length_edges(list);
   add_masks(list);
+  add_decode(list);
   add_scores(list);
   add_fp8(list);
   add_fp8_prefill(list);

@@ -29,6 +29,7 @@ void add_pages(CaseList& list);
 void add_layouts(CaseList& list);
 void add_length_edges(CaseList& list);
 void add_masks(CaseList& list);
+void add_decode(CaseList& list);
 void add_scores(CaseList& list);
 void add_fp8(CaseList& list);
 void add_fp8_prefill(CaseList& list);

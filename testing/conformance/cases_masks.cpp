@@ -51,6 +51,11 @@ void add_masks(CaseList& list) {
     c.page_size = 64;
     c.lengths = {"decode", {{1, 300}, {1, 65}, {1, 15}}};
     list.add(c);
+    // Of a head dim that has kernels for tokens that see all their keys: not where the mask hides one.
+    c.q_dtype = c.kv_dtype = DType::kBF16;
+    c.q_heads = 4;
+    c.dim_qk = c.dim_vo = 64;
+    list.add(c);
   }
   // cache_lengths given by the caller: queries that are not at the end of the keys.
   for (const char* name : {"causal", "window8", "windowboth", "chunked16", "relative4"}) {

@@ -95,9 +95,11 @@ int64_t stream_k_ctas(const Problem& p, const PackedRows& packed, const TileConf
 
 // Whether every sequence has at most one token, which sees all its keys.
 bool sees_all_keys(const Problem& p) {
-  const mask::IntervalRule rule = mask::make_expression_mask(p.mask).interval.rule;
+  const mask::IntervalMask interval = mask::make_expression_mask(p.mask).interval;
+  const mask::IntervalRule rule = interval.rule;
   return p.max_seqlen_q == 1 && p.seqlens_q_valid.empty() && p.cache_lengths.empty() &&
-         rule.chunk == 0 && rule.left >= p.max_seqlen_kv_bound - 1 && p.functor.type == nullptr &&
+         interval.valid_lengths == nullptr && rule.chunk == 0 &&
+         rule.left >= p.max_seqlen_kv_bound - 1 && p.functor.type == nullptr &&
          score_class(p) == ScoreClass::kPlain;
 }
 

@@ -1,0 +1,74 @@
+// Decoding: one token of each sequence, which sees all its keys. GPU kernels have a path of its own
+// for it: a partition of the batch from its lengths, and loads for a few layouts.
+#include <string>
+#include <vector>
+
+#include "testing/conformance/case_list.hpp"
+#include "testing/material/mask_table.hpp"
+
+namespace pagoda::conformance {
+namespace {
+
+Case decode(int32_t dim, NamedLengths lengths) {
+  Case c;
+  c.q_dtype = c.kv_dtype = dim == 64 ? DType::kF16 : DType::kBF16;
+  c.q_heads = 8;
+  c.kv_heads = 2;
+  c.dim_qk = c.dim_vo = dim;
+  c.mask = {"causal", [](MaskMaterial& /*material*/) { return Mask::causal(); }};
+  c.wants_statistics = false;
+  c.lengths = std::move(lengths);
+  return c;
+}
+
+// `count` sequences of up to 170 keys: some without keys, some without a token.
+NamedLengths many(int32_t count) {
+  NamedLengths lengths{"decode" + std::to_string(count) + "unequal", {}};
+  for (int32_t i = 0; i < count; ++i) {
+    const int32_t keys = i % 11 == 3 ? 0 : (37 * i) % 170 + 1;
+    lengths.sequences.push_back({i % 7 == 5 ? 0 : 1, keys});
+  }
+  return lengths;
+}
+
+}  // namespace
+
+void add_decode(CaseList& list) {
+  for (const int32_t dim : {64, 128}) {
+    // More sequences than a warp has lanes, and more than two of each lane.
+    for (const int32_t count : {31, 33, 70}) list.add(decode(dim, many(count)));
+    // One sequence far longer than the others, in pages of several tiles; rows for statistics.
+    Case c = decode(dim, {"decodeskewed", {{1, 3000}, {1, 5}, {1, 64}, {1, 129}, {1, 1}}});
+    c.page_size = 256;
+    c.page_layout = PageLayout::kHND;
+    c.sinks = 0.5F;
+    c.wants_statistics = true;
+    list.add(c);
+    c.page_size = 32;
+    c.q_heads = 16;
+    c.kv_heads = 1;
+    c.out = DType::kF32;
+    list.add(c);
+    // Pages that are no power of two, or smaller than what a thread copies at once.
+    for (const int32_t page_size : {8, 48}) {
+      c = decode(dim, {"decodepages", {{1, 500}, {1, 47}}});
+      c.page_size = page_size;
+      list.add(c);
+    }
+    // Dense, with and without lengths; groups of one head and of seven.
+    c = decode(dim, {"decodedense", {{1, 500}, {1, 64}, {1, 0}, {1, 333}}});
+    c.kv_layout = KVLayout::kDense;
+    c.is_q_ragged = false;
+    c.padding_keys = 7;
+    list.add(c);
+    c.q_heads = 7;
+    c.kv_heads = 1;
+    c.lengths = {"decodealone", {{1, 1100}}};
+    list.add(c);
+    c.q_heads = c.kv_heads = 3;
+    c.is_q_ragged = true;
+    list.add(c);
+  }
+}
+
+}  // namespace pagoda::conformance
