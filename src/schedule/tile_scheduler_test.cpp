@@ -242,27 +242,6 @@ TEST(TileGrid, longest_first_takes_the_last_rows_of_every_head_first) {
   });
 }
 
-TEST(TileGrid, unsplit_is_at_where_the_grid_has_no_splits) {
-  const std::vector<int32_t> cu_rows = {0, 640, 640, 700};
-  with_rows(cu_rows, [&] {
-    for (const int32_t* ragged : {static_cast<const int32_t*>(nullptr), cu_rows.data()}) {
-      for (const TileOrder order : {TileOrder::kRowsFastest, TileOrder::kLongestFirst}) {
-        TileGrid grid{.batch = 3, .num_heads = 4, .tile_rows = 64, .rows = 700, .order = order};
-        grid.cu_rows = ragged;
-        grid.section = 5;
-        for (int32_t index = 0; index < grid.size(); ++index) {
-          const TileCoord wanted = grid.at(index);
-          const TileCoord tile = grid.unsplit(index, [](int32_t a, int32_t b) { return a / b; });
-          ASSERT_EQ(tile.sequence, wanted.sequence);
-          ASSERT_EQ(tile.head, wanted.head);
-          ASSERT_EQ(tile.tile, wanted.tile);
-          ASSERT_EQ(tile.num_rows, wanted.num_rows);
-        }
-      }
-    }
-  });
-}
-
 TEST(TileGrid, rows_fastest_keeps_the_tiles_of_a_head_together) {
   const TileGrid grid{.batch = 2, .num_heads = 3, .tile_rows = 16, .rows = 64};
   for (int32_t index = 0; index < grid.size(); ++index) {
