@@ -1,6 +1,6 @@
 // Integer division for the code that makes work tiles and looks up pages. The GPUs have no such
-// instruction: a division takes 36 instructions, quotient() 16, SmallDivisor 5. What runs before the
-// first load of a kernel is fetched from DRAM, and one lane of the scheduler divides ten times.
+// instruction: a division takes 36 instructions, quotient() 16, SmallDivisor 5. What runs before
+// the first load of a kernel is fetched from DRAM, and one lane of the scheduler divides ten times.
 #pragma once
 
 #include <cmath>

@@ -51,7 +51,8 @@ void add_masks(CaseList& list) {
     c.page_size = 64;
     c.lengths = {"decode", {{1, 300}, {1, 65}, {1, 15}}};
     list.add(c);
-    // Of a head dim that has kernels for tokens that see all their keys: not where the mask hides one.
+    // Of a head dim that has kernels for tokens that see all their keys: not where the mask hides
+    // one.
     c.q_dtype = c.kv_dtype = DType::kBF16;
     c.q_heads = 4;
     c.dim_qk = c.dim_vo = 64;

@@ -1,7 +1,8 @@
 // AMD implementation of arch/math.hpp.
 //
-// AMD Instinct MI300 ISA, "V_EXP_F32", "V_RCP_F32", "V_MAX3_F32", "V_PERM_B32", "V_PACK_B32_F16". gfx942 has no
-// conversion to bf16, and its fp8 is another one (FNUZ, bias 8): those are conversions.hpp.
+// AMD Instinct MI300 ISA, "V_EXP_F32", "V_RCP_F32", "V_MAX3_F32", "V_PERM_B32", "V_PACK_B32_F16".
+// gfx942 has no conversion to bf16, and its fp8 is another one (FNUZ, bias 8): those are
+// conversions.hpp.
 #pragma once
 
 #include <cstdint>

@@ -86,8 +86,8 @@ class SplitRows {
   }
 
   // Merges the splits of a row and stores it where where.is_written, by row_lanes lanes: a lane
-  // loads the statistics of one split of each, then all lanes add up O, four columns each at a time.
-  // All lanes of the warp call it, for rows of which all or none are valid.
+  // loads the statistics of one split of each, then all lanes add up O, four columns each at a
+  // time. All lanes of the warp call it, for rows of which all or none are valid.
   template <class Row>
   PAGODA_DEVICE void merge_row(const Work& work, int row, const Row& where) {
     const int lane = lane_of_row(), first_lane = arch::lane_idx() - lane;

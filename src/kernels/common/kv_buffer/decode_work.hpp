@@ -1,5 +1,5 @@
-// make_decode_work: the work tile of a CTA in decoding, where every sequence has one token that sees
-// all its keys. It has a quarter of the instructions of the general partition
+// make_decode_work: the work tile of a CTA in decoding, where every sequence has one token that
+// sees all its keys. It has a quarter of the instructions of the general partition
 // (stream_k_start.hpp): a kernel that runs once in a while reads its instructions from DRAM, and
 // those before the first load are the largest part of a short decode.
 //

@@ -1,5 +1,5 @@
-// Epilogue of a consumer with wgmma: normalises O and stores it, with LSE and row maximum. Blocks of
-// tokens are staged in shared memory as T and stored by TMA where all 64 exist, else row by row;
+// Epilogue of a consumer with wgmma: normalises O and stores it, with LSE and row maximum. Blocks
+// of tokens are staged in shared memory as T and stored by TMA where all 64 exist, else row by row;
 // everything else is stored from registers.
 #pragma once
 
