@@ -3,7 +3,6 @@
 // the first load of a kernel is fetched from DRAM, and one lane of the scheduler divides ten times.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "arch/math.hpp"
@@ -23,11 +22,12 @@ PAGODA_DEVICE int32_t rest_of(int32_t a, int32_t factor, int32_t b) {
                               static_cast<uint32_t>(factor) * static_cast<uint32_t>(b));
 }
 // a / b. The first estimate is off by at most 1 + a / b * 2^-22, so that the rest is a small
-// dividend, which may be negative; the second one by at most 1, for divisors from 2^20 on.
+// dividend, which may be negative. The second one is rounded towards zero: at most 1 too large for
+// a negative rest, at most 1 off near an integer for divisors from 2^20 on, never both.
 PAGODA_DEVICE int32_t quotient(int32_t a, int32_t b, float reciprocal) {
   auto result = static_cast<int32_t>(static_cast<float>(a) * reciprocal);
   int32_t rest = rest_of(a, result, b);
-  result += static_cast<int32_t>(floorf((static_cast<float>(rest) + 0.5F) * reciprocal));
+  result += static_cast<int32_t>((static_cast<float>(rest) + 0.5F) * reciprocal);
   rest = rest_of(a, result, b);
   if (rest < 0) return result - 1;
   return rest >= b ? result + 1 : result;

@@ -16,13 +16,16 @@
 
 #include "arch/fault.hpp"
 #include "arch/named_barrier.hpp"
-#include "kernels/common/kv_buffer/decode_loads.hpp"
 #include "kernels/common/kv_buffer/load_q.hpp"
 #include "kernels/common/kv_buffer/register_buffers.hpp"
 #include "kernels/common/kv_buffer/softmax.hpp"
 #include "kernels/common/kv_buffer/storage.hpp"
 
 namespace pagoda::kernels::kv_buffer {
+
+// decode_loads.hpp, which a family includes that has kernels for decoding.
+template <class Config>
+class DecodeLoads;
 
 // Those of `work`. None where rows are shorter than the padded head dims, or tiles cross pages.
 template <class Config>
