@@ -1,5 +1,6 @@
 // Launches of small instances of the attention kernel on KVBuffer, with mma.sync.
 #include "kernels/common/kv_buffer/async_buffers.hpp"
+#include "kernels/common/kv_buffer/decode_loads.hpp"
 #include "operand/mma_sync.hpp"
 #include "testing/emulate/attention.hpp"
 #include "testing/emulate/kv_buffer_attention.hpp"
