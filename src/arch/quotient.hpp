@@ -21,6 +21,7 @@ PAGODA_DEVICE int32_t rest_of(int32_t a, int32_t factor, int32_t b) {
   return static_cast<int32_t>(static_cast<uint32_t>(a) -
                               static_cast<uint32_t>(factor) * static_cast<uint32_t>(b));
 }
+
 // a / b. The first estimate is off by at most 1 + a / b * 2^-22, so that the rest is a small
 // dividend, which may be negative. The second one is rounded towards zero: at most 1 too large for
 // a negative rest, at most 1 off near an integer for divisors from 2^20 on, never both.

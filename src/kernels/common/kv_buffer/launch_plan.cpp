@@ -147,9 +147,9 @@ void set_stream_k(const Problem& p, int32_t num_sms, bool may_split, Launch& lau
   launch.ctas = launch.ctas_per_kv_head * p.num_kv_heads;
 }
 
-// CTAs that decoding divides the KV tiles among. Where a CTA a row tile is more than `places`, five
-// times as many CTAs as places, if that leaves them 16 KV tiles: with 1.9 and 3.9 times as many,
-// long caches take 18 and 4 % longer (README.md).
+// CTAs that decoding divides the KV tiles among. `places`: CTAs that fit the GPU at once. More row
+// tiles than that: enough KV splits for five waves of CTAs, each with 16 KV tiles or more, because
+// the last wave is partly empty (README.md has the times).
 int64_t decode_ctas(const Problem& p, const PackedRows& packed, const TileConfig& tile,
                     int32_t num_sms, int64_t places) {
   const int64_t row_tiles = int64_t{p.batch} * p.num_kv_heads;
