@@ -233,14 +233,20 @@ void expect_fits(const RecordedLaunch& launch, const DescribedDevice& device) {
   EXPECT_LE(launch.shared_memory_bytes + static_bytes, device.shared_memory_bytes);
 }
 
-// What mha_sm80 launches for a call: RowKind, Staging and ScoreClass of its Instance.
-std::string expected_variant(const Call& call) {
+// What mha_sm80 launches for a call by one of its rows: RowKind, Staging and ScoreClass of its
+// Instance.
+std::string expected_variant(const Call& call, const std::string& row) {
   const bool is_prefill = call.shape.rows > 16 && call.dims.vo <= 256;
   const bool is_async = call.types.kv == call.types.q;  // addresses and strides are aligned
+  // One token that sees all keys, head dims up to 128 that fill the tile, pages of 16 rows or more.
+  const std::string dim = std::to_string(call.dims.qk);
+  const bool is_decode = call.shape.rows == 1 && is_async && !call.has_bias &&
+                         call.dims.qk == call.dims.vo && call.dims.qk <= 128 &&
+                         contains(row, ".d" + dim + ".") && call.shape.page_size != 1;
   const auto number = [](const char* type, int value) {
     return std::string("(pagoda::kernels::") + type + ")" + std::to_string(value);
   };
-  return number("kv_buffer::RowKind", is_prefill ? 0 : 1) + ", " +
+  return number("kv_buffer::RowKind", is_prefill ? 0 : is_decode ? 2 : 1) + ", " +
          number("kv_buffer::Staging", is_async ? 0 : 2) + ", " +
          number("ScoreClass", call.has_bias || !is_async ? 1 : 0) + ">, 80>";
 }
@@ -249,12 +255,13 @@ bool is_of_sm80(const std::string& row) {
   return row.starts_with("sm80.") || row.starts_with("simt.");
 }
 
-// Expects of a launch of mha_sm80 or mha_simt what every GPU since sm_80 has, and of mha_sm80 the
-// variant of the call.
-void expect_sm80(const RecordedLaunch& launch, const Call& call, const DescribedDevice& device) {
+// Expects of a launch of a row of mha_sm80 or mha_simt what every GPU since sm_80 has, and of
+// mha_sm80 the variant of the call.
+void expect_sm80(const RecordedLaunch& launch, const Call& call, const std::string& row,
+                 const DescribedDevice& device) {
   if (!contains(launch.kernel, "mha_simt")) {
-    EXPECT_TRUE(contains(launch.kernel, expected_variant(call)))
-        << launch.kernel << " should have " << expected_variant(call);
+    EXPECT_TRUE(contains(launch.kernel, expected_variant(call, row)))
+        << launch.kernel << " should have " << expected_variant(call, row);
   }
   EXPECT_EQ(launch.cluster, 1U);
   EXPECT_FALSE(launch.is_dependent);
@@ -361,7 +368,7 @@ TEST(DescribedDevices, launches_fit_the_device_and_have_code_for_it) {
         expect_fits(launch, device);
         EXPECT_TRUE(contains(launch.kernel, expected_instance(wanted)))
             << wanted << " must launch " << expected_instance(wanted);
-        if (is_of_sm80(wanted)) expect_sm80(launch, call, device);
+        if (is_of_sm80(wanted)) expect_sm80(launch, call, wanted, device);
       }
       if (is_of_sm80(wanted)) {
         EXPECT_EQ(num_tensor_maps(), maps_before) << "TMA begins with sm_90";
@@ -461,7 +468,7 @@ TEST(DescribedDevices, every_row_launches_instances_of_its_own_types) {
             for (const RecordedLaunch& launch : launches) {
               expect_fits(launch, device);
               EXPECT_TRUE(contains(launch.kernel, expected_instance(row))) << launch.kernel;
-              if (is_sm80) expect_sm80(launch, call, device);
+              if (is_sm80) expect_sm80(launch, call, row, device);
             }
           }
         }
@@ -621,9 +628,9 @@ TEST(DescribedDevices,
     EXPECT_EQ(ptx, is_compiled(80) ? std::set<int32_t>{80} : std::set<int32_t>());
     EXPECT_EQ(code_for(kernel.code, 75), nullptr);
   }
-  // mha_sm80: six variants of four shapes and three of 576 x 512, which has no prefill tile; two
-  // types. mha_simt: three shapes.
-  EXPECT_EQ(found, wanted.empty() ? 0 : 2 * (6 * 4 + 3) + 3);
+  // mha_sm80, two types: seven variants of d64 and d128, six of 192 x 128 and d256, where decoding
+  // has no kernel of its own, three of 576 x 512, which has no prefill tile. mha_simt: three shapes.
+  EXPECT_EQ(found, wanted.empty() ? 0 : 2 * (7 * 2 + 6 * 2 + 3) + 3);
 }
 
 TEST(DescribedDevices, a_missing_device_is_named) {

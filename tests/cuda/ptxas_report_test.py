@@ -12,13 +12,14 @@ import re
 import sys
 
 REGISTER_FILE, MOST_REGISTERS = 65536, 255  # of a multiprocessor, of a thread
-# By a part of the mangled name: threads on a multiprocessor, and variants of an instance. Two CTAs
-# of mha_sm80 share a multiprocessor.
+# By a regular expression on the mangled name, the last that matches: threads on a multiprocessor,
+# and variants of an instance. Two CTAs of mha_sm80 share a multiprocessor.
 KERNELS = {
-    "10SM100MHA2Q": (512, 2),
-    "12SM100MHAD512": (384, 2),
-    "8mha_sm80": (2 * 128, 6),
-    "Li576ELi512E": (2 * 128, 3),  # of mha_sm80, without a prefill tile
+    r"10SM100MHA2Q": (512, 2),
+    r"12SM100MHAD512": (384, 2),
+    r"8mha_sm80": (2 * 128, 6),
+    r"8mha_sm80.*Li(64|128)ELi\1E": (2 * 128, 7),  # with RowKind::kDecode (has_decode_tile)
+    r"8mha_sm80.*Li576ELi512E": (2 * 128, 3),  # without a prefill tile
 }
 
 ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\S+)'")
@@ -35,7 +36,7 @@ def kernels_of(report):
 
 
 def threads_and_variants(name):
-    known = [numbers for part, numbers in KERNELS.items() if part in name]
+    known = [numbers for pattern, numbers in KERNELS.items() if re.search(pattern, name)]
     return known[-1] if known else None
 
 

@@ -16,7 +16,7 @@ import sys
 # ScoreClass.
 INSTANCE = re.compile(
     r"8mha_sm804ChipE\w*?\d(BFloat16|Half)ELi(\d+)ELi(\d+)E"
-    r"\w*?RowKindE([01])E\w*?StagingE([02])E\w*?ScoreClassE([01])E"
+    r"\w*?RowKindE([012])E\w*?StagingE([02])E\w*?ScoreClassE([01])E"
 )
 
 # Regular expressions on an instruction, for PTX and for SASS.
@@ -88,13 +88,20 @@ def complaints_about(name, found):
     ]
 
 
+def number_of_variants(depth_qk, depth_vo):
+    if depth_vo > 256:
+        return 3  # no prefill tile
+    return 7 if depth_qk == depth_vo <= 128 else 6  # with RowKind::kDecode
+
+
 def complaints_about_variants(kernels):
-    """Six of a shape; three of one without a prefill tile."""
+    """Each architecture has each variant of the object's shape once."""
     wrong = []
     for arch in {arch for arch, _ in kernels}:
         instances = [INSTANCE.search(name) for of, name in kernels if of == arch]
         known = {match.groups() for match in instances if match}
-        wanted = 3 if any(int(values[2]) > 256 for values in known) else 6
+        depths = {(int(values[1]), int(values[2])) for values in known}
+        wanted = max((number_of_variants(*of_shape) for of_shape in depths), default=0)
         if len(known) != wanted or len(instances) != wanted:
             wrong.append(f"{len(instances)} kernels for {arch}, {len(known)} known, not {wanted}")
     return wrong or ([] if kernels else ["no kernel"])
