@@ -88,7 +88,7 @@ struct Traits {
 // tiles and pages, one has no keys. Four row tiles a CTA and seven KV tiles: all rings wrap.
 Outcome run_prefill(const Options& options) {
   const AttentionShape shape{.kernel = "sm90/prefill",
-                             .sequences = {{70, 75}, {70, 0}, {33, 33}, {66, 200}},
+                             .sequences = {{128, 130}, {70, 0}, {33, 33}, {70, 75}, {128, 200}},
                              .num_kv_heads = 1,
                              .group = 2,
                              .ctas = 2};
@@ -121,7 +121,7 @@ Outcome run_decode(const Options& options) {
 // As run_prefill, over an e4m3 cache: a warpgroup widens K and V.
 Outcome run_prefill_widened(const Options& options) {
   const AttentionShape shape{.kernel = "sm90/prefill_widened",
-                             .sequences = {{70, 75}, {70, 0}, {33, 33}, {128, 330}},
+                             .sequences = {{128, 130}, {70, 0}, {33, 33}, {70, 75}, {128, 330}},
                              .num_kv_heads = 1,
                              .group = 2,
                              .ctas = 2};
@@ -131,7 +131,7 @@ Outcome run_prefill_widened(const Options& options) {
 // As run_prefill, with e4m3 Q, K and V: a warpgroup transposes V, and O has memory of its own.
 Outcome run_prefill_fp8(const Options& options) {
   const AttentionShape shape{.kernel = "sm90/prefill_fp8",
-                             .sequences = {{70, 75}, {70, 0}, {33, 33}, {128, 330}},
+                             .sequences = {{128, 130}, {70, 0}, {33, 33}, {70, 75}, {128, 330}},
                              .num_kv_heads = 1,
                              .group = 2,
                              .ctas = 2};

@@ -267,7 +267,7 @@ class TypedAttentionCase {
                                               .head_stride_bytes = depth * sizeof(KV),
                                               .type = kMapType<KV>});
     };
-    params.decode = kernels::kv_buffer::decode_arguments(params, shape_.ctas - 1);
+    params.decode = kernels::kv_buffer::decode_arguments(params, shape_.ctas - 1, 1);
     params.k = cache(k_, dim_qk());
     params.v = cache(v_, kDepth);
     return params;

@@ -30,13 +30,14 @@ struct GatheredTraits {
 
 }  // namespace
 
-// The sequences of sm90/decode: intervals that hold several row tiles and split others.
+// Intervals of six KV tiles, which split long row tiles and hold three short ones: the gathering
+// warps may have finished one before the next is drawn.
 Outcome run_decode_gathered(const emulator::Options& options) {
   const AttentionShape shape{.kernel = "sm90/decode_gathered",
-                             .sequences = {{2, 150}, {1, 37}, {2, 0}, {2, 260}},
+                             .sequences = {{2, 150}, {1, 37}, {1, 50}, {1, 64}, {2, 0}, {2, 260}},
                              .num_kv_heads = 2,
                              .group = 4,
-                             .ctas = 6,
+                             .ctas = 7,
                              .is_gathered = true};
   return AttentionCase(shape, options.seed).run<GatheredTraits>(options);
 }

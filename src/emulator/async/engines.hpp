@@ -34,9 +34,9 @@ class AsyncEngines {
   void submit_in_order(std::unique_ptr<AsyncOperation> first,
                        std::unique_ptr<AsyncOperation> second);
   void finish(AsyncQueue& queue);  // completes all operations of the queue, now
-  // One agent for all operations of a warpgroup's tensor core, which complete in order.
-  [[nodiscard]] Agent warpgroup_agent(const Cta& cta, int warpgroup) const {
-    return make_agent(cta.index, shape_.first_engine() + static_cast<uint32_t>(warpgroup));
+  // The agent of a warp's share of all wgmma of its warpgroup, which complete in order.
+  [[nodiscard]] Agent wgmma_agent(const Cta& cta, int warp) const {
+    return make_agent(cta.index, shape_.first_engine() + static_cast<uint32_t>(warp));
   }
   void count_multiply_adds(uint64_t count) { multiply_adds_ += count; }
 

@@ -1,5 +1,8 @@
 // Rules: PTX ISA, "Asynchronous warpgroup level matrix instructions". The emulator requires the
-// wgmma.fence of CUTLASS: one by every thread at the start of each commit group.
+// wgmma.fence of CUTLASS: one by every thread at the start of each commit group. wgmma.wait_group
+// waits for the groups of the executing threads: what it says of the other three warps of the
+// warpgroup the ISA leaves open, so a wait covers the share of the thread's own warp. For speed one
+// warp, chosen at random for each wgmma, reads the operands for all four.
 #include "emulator/async/wgmma.hpp"
 
 #include <algorithm>
@@ -70,7 +73,7 @@ struct Lane {
 class WgmmaEngine {
  public:
   WgmmaEngine(Machine& machine, const Cta& cta, int warpgroup)
-      : machine_(machine), cta_(cta), agent_(machine.engines().warpgroup_agent(cta, warpgroup)) {}
+      : machine_(machine), cta_(cta), first_warp_(warpgroup * kWarps) {}
 
   void fence(const Thread& thread) { lane(thread).is_fenced = true; }
   void issue(Thread& thread, const WgmmaShape& shape, const WgmmaOperands& operands,
@@ -82,6 +85,9 @@ class WgmmaEngine {
  private:
   static size_t index(const Thread& thread) { return static_cast<size_t>(thread.index) % kThreads; }
   Lane& lane(const Thread& thread) { return lanes_[index(thread)]; }
+  [[nodiscard]] Agent agent_of(int warp) const {  // of the warpgroup
+    return machine_.engines().wgmma_agent(cta_, first_warp_ + warp);
+  }
   std::shared_ptr<Tile> find_tile(size_t thread, const WgmmaShape& shape, const float* registers,
                                   const Where& where);
   void take_accumulators(const Thread& thread, const Wgmma& product, float* registers,
@@ -92,7 +98,7 @@ class WgmmaEngine {
 
   Machine& machine_;
   const Cta& cta_;
-  Agent agent_;
+  int first_warp_;  // of the warpgroup, in the CTA
   AsyncQueue queue_;
   uint32_t started_ = 0;                     // wgmma that all threads have executed
   uint32_t completed_ = 0;                   // of these, complete
@@ -218,7 +224,7 @@ void WgmmaEngine::start(Thread& thread, std::shared_ptr<Wgmma> product) {
   operation->where = product->where;
   operation->issuer = &thread;
   operation->cta = thread.cta;
-  operation->agent = agent_;
+  operation->agent = agent_of(static_cast<int>(machine_.scheduler().random()() % kWarps));
   operation->time = started_;
   operation->known = std::make_shared<const Clocks>(std::move(known));
   operation->run = [this, product = std::move(product)](const AsyncOperation& self) {
@@ -293,9 +299,10 @@ void WgmmaEngine::wait(Thread& thread, size_t groups_in_flight, const Where& whe
     }
     machine_.trace().end(thread);
   }
+  const Agent agent = agent_of(static_cast<int>(index(thread) / 32));
   Clocks& clocks = thread.own_clocks();
-  clocks.generic.set(agent_, std::max(clocks.generic.get(agent_), awaited));
-  clocks.async.set(agent_, std::max(clocks.async.get(agent_), awaited));
+  clocks.generic.set(agent, std::max(clocks.generic.get(agent), awaited));
+  clocks.async.set(agent, std::max(clocks.async.get(agent), awaited));
   return_accumulators(thread, awaited, where);
 }
 

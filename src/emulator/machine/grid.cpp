@@ -88,7 +88,7 @@ std::string Grid::describe(Agent agent) const {
       if (index < shape_.first_engine()) return cta->tensor_memory->describe(agent);
       if (index < shape_.first_slot()) {
         return "issued by " +
-               emulator::describe(cta->threads[(index - shape_.first_engine()) * 128]);
+               emulator::describe(cta->threads[(index - shape_.first_engine()) * 32]);
       }
       const Cta::Issued& issued = cta->slots[index - shape_.first_slot()];
       if (issued.issuer != nullptr) return "issued by " + emulator::describe(*issued.issuer);

@@ -31,13 +31,13 @@ struct LaunchShape {
   //   0 .. threads - 1                  threads, for ordinary accesses
   //   threads .. first_engine() - 1     uses of tensor memory, as many as threads; where the launch
   //                                     has tensor memory
-  //   first_engine() .. first_slot() - 1  wgmma engines, one a warpgroup
+  //   first_engine() .. first_slot() - 1  shares of the wgmma of a warpgroup, one a warp
   //   first_slot() ..                   slots of asynchronous operations
   [[nodiscard]] uint32_t first_engine() const {
     return static_cast<uint32_t>(threads) * (has_tensor_memory ? 2U : 1U);
   }
   [[nodiscard]] uint32_t first_slot() const {
-    return first_engine() + static_cast<uint32_t>(threads + 127) / 128;
+    return first_engine() + static_cast<uint32_t>(threads + 31) / 32;
   }
 };
 

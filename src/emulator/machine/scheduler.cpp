@@ -49,11 +49,20 @@ void Scheduler::end_time_slice(const char* primitive, const Where& where) {
 
 // --- choices -----------------------------------------------------------------------------------
 
-// With odd seeds one lane of one warp runs only when nothing else can: the lanes of a warp need not
-// keep together. Neighbouring CTAs have it in different warps, so that few seeds reach all.
+// Some threads run only when nothing else can. With odd seeds it is one lane of one warp: the lanes
+// of a warp need not keep together. With multiples of four it is one warpgroup, or one warp of a
+// CTA that has no two warpgroups: a role may be far behind the others. Neighbouring CTAs have them
+// at different places, so that few seeds reach all.
 bool Scheduler::starves(const Thread& thread) const {
-  if (seed_ % 2 == 0) return false;
+  constexpr uint64_t kWarpgroup = 4;  // warps
   const size_t warps = thread.cta->warps.size();
+  if (seed_ % 4 == 0) {
+    const uint64_t group = warps > kWarpgroup ? kWarpgroup : 1;
+    const uint64_t groups = (warps + group - 1) / group;
+    return groups > 1 &&
+           static_cast<uint64_t>(thread.warp()) / group == (seed_ / 4 + thread.cta->index) % groups;
+  }
+  if (seed_ % 2 == 0) return false;
   const uint64_t turn = seed_ / 2 + thread.cta->index * (warps / 2);
   return static_cast<uint64_t>(thread.warp()) == turn % warps &&
          static_cast<uint64_t>(thread.lane()) ==

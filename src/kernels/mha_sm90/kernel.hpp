@@ -1,5 +1,6 @@
 // Kernel: the Hopper attention kernel, assembled from its roles. Warpgroup 0 loads and schedules,
-// one role a warp; warpgroups 1 to 3 are consumers.
+// one role a warp; `num_consumers` consumer warpgroups follow, then one that converts K or V, if
+// any.
 #pragma once
 
 #include "arch/debug.hpp"
@@ -119,11 +120,13 @@ struct Kernel {
         storage.draws.init(1);
         arch::name_barrier(storage.draws, "draws");
       }
-      if constexpr (!tile.zeroes_v_in_registers()) {
-        storage.v_tail.init(1);
-        arch::name_barrier(storage.v_tail, "v tail");
+      if constexpr (tile.load != LoadKind::kGather) {
+        if constexpr (!tile.zeroes_v_in_registers()) {
+          storage.v_tail.init(1);
+          arch::name_barrier(storage.v_tail, "v tail");
+        }
+        arch::fence_mbarrier_init();
       }
-      arch::fence_mbarrier_init();
     }
   }
 

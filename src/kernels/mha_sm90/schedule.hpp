@@ -12,7 +12,6 @@ using kernels::AttentionParams;
 using kernels::find_stream_k_start;
 using kernels::GridWork;
 using kernels::PackedRows;
-using kernels::StreamKStart;
 using kernels::StreamKStorage;
 using kernels::StreamKWork;
 using kernels::Work;

@@ -69,7 +69,7 @@ class Consumer {
       sync_warpgroup(warpgroup_);  // the products of all four warps have read the previous Q
       QBeforeKV<Config> order(storage_);
       PackedLoad<Config, kWarpgroup>::run(params_, storage_, reader.work(), order);
-      sync_warpgroup(warpgroup_);  // all threads have stored their part of Q and executed the fence
+      sync_warpgroup(warpgroup_);  // all threads have stored their part of Q
     } else {
       q_ring().consumer_wait();  // load Q: its bytes have landed, or its lanes have stored it
       if constexpr (OwnTilesOf<Config>::are_found_by_load_q) {
@@ -153,9 +153,12 @@ class Consumer {
   // tile's mainloop, when that has issued products; until then TMA has time to read.
   PAGODA_DEVICE void release_q() {
     if constexpr (defers_q_release) {
+      if constexpr (!is_ping_pong) arch::syncwarp();  // else its barrier comes before the release
       has_previous_q_ = true;
     } else if constexpr (!is_gathered) {
-      if (!releases_q_early()) release_q_stage();
+      if (releases_q_early()) return;
+      arch::syncwarp();  // all lanes have read O, or executed their fence after writing the stage
+      release_q_stage();
     }
   }
 
@@ -345,10 +348,10 @@ class Consumer {
     }
   }
 
-  // Orders the gathering threads' stores of K and V, which the full barrier made visible to this
-  // thread, before wgmma reads them (async proxy). In the gathering threads the fence would also
-  // wait for their copies in flight (MEMBAR.ALL): fp8 decode of 64 x 4096 keys took 261 us
-  // with the fence there, 253 us with it here (H200).
+  // Orders the gathering threads' stores of K and V, and this warpgroup's of Q, which barriers made
+  // visible to this thread, before wgmma reads them (async proxy). In the gathering threads the
+  // fence would also wait for their copies in flight (MEMBAR.ALL): fp8 decode of 64 x 4096 keys
+  // took 261 us with the fence there, 253 us with it here (H200).
   PAGODA_DEVICE void fence_gathered() {
     if constexpr (is_gathered) arch::fence_proxy_async_shared();
   }

@@ -125,7 +125,6 @@ class Epilogue {
     }
     if constexpr (tile.stages_o_in_q()) {
       arch::fence_proxy_async_shared();  // orders this thread's stores before TMA loads the next Q
-      arch::syncwarp();  // all lanes have executed the fence, before one of them releases Q
     }
   }
   PAGODA_DEVICE void store_zeros(const Work& work, const Row (&rows)[2]) {
@@ -189,7 +188,6 @@ class Epilogue {
       arch::store((to + (row * params_.out_rows.row_stride + column)).template as<arch::Words<4>>(),
                   words);
     }
-    arch::syncwarp();  // all lanes have read `staging`, before one of them releases it
   }
 
   // When this returns, TMA may still be reading from `staging`.

@@ -74,8 +74,8 @@ PAGODA_DEVICE arch::Words<4> load_words(arch::GlobalPtr<const T> from, int left)
 }
 
 // Loads packed rows of Q by `threads` threads, with zeros in columns past the head dim. Padding
-// rows keep stale data: it only changes their own scores, which are not stored. Each thread ends
-// with the fence before wgmma's reads; the caller synchronises or arrives after it.
+// rows keep stale data: it only changes their own scores, which are not stored. A proxy fence must
+// follow before wgmma reads them.
 template <class Config, int threads>
 class PackedLoad {
  public:
@@ -89,8 +89,7 @@ class PackedLoad {
     } else {
       copy<false, 1>(params, storage, work, order);
     }
-    order.arrive_q_issued();           // here where there is no row to load
-    arch::fence_proxy_async_shared();  // orders this thread's stores of Q before wgmma reads them
+    order.arrive_q_issued();  // here where there is no row to load
   }
 
  private:
@@ -164,6 +163,7 @@ PAGODA_DEVICE void load_q(const AttentionParams& params, Storage<Config>& storag
       } else {
         static_assert(Config::tile.num_consumers == 1, "packed rows have one consumer");
         PackedLoad<Config, 32>::run(params, storage, work, order);
+        arch::fence_proxy_async_shared();  // orders this thread's stores of Q before wgmma reads Q
         arch::syncwarp();  // every lane has stored its part of Q and executed the fence
         ring.producer_mbar().arrive_if(elect);
       }
