@@ -7,16 +7,18 @@
 
 namespace pagoda::kernels::kv_buffer {
 
-// The call must have the layout that has_decode_layout() (launch_plan.cpp) asks for. `ctas`: among
-// which the KV tiles of the batch are divided.
-inline DecodeArguments decode_arguments(const AttentionArguments& call, int32_t ctas) {
+// The call must have the layout that has_decode_layout() (launch_plan.cpp) asks for. `ctas`: the
+// number of CTAs among which the KV tiles of the batch are divided.
+inline DecodeArguments decode_arguments(const AttentionArguments& call, int32_t ctas,
+                                        int32_t min_tiles_per_cta) {
   const operand::KeyRows& keys = call.sequences.keys;
   const auto bytes = [](int64_t stride) { return static_cast<int32_t>(2 * stride); };
   const auto operand = [&](const RowsView& rows) -> DecodeArguments::Operand {
     return {bytes(rows.sequence_stride), bytes(rows.row_stride), bytes(rows.head_stride)};
   };
   DecodeArguments result;
-  result.ctas = ctas;
+  result.cta_share = static_cast<float>((1.0 + 0x1p-21) / ctas);
+  result.min_tiles_per_cta = min_tiles_per_cta;
   if (keys.kind == operand::KeyRowsKind::kPaged) {
     result.lengths = keys.paged.lengths;
     result.pages = keys.paged.pages;

@@ -4,7 +4,8 @@
 // those before the first load are the largest part of a short decode.
 //
 //   CTAs are numbered by sequence, KV head, split (fastest). A sequence has
-//   ceil(KV tiles / tiles_per_cta) splits; tiles_per_cta is the same for the whole batch.
+//   ceil(KV tiles / tiles_per_cta) splits, at least one; tiles_per_cta is the same for the whole
+//   batch (DecodeArguments).
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,13 @@
 #include "kernels/common/work_tile.hpp"
 
 namespace pagoda::kernels::kv_buffer {
+
+// The KV tiles that a CTA takes of `total`, those of the batch (DecodeArguments).
+PAGODA_DEVICE int32_t tiles_per_cta(const DecodeArguments& decode, uint32_t total) {
+  const float last = static_cast<float>(total - 1) + 0.5F;
+  const int32_t share = static_cast<int32_t>(last * decode.cta_share) + 1;
+  return share > decode.min_tiles_per_cta ? share : decode.min_tiles_per_cta;
+}
 
 // How the batch is divided among the CTAs. Every warp finds it for itself, without a barrier: a
 // lane has neighbouring sequences, one of them in batches of up to kLanes.
@@ -37,8 +45,7 @@ class DecodePartition {
         ctas_of_lane_ += static_cast<uint32_t>(splits(num_keys(b)) * params.num_kv_heads);
       }
       if (round > 0) break;
-      const auto total = static_cast<int32_t>(arch::reduce_add(ctas_of_lane_));
-      tiles_per_cta_ = arch::SmallDivisor(params.decode.ctas).quotient(total - 1) + 1;
+      tiles_per_cta_ = kv_buffer::tiles_per_cta(params.decode, arch::reduce_add(ctas_of_lane_));
       divisor_ = arch::SmallDivisor(tiles_per_cta_);
     }
   }

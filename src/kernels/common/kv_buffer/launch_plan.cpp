@@ -18,8 +18,8 @@ namespace {
 using core::Problem;
 
 // The model of stream_k_ctas, in us, measured on an H200 (mha_sm80/README.md): a KV tile of a CTA
-// while CTAs are few; how many bytes in flight of a multiprocessor keep memory busy, from where on
-// a tile takes the longer the more CTAs there are; and the merge of split rows, a chain of loads
+// while CTAs are few; how many bytes in flight of a multiprocessor keep memory busy: beyond them
+// the time of a tile grows with the number of CTAs; and the merge of split rows, a chain of loads
 // for each row of a warp and each 16 splits.
 constexpr double kTileTime = 0.94, kBusyBytes = 0.82 * (48 << 10), kBusyPower = 0.95;
 constexpr double kMergeStart = 0.8, kMergeChain = 1.3;
@@ -124,13 +124,14 @@ bool has_decode_layout(const Problem& p, const Shape& shape, const TileConfig& t
 }
 
 bool is_decode(const Problem& p, const Shape& shape, const TileConfig& tile) {
-  const int64_t key_tiles = int64_t{p.batch} * p.num_kv_heads *
-                            (p.max_seqlen_kv_bound / tile.BN + 1);  // SmallDivisor is exact
+  // Of a sequence: SmallDivisor is exact. Of the batch: 32 bits hold them.
+  const int64_t tiles = int64_t{p.num_kv_heads} * (p.max_seqlen_kv_bound / tile.BN + 1);
   return has_decode_tile(shape) && p.k.dtype == p.q.dtype && p.group <= tile.BM &&
-         key_tiles < 1 << 20 && sees_all_keys(p) && has_decode_layout(p, shape, tile);
+         tiles < 1 << 20 && p.batch * tiles < 1 << 30 && sees_all_keys(p) &&
+         has_decode_layout(p, shape, tile);
 }
 
-// Whether make_only_work (first_work.hpp) serves the call; its quotients are exact below 2^21.
+// Whether make_only_work (first_work.hpp) serves the call.
 bool is_one_token(const Problem& p, const TileConfig& tile) {
   return p.batch == 1 && p.max_seqlen_q == 1 && p.group <= tile.BM &&
          p.max_seqlen_kv_bound / tile.BN < 1 << 20;
@@ -147,26 +148,51 @@ void set_stream_k(const Problem& p, int32_t num_sms, bool may_split, Launch& lau
   launch.ctas = launch.ctas_per_kv_head * p.num_kv_heads;
 }
 
-// CTAs that decoding divides the KV tiles among. `places`: CTAs that fit the GPU at once. More row
-// tiles than that: enough KV splits for five waves of CTAs, each with 16 KV tiles or more, because
-// the last wave is partly empty (README.md has the times).
-int64_t decode_ctas(const Problem& p, const PackedRows& packed, const TileConfig& tile,
-                    int32_t num_sms, int64_t places) {
+// CTAs that decoding divides the KV tiles among. Where row tiles are more than the CTAs that fit
+// the GPU at once: enough KV splits for five waves of CTAs, because the last wave is partly empty
+// (README.md has the times). The kernel gives a CTA kFewestTiles or more, whatever the bound of the
+// lengths.
+constexpr int32_t kFewestTiles = 16;
+
+struct DecodeGrid {
+  int64_t divided_among = 1;
+  int64_t ctas = 1;
+  int32_t min_tiles_per_cta = 1;
+};
+DecodeGrid decode_grid(const Problem& p, const TileConfig& tile, int32_t num_sms) {
+  const int64_t places = int64_t{num_sms} * tile.ctas_per_sm;
   const int64_t row_tiles = int64_t{p.batch} * p.num_kv_heads;
-  if (row_tiles <= places) return stream_k_ctas(p, packed, tile, num_sms, places);
-  const int64_t most_splits = std::max(1, p.max_seqlen_kv_bound / (16 * tile.BN));
-  return row_tiles * std::min(most_splits, core::ceil_div(5 * places, row_tiles));
+  DecodeGrid grid;
+  if (row_tiles <= places) {
+    const PackedRows packed = PackedRows::of(p.group, tile.block_rows);
+    grid.divided_among = stream_k_ctas(p, packed, tile, num_sms, places);
+  } else {
+    const int64_t most_splits = std::max(1, p.max_seqlen_kv_bound / (kFewestTiles * tile.BN));
+    grid.divided_among = row_tiles * std::min(most_splits, core::ceil_div(5 * places, row_tiles));
+    grid.min_tiles_per_cta = kFewestTiles;
+  }
+  // Sequences of different lengths round up to more CTAs: up to one of each row tile. Those that
+  // get no work end at once.
+  grid.ctas = grid.divided_among + (p.batch > 1 ? row_tiles : 0);
+  return grid;
 }
 
 void set_decode(const Problem& p, int32_t num_sms, Launch& launch) {
-  const PackedRows packed = PackedRows::of(p.group, launch.tile.block_rows);
-  const int64_t places = int64_t{num_sms} * launch.tile.ctas_per_sm;
-  const int64_t row_tiles = int64_t{p.batch} * p.num_kv_heads;
-  const int64_t wanted = decode_ctas(p, packed, launch.tile, num_sms, places);
-  launch.decode_ctas = static_cast<int32_t>(wanted);
-  // Sequences of different lengths round up to more CTAs than wanted: up to one of each row tile.
-  // Those that get no work end at once.
-  launch.ctas = static_cast<int32_t>(p.batch > 1 ? wanted + row_tiles : wanted);
+  const DecodeGrid grid = decode_grid(p, launch.tile, num_sms);
+  launch.decode_ctas = static_cast<int32_t>(grid.divided_among);
+  launch.min_tiles_per_cta = grid.min_tiles_per_cta;
+  launch.ctas = static_cast<int32_t>(grid.ctas);
+}
+
+// Partial results of decoding take a slot of each CTA, those of token generation two of each CTA
+// that fits the GPU at once. A batch of thousands must not take gigabytes of workspace.
+constexpr int64_t kMostDecodeWorkspace = int64_t{128} << 20;
+
+bool has_small_decode_workspace(const Problem& p, const TileConfig& tile, int32_t num_sms) {
+  SplitWorkspace workspace;
+  workspace.hold(decode_grid(p, tile, num_sms).ctas, tile.BM, tile.depth_vo);
+  workspace.finish();
+  return workspace.bytes() <= kMostDecodeWorkspace;
 }
 
 bool is_token_generation(const Launch& launch) { return launch.rows != RowKind::kPrefill; }
@@ -237,9 +263,10 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Family& family, 
       (!has_long || may_have_short_rows(p, kFewTokens, plan->is_batch_invariant));
   if (has_short) {
     const auto decode = std::find(family.variants.begin(), family.variants.end(), kDecode);
-    const bool decodes =
-        decode != family.variants.end() && choice.is_automatic() && choice.may_split() &&
-        is_decode(p, shape, family.tile_of(shape.depth_qk, shape.depth_vo, kDecode));
+    const TileConfig tile = family.tile_of(shape.depth_qk, shape.depth_vo, kDecode);
+    const bool decodes = decode != family.variants.end() && choice.is_automatic() &&
+                         choice.may_split() && is_decode(p, shape, tile) &&
+                         has_small_decode_workspace(p, tile, num_sms);
     add(decodes ? RowKind::kDecode : RowKind::kTokenGeneration, 0,
         has_long ? kFewTokens : INT32_MAX);
   }
@@ -260,7 +287,9 @@ LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch, con
   if (is_token_generation(launch)) {
     a.schedule = Schedule::kStreamK;
     a.ctas_per_kv_head = launch.ctas_per_kv_head;
-    if (launch.rows == RowKind::kDecode) a.decode = decode_arguments(a, launch.decode_ctas);
+    if (launch.rows == RowKind::kDecode) {
+      a.decode = decode_arguments(a, launch.decode_ctas, launch.min_tiles_per_cta);
+    }
   } else {
     a.schedule = Schedule::kTransient;
     a.grid = grid_of(p, launch);

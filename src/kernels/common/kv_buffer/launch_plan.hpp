@@ -28,7 +28,8 @@ struct Launch {
   TileConfig tile{};
   int32_t ctas = 0;
   int32_t num_splits = 1;                      // kPrefill: most KV splits of a row tile
-  int32_t decode_ctas = 1;                     // kDecode: DecodeArguments::ctas
+  int32_t decode_ctas = 1;                     // kDecode: that the KV tiles are divided among
+  int32_t min_tiles_per_cta = 1;               // kDecode: DecodeArguments
   int32_t ctas_per_kv_head = 0;                // AttentionArguments::ctas_per_kv_head
   int32_t min_rows = 0, max_rows = INT32_MAX;  // query rows of the sequences that it serves
 };

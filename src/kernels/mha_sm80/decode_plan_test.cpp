@@ -1,0 +1,118 @@
+// Which calls of one token have a decode launch, with how many CTAs, and how these divide the KV
+// tiles of the batch.
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <memory>
+#include <random>
+
+#include "core/int_math.hpp"
+#include "kernels/common/kv_buffer/decode_arguments.hpp"
+#include "kernels/common/kv_buffer/decode_work.hpp"
+#include "kernels/common/kv_buffer/launch_plan.hpp"
+#include "kernels/mha_sm80/instances.hpp"
+#include "pagoda/mask.hpp"
+
+namespace pagoda::mha_sm80 {
+namespace {
+
+using kernels::kv_buffer::Launch;
+using kernels::kv_buffer::LaunchPlan;
+using kernels::kv_buffer::RowKind;
+
+constexpr int32_t kMultiprocessors = 132;  // an H200: 264 CTAs of d128 at once
+constexpr int64_t kMostWorkspace = int64_t{128} << 20;
+
+// One token of each of `batch` sequences of up to `keys` keys, in pages of 16; 32/8 heads of 128.
+std::unique_ptr<LaunchPlan> plan_of(int32_t batch, int32_t keys) {
+  static const int32_t table = 0;
+  core::Problem p;
+  p.batch = batch;
+  p.num_q_heads = 32;
+  p.num_kv_heads = 8;
+  p.group = 4;
+  p.head_dim_qk = p.head_dim_vo = 128;
+  p.has_host_lengths = false;
+  p.max_seqlen_q = p.max_seqlen_q_bound = 1;
+  p.total_q = batch;
+  p.max_seqlen_kv = p.max_seqlen_kv_bound = keys;
+  p.kv_kind = core::KVKind::kPaged;
+  p.page_size = 16;
+  p.block_table.data = &table;
+  p.block_table.row_stride = core::ceil_div(keys, 16);
+  p.q.dtype = p.k.dtype = p.v.dtype = p.out.dtype = DType::kBF16;
+  p.q.row_stride = p.q.sequence_stride = p.out.row_stride = p.out.sequence_stride = 32 * 128;
+  p.q.head_stride = p.out.head_stride = p.k.head_stride = p.v.head_stride = 128;
+  p.k.row_stride = p.v.row_stride = 8 * 128;
+  p.k.outer_stride = p.v.outer_stride = 16 * 8 * 128;
+  const Mask mask = Mask::causal();
+  p.mask = mask.nodes();
+  return make_plan(kShapes[1], {.variants = kVariants, .tile_of = tile_of}, p, kMultiprocessors,
+                   {});
+}
+
+Launch launch_of(int32_t batch, int32_t keys) {
+  const auto plan = plan_of(batch, keys);
+  EXPECT_EQ(plan->num_launches, 1);
+  return plan->launches[0];
+}
+
+TEST(DecodePlan, splits_where_row_tiles_are_few_waves) {
+  // Row tiles times the splits that were the fastest on an H200 (kv_buffer/README.md).
+  EXPECT_EQ(launch_of(64, 4096).decode_ctas, 512 * 3);
+  EXPECT_EQ(launch_of(128, 8192).decode_ctas, 1024 * 2);
+  EXPECT_EQ(launch_of(200, 2048).decode_ctas, 1600);
+  for (const int32_t batch : {64, 128, 200}) {
+    const Launch launch = launch_of(batch, 4096);
+    EXPECT_EQ(launch.rows, RowKind::kDecode);
+    EXPECT_EQ(launch.ctas, launch.decode_ctas + 8 * batch);  // lengths round up
+    EXPECT_EQ(launch.min_tiles_per_cta, 16);
+  }
+}
+
+TEST(DecodePlan, fills_the_gpu_where_row_tiles_are_fewer_than_ctas) {
+  const Launch launch = launch_of(1, 8192);
+  EXPECT_EQ(launch.rows, RowKind::kDecode);
+  EXPECT_GT(launch.decode_ctas, 64);
+  EXPECT_LE(launch.decode_ctas, 2 * kMultiprocessors);
+  EXPECT_EQ(launch.ctas, launch.decode_ctas);
+  EXPECT_EQ(launch.min_tiles_per_cta, 1);
+}
+
+TEST(DecodePlan, serves_wide_bounds_of_the_lengths) {
+  EXPECT_EQ(launch_of(64, 131'072).rows, RowKind::kDecode);
+  EXPECT_EQ(launch_of(200, 1'000'000).rows, RowKind::kDecode);
+  EXPECT_EQ(launch_of(1, 100'000'000).rows, RowKind::kTokenGeneration);  // inexact quotients
+}
+
+TEST(DecodePlan, leaves_batches_of_thousands_to_a_bounded_workspace) {
+  for (const int32_t batch : {1, 64, 200, 500, 900, 1100, 8192, 65'536}) {
+    for (const int32_t keys : {63, 512, 4096, 131'072}) {
+      const auto plan = plan_of(batch, keys);
+      EXPECT_LE(plan->workspace_bytes, kMostWorkspace) << batch << " x " << keys;
+    }
+  }
+  EXPECT_EQ(launch_of(900, 512).rows, RowKind::kDecode);
+  EXPECT_EQ(launch_of(1100, 512).rows, RowKind::kTokenGeneration);
+}
+
+// Rounding up is exact in fp32 for batches of up to 2^19 KV tiles, and never down.
+TEST(DecodePlan, tiles_of_a_cta_are_never_fewer_than_the_grid_has_room_for) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 2'000'000; ++i) {
+    const auto total = static_cast<int32_t>(1 + random() % (1U << (1 + random() % 30)));
+    const auto ctas = static_cast<int32_t>(1 + random() % (1U << (1 + random() % 17)));
+    kernels::DecodeArguments decode =
+        kernels::kv_buffer::decode_arguments(kernels::AttentionArguments{}, ctas, 1);
+    const int32_t tiles = kernels::kv_buffer::tiles_per_cta(decode, static_cast<uint32_t>(total));
+    const int32_t exact = core::ceil_div(total, ctas);
+    ASSERT_GE(tiles, exact) << total << " / " << ctas;
+    ASSERT_LE(tiles, exact + (total < 1 << 19 ? 0 : 1 + exact / (1 << 20)))
+        << total << " / " << ctas;
+    decode.min_tiles_per_cta = 16;
+    ASSERT_EQ(kernels::kv_buffer::tiles_per_cta(decode, static_cast<uint32_t>(total)),
+              std::max(16, tiles));
+  }
+}
+
+}  // namespace
+}  // namespace pagoda::mha_sm80
