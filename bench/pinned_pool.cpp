@@ -44,7 +44,7 @@ const std::vector<int>& allowed_cpus() {
 }
 
 PinnedPool::PinnedPool(int32_t workers) : workers_(std::max(1, workers)) {
-  is_pinned_ = pin_to({allowed_cpus().front()});
+  pin_to({allowed_cpus().front()});
   for (int32_t i = 1; i < workers_; ++i) threads_.emplace_back([this, i] { work(i); });
 }
 

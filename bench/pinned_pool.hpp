@@ -26,14 +26,10 @@ class PinnedPool final : public Executor {
   [[nodiscard]] int32_t workers() const override { return workers_; }
   void parallel(int32_t n, void (*body)(void* context, int32_t i), void* context) override;
 
-  // False if the system rejected an affinity mask; timings then vary more.
-  [[nodiscard]] bool is_pinned() const { return is_pinned_; }
-
  private:
   void work(int32_t index);
 
   int32_t workers_;
-  bool is_pinned_ = true;
   void (*body_)(void* context, int32_t i) = nullptr;
   void* context_ = nullptr;
   int32_t count_ = 0;

@@ -166,7 +166,9 @@ class Plan {
   [[nodiscard]] int64_t zeroed_workspace_bytes() const;
   // Bytes of the tile buffer that each worker thread of the CPU back end allocates once and keeps.
   [[nodiscard]] int64_t worker_scratch_bytes() const;
+  // The selected kernel's name, such as "sm90.d128.bf16"; valid while the plan lives.
   [[nodiscard]] const std::string& kernel() const;
+  // CPU: work items that the threads take. GPU: CTAs of all launches.
   [[nodiscard]] int64_t num_work_items() const;
   // (query row, head) pairs whose keys are split over several work items.
   [[nodiscard]] int64_t num_split_rows() const;
@@ -198,7 +200,8 @@ class Plan {
 // plan() and run() in one call. The library keeps one workspace per thread, and on a GPU one for
 // each of the 16 streams that ran last: a further stream frees the oldest one, which waits for the
 // GPU. A capture can't allocate: kStreamCapturing if the stream has no workspace of this size yet.
-// A workspace that a capture has used is kept until release_workspaces().
+// A workspace that a capture has used is kept until release_workspaces(). Errors: those of plan()
+// and of run(plan, ..).
 [[nodiscard]] Status run(const Attention& attention, const Options& options = {});
 
 // Frees the workspaces that run(attention, options) keeps, of the calling thread and of all GPUs,
@@ -216,6 +219,8 @@ struct AppendKV {
   // fp8: stored element = value / scale, rounded to nearest even, saturated; scales per head only.
   KVScales kv_scales{};
 };
+// Errors: those of plan(), before anything is written. On a GPU: launches into options.stream and
+// returns, as run(plan, ..) does.
 [[nodiscard]] Status append_kv(const AppendKV& append, const Options& options = {});
 
 // Merges attention over disjoint sets of keys: O = sum_p exp(LSE_p - LSE) O_p with LSE = log(sum_p
@@ -231,6 +236,7 @@ struct MergeStates {
   // [total_q] or empty: rows with 0 are skipped; their out and lse keep what they hold.
   ArrayView<uint8_t> row_mask{};
 };
+// Errors and GPUs: as append_kv().
 [[nodiscard]] Status merge_states(const MergeStates& merge, const Options& options = {});
 
 }  // namespace pagoda

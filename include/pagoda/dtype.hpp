@@ -9,7 +9,7 @@ enum class DType : uint8_t {
   kF32,
   kF16,     // IEEE binary16
   kBF16,    // the upper half of a binary32
-  kF8E4M3,  // OCP e4m3 "fn": no infinity, largest value 448, NaN = 0x7f / 0xff; caches only
+  kF8E4M3,  // OCP e4m3 "fn": no infinity, largest value 448, NaN = 0x7f / 0xff
 };
 
 [[nodiscard]] constexpr int64_t size_bytes(DType dtype) {

@@ -40,7 +40,7 @@ enum class MaskKind : uint8_t {
 struct MaskNode {
   MaskKind kind = MaskKind::kNone;
   int64_t left = -1, right = -1;       // kWindow
-  int64_t chunk = 0;                   // kChunked
+  int64_t chunk = 0;                   // kChunked: keys, > 0
   ArrayView<int32_t> valid_lengths{};  // kPadding: [batch]
   ConstTensor tensor{};                // kAdditive, kRelativeBias
   ArrayView<uint32_t> words{};         // kBits: of all sequences
@@ -86,6 +86,7 @@ class Mask {
   static Mask bits(ArrayView<uint32_t> words, ArrayView<int64_t> row_offsets) {
     return Mask(MaskNode{.kind = MaskKind::kBits, .words = words, .row_offsets = row_offsets});
   }
+  // `keep` decides each pair; back ends cpu and reference only. `context` must outlive the runs.
   static Mask functor(MaskFunctor keep, void* context = nullptr) {
     return Mask(MaskNode{.kind = MaskKind::kFunctor, .functor = keep, .context = context});
   }

@@ -393,6 +393,7 @@ typedef struct pagoda_backend_info {
 
 PAGODA_API pagoda_status_code pagoda_backends(pagoda_backend_list** list, pagoda_status* status);
 PAGODA_API int64_t pagoda_backend_list_size(const pagoda_backend_list* list);
+// PAGODA_INVALID_ARGUMENT: index is not in [0, size).
 PAGODA_API pagoda_status_code pagoda_backend_list_get(const pagoda_backend_list* list,
                                                       int64_t index, pagoda_backend_info* info,
                                                       pagoda_status* status);
@@ -413,6 +414,7 @@ PAGODA_API pagoda_status_code pagoda_explain(const pagoda_attention* attention,
                                              const pagoda_options* options,
                                              pagoda_kernel_list** list, pagoda_status* status);
 PAGODA_API int64_t pagoda_kernel_list_size(const pagoda_kernel_list* list);
+// PAGODA_INVALID_ARGUMENT: index is not in [0, size).
 PAGODA_API pagoda_status_code pagoda_kernel_list_get(const pagoda_kernel_list* list, int64_t index,
                                                      pagoda_kernel_info* info,
                                                      pagoda_status* status);

@@ -10,8 +10,8 @@
 
 namespace pagoda::arch {
 
-// Dividends below 2^21: (a + 0.5) / b is further from an integer, by 0.5 / b, than reciprocal and
-// product are off: below a / b * 2^-22.
+// Exact for dividends below 2^21: (a + 0.5) / b is at least 0.5 / b away from an integer, and
+// reciprocal and product together err by less than a / b * 2^-22.
 PAGODA_DEVICE int32_t small_quotient(int32_t a, float reciprocal) {
   return static_cast<int32_t>((static_cast<float>(a) + 0.5F) * reciprocal);
 }
@@ -22,9 +22,9 @@ PAGODA_DEVICE int32_t rest_of(int32_t a, int32_t factor, int32_t b) {
                               static_cast<uint32_t>(factor) * static_cast<uint32_t>(b));
 }
 
-// a / b. The first estimate is off by at most 1 + a / b * 2^-22, so that the rest is a small
-// dividend, which may be negative. The second one is rounded towards zero: at most 1 too large for
-// a negative rest, at most 1 off near an integer for divisors from 2^20 on, never both.
+// a / b, 0 <= a. The first estimate errs by at most 1 + a / b * 2^-22, so that the remainder is a
+// small dividend, maybe negative. The corrected estimate errs by at most 1: a negative remainder is
+// rounded towards zero, and divisors from 2^20 on may round near an integer, never both.
 PAGODA_DEVICE int32_t quotient(int32_t a, int32_t b, float reciprocal) {
   auto result = static_cast<int32_t>(static_cast<float>(a) * reciprocal);
   int32_t rest = rest_of(a, result, b);

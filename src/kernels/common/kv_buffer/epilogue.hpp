@@ -60,8 +60,7 @@ class Epilogue {
   }
 
   // The warps that share rows have the sums of their own keys, relative to the same pivots. The
-  // sums overwrite the row maxima, which all warps have read: the last barrier of the mainloop is
-  // the one for P.
+  // sums overwrite the row maxima, which all warps have read before the mainloop's barrier for P.
   PAGODA_DEVICE void add_warps(softmax::Sums (&sums)[Ops::rows]) const {
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) {
@@ -85,9 +84,8 @@ class Epilogue {
     return warp_n_ * tile.depth_of_warp() + n * tile.mma.N + I::column(arch::lane_idx(), 2 * pair);
   }
 
-  // O of T passes through shared memory, so that a thread stores 16 bytes of a row. That of Q is
-  // free: the mainloop has a barrier after all warps have read it for the last time. That of V is
-  // not.
+  // O of T passes through shared memory, so that a thread stores 16 bytes of a row: through that of
+  // Q, which all warps have read before a barrier of the mainloop. They may still be reading V.
   PAGODA_DEVICE void store_result(const Work& work, const Online (&online)[Ops::rows],
                                   const softmax::Sums (&sums)[Ops::rows], const Output& o) const {
     float factors[Ops::rows];

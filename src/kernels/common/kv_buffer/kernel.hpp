@@ -1,5 +1,5 @@
 // Kernel: attention on KVBuffer, for GPUs without TMA. All threads of a CTA load, multiply and
-// store together. README.md follows one call through it.
+// store together. docs/kernels/kv_buffer.md follows one call through it.
 #pragma once
 
 #include "arch/debug.hpp"

@@ -1,9 +1,9 @@
 // Softmax of a warp's fragments of scores: score mods, mask, row maxima, P = exp2(S - pivot).
 //
 // Rows of a lane: m tile m and row r of it are row m * MMA_M + Instruction::row(lane, r) of the
-// warp. Kept over the KV tiles is the online state alone; what a mask needs of a row (token, head,
-// visible keys) is computed again in the tiles that are masked, because the mainloop has no
-// registers for it.
+// warp. The only state of a row that is kept over the KV tiles is that of the online softmax; what
+// a mask needs (token, head, visible keys) is computed again in masked tiles, because the mainloop
+// has no registers left for it.
 #pragma once
 
 #include <cmath>

@@ -58,7 +58,7 @@ struct Instance {
 };
 
 constexpr RowKind rows_of(const Shape& shape, const Variant& variant) {
-  // No prefill tile: the same kernel twice, and no launch of the first.
+  // Without a prefill tile the prefill variants are token kernels, which make_plan never launches.
   return has_prefill_tile(shape.depth_vo) ? variant.rows : RowKind::kTokenGeneration;
 }
 
