@@ -85,7 +85,8 @@ struct Traits {
 }  // namespace
 
 // Tiles of 128 rows: TMA stores whole blocks of 64, registers the others. Sequences end inside
-// tiles and pages, one has no keys. Four row tiles a CTA and seven KV tiles: all rings wrap.
+// tiles and pages, one has no keys. Five row tiles a CTA and seven KV tiles: all rings wrap. The
+// first consumer leaves out KV tiles of the 128 rows, also in the second work tile of a CTA.
 Outcome run_prefill(const Options& options) {
   const AttentionShape shape{.kernel = "sm90/prefill",
                              .sequences = {{128, 130}, {70, 0}, {33, 33}, {70, 75}, {128, 200}},
