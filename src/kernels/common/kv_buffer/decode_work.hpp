@@ -46,7 +46,7 @@ class DecodePartition {
       }
       if (round > 0) break;
       tiles_per_cta_ = kv_buffer::tiles_per_cta(params.decode, arch::reduce_add(ctas_of_lane_));
-      divisor_ = arch::SmallDivisor(tiles_per_cta_);
+      divisor_ = arch::SmallDivisor{tiles_per_cta_};
     }
   }
 
