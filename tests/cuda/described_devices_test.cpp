@@ -246,10 +246,9 @@ std::string expected_variant(const Call& call, const std::string& row) {
   const auto number = [](const char* type, int value) {
     return std::string("(pagoda::kernels::") + type + ")" + std::to_string(value);
   };
-  return number("kv_buffer::RowKind", is_prefill  ? 0
-                                      : is_decode ? 2
-                                                  : 1) +
-         ", " + number("kv_buffer::Staging", is_async ? 0 : 2) + ", " +
+  const int row_kind = is_decode ? 2 : (is_prefill ? 0 : 1);
+  return number("kv_buffer::RowKind", row_kind) + ", " +
+         number("kv_buffer::Staging", is_async ? 0 : 2) + ", " +
          number("ScoreClass", call.has_bias || !is_async ? 1 : 0) + ">, 80>";
 }
 

@@ -2,6 +2,7 @@
 #include "kernels/common/call_arguments.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "core/int_math.hpp"
@@ -226,6 +227,10 @@ bool has_aligned_kv(const Problem& p) {
            is_multiple(view.row_stride) && is_multiple(view.head_stride);
   };
   return is_aligned(p.k) && is_aligned(p.v);
+}
+
+bool has_even_pages(const Problem& p, int32_t least) {
+  return p.page_size >= least && std::has_single_bit(static_cast<uint32_t>(p.page_size));
 }
 
 int32_t max_visible_keys(const Problem& p, int32_t tile_tokens) {

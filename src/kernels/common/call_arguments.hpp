@@ -48,6 +48,9 @@ inline constexpr int32_t kShortRows = 64;
 // Whether every row of a 16-bit K and V starts at a multiple of 16 bytes.
 [[nodiscard]] bool has_aligned_kv(const core::Problem& problem);
 
+// Whether the page size is a power of two of `least` keys or more.
+[[nodiscard]] bool has_even_pages(const core::Problem& problem, int32_t least);
+
 // Upper bound of the keys that `tile_tokens` consecutive queries see together. A window or chunked
 // mask bounds it in a long cache.
 [[nodiscard]] int32_t max_visible_keys(const core::Problem& problem, int32_t tile_tokens);

@@ -1,5 +1,6 @@
 // Which calls of one token have a decode launch, with how many CTAs, and how these divide the KV
 // tiles of the batch.
+#include <algorithm>
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <memory>

@@ -169,11 +169,10 @@ bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
   const bool is_plain_64 = is_plain && p.head_dim_qk == 64 && p.head_dim_vo == 64;
   // One token of few sequences, whose lengths may be far below the bound that the bytes are of: of
   // the calls that have kernels for decoding there.
-  const bool has_even_pages = p.page_size >= 16 && (p.page_size & (p.page_size - 1)) == 0;
-  const bool has_few_row_tiles = is_plain && p.head_dim_qk == 128 && p.head_dim_vo == 128 &&
-                                 (p.kv_kind == core::KVKind::kDense || has_even_pages) &&
-                                 p.max_seqlen_q == 1 &&
-                                 int64_t{p.batch} * p.num_kv_heads <= num_sms;
+  const bool has_few_row_tiles =
+      is_plain && p.head_dim_qk == 128 && p.head_dim_vo == 128 &&
+      (p.kv_kind == core::KVKind::kDense || kernels::has_even_pages(p, 16)) &&
+      p.max_seqlen_q == 1 && int64_t{p.batch} * p.num_kv_heads <= num_sms;
   const bool is_small =
       p.head_dim_qk <= 64 ? is_plain_64 : bytes <= kSmallDecodeBytes || has_few_row_tiles;
   if (p.q.dtype == DType::kF8E4M3 || p.k.dtype != p.q.dtype || p.head_dim_qk > 128 ||

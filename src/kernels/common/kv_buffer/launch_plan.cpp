@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 
 #include "core/int_math.hpp"
@@ -114,13 +115,12 @@ bool has_decode_layout(const Problem& p, const Shape& shape, const TileConfig& t
                              is_multiple(p.q.sequence_stride) && is_multiple(p.q.row_stride) &&
                              is_multiple(p.q.head_stride);
   const int32_t rows_at_once = tile.threads() / 8;  // of AsyncKVBuffer::thread_layout
-  const bool has_even_pages = p.block_table.data != nullptr && p.page_size >= rows_at_once &&
-                              (p.page_size & (p.page_size - 1)) == 0 &&
-                              is_near(p.block_table.row_stride);
+  const bool has_pages = p.block_table.data != nullptr && has_even_pages(p, rows_at_once) &&
+                         is_near(p.block_table.row_stride);
   return p.head_dim_qk == shape.depth_qk && p.head_dim_vo == shape.depth_vo && has_aligned_q &&
          has_aligned_kv(p) && has_near_strides(p.k) && has_near_strides(p.v) &&
          p.leftpad_kv.empty() &&
-         (p.kv_kind == core::KVKind::kPaged ? has_even_pages : p.kv_kind == core::KVKind::kDense);
+         (p.kv_kind == core::KVKind::kPaged ? has_pages : p.kv_kind == core::KVKind::kDense);
 }
 
 bool is_decode(const Problem& p, const Shape& shape, const TileConfig& tile) {
@@ -177,8 +177,7 @@ DecodeGrid decode_grid(const Problem& p, const TileConfig& tile, int32_t num_sms
   return grid;
 }
 
-void set_decode(const Problem& p, int32_t num_sms, Launch& launch) {
-  const DecodeGrid grid = decode_grid(p, launch.tile, num_sms);
+void set_decode(const DecodeGrid& grid, Launch& launch) {
   launch.decode_ctas = static_cast<int32_t>(grid.divided_among);
   launch.min_tiles_per_cta = grid.min_tiles_per_cta;
   launch.ctas = static_cast<int32_t>(grid.ctas);
@@ -188,11 +187,20 @@ void set_decode(const Problem& p, int32_t num_sms, Launch& launch) {
 // that fits the GPU at once. A batch of thousands must not take gigabytes of workspace.
 constexpr int64_t kMostDecodeWorkspace = int64_t{128} << 20;
 
-bool has_small_decode_workspace(const Problem& p, const TileConfig& tile, int32_t num_sms) {
+// Of a call that the family's kernels for decoding serve; else nullopt.
+std::optional<DecodeGrid> find_decode_grid(const Problem& p, const Shape& shape,
+                                           const Family& family, int32_t num_sms) {
+  if (std::find(family.variants.begin(), family.variants.end(), kDecode) == family.variants.end()) {
+    return std::nullopt;
+  }
+  const TileConfig tile = family.tile_of(shape.depth_qk, shape.depth_vo, kDecode);
+  if (!is_decode(p, shape, tile)) return std::nullopt;
+  const DecodeGrid grid = decode_grid(p, tile, num_sms);
   SplitWorkspace workspace;
-  workspace.hold(decode_grid(p, tile, num_sms).ctas, tile.BM, tile.depth_vo);
+  workspace.hold(grid.ctas, tile.BM, tile.depth_vo);
   workspace.finish();
-  return workspace.bytes() <= kMostDecodeWorkspace;
+  if (workspace.bytes() > kMostDecodeWorkspace) return std::nullopt;
+  return grid;
 }
 
 bool is_token_generation(const Launch& launch) { return launch.rows != RowKind::kPrefill; }
@@ -240,6 +248,7 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Family& family, 
   auto plan = std::make_unique<LaunchPlan>();
   plan->is_batch_invariant = !choice.may_split();
   if (total_rows(p) == 0) return plan;  // nothing to write
+  std::optional<DecodeGrid> decode;
   const auto add = [&](RowKind rows, int32_t min_rows, int32_t max_rows) {
     Launch& launch = plan->launches[plan->num_launches++];
     launch.variant = variant_index(p, family, rows);
@@ -250,7 +259,7 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Family& family, 
     if (rows == RowKind::kPrefill) {
       set_prefill_grid(p, num_sms, choice, launch);
     } else if (rows == RowKind::kDecode) {
-      set_decode(p, num_sms, launch);
+      set_decode(*decode, launch);
     } else {
       set_stream_k(p, num_sms, choice.may_split(), launch);
     }
@@ -262,12 +271,10 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Family& family, 
       choice.allows_stream_k() &&
       (!has_long || may_have_short_rows(p, kFewTokens, plan->is_batch_invariant));
   if (has_short) {
-    const auto decode = std::find(family.variants.begin(), family.variants.end(), kDecode);
-    const TileConfig tile = family.tile_of(shape.depth_qk, shape.depth_vo, kDecode);
-    const bool decodes = decode != family.variants.end() && choice.is_automatic() &&
-                         choice.may_split() && is_decode(p, shape, tile) &&
-                         has_small_decode_workspace(p, tile, num_sms);
-    add(decodes ? RowKind::kDecode : RowKind::kTokenGeneration, 0,
+    if (choice.is_automatic() && choice.may_split()) {
+      decode = find_decode_grid(p, shape, family, num_sms);
+    }
+    add(decode ? RowKind::kDecode : RowKind::kTokenGeneration, 0,
         has_long ? kFewTokens : INT32_MAX);
   }
   if (has_long) add(RowKind::kPrefill, has_short ? kFewTokens + 1 : 1, INT32_MAX);
