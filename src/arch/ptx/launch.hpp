@@ -5,10 +5,11 @@
 #pragma once
 
 #include <cuda_runtime.h>
+#include <map>
 #include <mutex>
-#include <set>
 #include <utility>
 
+#include "arch/layout/occupancy.hpp"
 #include "arch/layout/types.hpp"
 #include "arch/ptx/kernel_entry.hpp"
 
@@ -17,6 +18,7 @@ inline namespace ptx {
 
 struct LaunchOptions {
   cudaStream_t stream = nullptr;
+  int32_t most_ctas_per_sm = 0;  // 0: as many as fit
 };
 
 // What a launch needs to know of a kernel besides its entry.
@@ -27,23 +29,44 @@ struct LaunchShape {
   bool is_dependent = false;
 };
 
-// Calls cudaFuncSetAttribute once per kernel and device: it takes longer than the rest of a launch.
+// Calls cudaFuncSetAttribute once per kernel, device and size: it takes longer than the rest of a
+// launch.
 inline cudaError_t allow_shared_memory(const void* entry, int32_t bytes) {
   static std::mutex mutex;
-  static std::set<std::pair<const void*, int>> done;
+  static std::map<std::pair<const void*, int>, int32_t> allowed;
   int device = 0;
   if (cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
   const std::scoped_lock lock(mutex);
-  if (done.contains({entry, device})) return cudaSuccess;
+  int32_t& most = allowed[{entry, device}];
+  if (bytes <= most) return cudaSuccess;
   const cudaError_t error =
       cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  if (error == cudaSuccess) done.insert({entry, device});
+  if (error == cudaSuccess) most = bytes;
   return error;
 }
 
+// Adds to the dynamic shared memory of a CTA what keeps a multiprocessor of the current device from
+// taking more than `most_ctas` of them.
+inline cudaError_t limit_ctas_per_sm(int32_t most_ctas, int32_t& bytes) {
+  int device = 0, per_sm = 0, reserved = 0;
+  if (cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
+  for (const auto& [value, attribute] :
+       {std::pair{&per_sm, cudaDevAttrMaxSharedMemoryPerMultiprocessor},
+        std::pair{&reserved, cudaDevAttrReservedSharedMemoryPerBlock}}) {
+    const cudaError_t error = cudaDeviceGetAttribute(value, attribute, device);
+    if (error != cudaSuccess) return error;
+  }
+  bytes = shared_bytes_for(bytes, most_ctas, per_sm, reserved);
+  return cudaSuccess;
+}
+
 // `entry`: a __global__ function, or a cudaKernel_t of a loaded library. `params`: its parameter.
-inline cudaError_t launch(const void* entry, const LaunchShape& shape, Dim3 grid,
-                          const void* params, LaunchOptions options) {
+inline cudaError_t launch(const void* entry, LaunchShape shape, Dim3 grid, const void* params,
+                          LaunchOptions options) {
+  if (options.most_ctas_per_sm > 0) {
+    const cudaError_t error = limit_ctas_per_sm(options.most_ctas_per_sm, shape.shared_bytes);
+    if (error != cudaSuccess) return error;
+  }
   if (cudaError_t error = allow_shared_memory(entry, shape.shared_bytes); error != cudaSuccess) {
     return error;
   }

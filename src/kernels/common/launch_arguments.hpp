@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "arch/layout/tensor_map.hpp"
@@ -15,6 +16,7 @@ struct LaunchArguments {
   AttentionArguments arguments;
   arch::TensorMapSpec q{.rank = 0}, k{.rank = 0}, v{.rank = 0}, out{.rank = 0};
   const std::byte* functor = nullptr;  // the value of the call's functor, for kernels that have one
+  int32_t most_ctas_per_sm = 0;        // CUDA; 0: as many as fit
 };
 
 #if !PAGODA_ON_AMD  // where the arguments are the parameters

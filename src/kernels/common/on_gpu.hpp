@@ -15,7 +15,10 @@ struct OnGpu {
   static void launch(int32_t ctas, const LaunchArguments& arguments, cudaStream_t& stream) {
     using Kernel = typename KernelOf<Family, shape, variant>::type;
     const auto params = make_params<typename Kernel::Params>(arguments, arch::make_tensor_map);
-    arch::check(arch::launch<Kernel>({ctas}, params, {.stream = stream}), "launching attention");
+    arch::check(
+        arch::launch<Kernel>({ctas}, params,
+                             {.stream = stream, .most_ctas_per_sm = arguments.most_ctas_per_sm}),
+        "launching attention");
   }
 };
 

@@ -17,6 +17,7 @@ namespace pagoda::kernels {
 
 struct StreamKStorage {
   arch::SharedArray<int32_t, 16> warp_sums;
+  arch::SharedArray<int32_t, 2> first_tiles;  // of sequence 0: row tiles, KV tiles of each
   SharedValue<StreamKStart> start;
 };
 
@@ -48,6 +49,16 @@ PAGODA_DEVICE int32_t sum_before(int32_t value, int32_t& total, StreamKStorage& 
 // At least one, where there are none as well.
 PAGODA_DEVICE int32_t tiles_of_cta(int32_t total, int32_t ctas) {
   return total > 0 ? arch::quotient(total - 1, ctas) + 1 : 1;
+}
+
+// The KV tiles of an interval, at least `tiles_per_cta`, in a batch whose row tiles all have
+// `kv_tiles`: a multiple of them, which splits no row tile, if that leaves at most a sixteenth of
+// the CTAs without work. A partial result, its counter and the merge cost more.
+PAGODA_DEVICE int32_t whole_row_tiles(int32_t tiles_per_cta, int32_t row_tiles, int32_t kv_tiles,
+                                      int32_t ctas) {
+  const int32_t of_cta = arch::quotient(tiles_per_cta - 1, kv_tiles) + 1;
+  const int32_t used = arch::quotient(row_tiles - 1, of_cta) + 1;
+  return int64_t{16} * used >= int64_t{15} * ctas ? of_cta * kv_tiles : tiles_per_cta;
 }
 
 // find_stream_k_start for a partition in which no CTA takes parts of two row tiles: each counts as
@@ -99,6 +110,10 @@ PAGODA_DEVICE void find_stream_k_start(const AttentionParams& params, StreamKSto
   };
   // A round has a sequence a thread; most batches are one round.
   SequenceTiles tiles = tiles_of(thread);
+  if (thread == 0) {
+    arch::store(storage.first_tiles.at(0), tiles.row_tiles);
+    arch::store(storage.first_tiles.at(1), tiles.kv_tiles);
+  }
   int32_t total = 0;
   int32_t before = sum_before<threads, warp_size>(tiles.tiles(), total, storage);
   int32_t done = total;  // tiles of the rounds up to this one
@@ -110,7 +125,12 @@ PAGODA_DEVICE void find_stream_k_start(const AttentionParams& params, StreamKSto
     total += sum;
   }
   const int32_t ctas = stream_k_count<Config>();
-  const int32_t tiles_per_cta = tiles_of_cta(total, ctas);
+  int32_t tiles_per_cta = tiles_of_cta(total, ctas);
+  const int64_t row_tiles = int64_t{batch} * arch::load(storage.first_tiles.at(0));
+  const int32_t kv_tiles = arch::load(storage.first_tiles.at(1));
+  if (row_tiles > 0 && row_tiles * kv_tiles == total && total < 1 << 30) {
+    tiles_per_cta = whole_row_tiles(tiles_per_cta, static_cast<int32_t>(row_tiles), kv_tiles, ctas);
+  }
   const int32_t begin = stream_k_index<Config>() * tiles_per_cta;
   const int32_t end = begin < total - tiles_per_cta ? begin + tiles_per_cta : total;
   if (begin >= total && thread == 0) storage.start.store({.tiles_per_cta = tiles_per_cta});

@@ -1,10 +1,12 @@
 // Which calls of one token have a decode launch, with how many CTAs, and how these divide the KV
 // tiles of the batch.
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <memory>
 #include <random>
+#include <vector>
 
 #include "core/int_math.hpp"
 #include "kernels/common/kv_buffer/decode_arguments.hpp"
@@ -24,7 +26,7 @@ constexpr int32_t kMultiprocessors = 132;  // an H200: 264 CTAs of d128 at once
 constexpr int64_t kMostWorkspace = int64_t{128} << 20;
 
 // One token of each of `batch` sequences of up to `keys` keys, in pages of 16; 32/8 heads of 128.
-std::unique_ptr<LaunchPlan> plan_of(int32_t batch, int32_t keys) {
+core::Problem problem_of(int32_t batch, int32_t keys) {
   static const int32_t table = 0;
   core::Problem p;
   p.batch = batch;
@@ -45,10 +47,14 @@ std::unique_ptr<LaunchPlan> plan_of(int32_t batch, int32_t keys) {
   p.q.head_stride = p.out.head_stride = p.k.head_stride = p.v.head_stride = 128;
   p.k.row_stride = p.v.row_stride = 8 * 128;
   p.k.outer_stride = p.v.outer_stride = 16 * 8 * 128;
-  const Mask mask = Mask::causal();
+  static const Mask mask = Mask::causal();
   p.mask = mask.nodes();
-  return make_plan(kShapes[1], {.variants = kVariants, .tile_of = tile_of}, p, kMultiprocessors,
-                   {});
+  return p;
+}
+
+std::unique_ptr<LaunchPlan> plan_of(int32_t batch, int32_t keys) {
+  return make_plan(kShapes[1], {.variants = kVariants, .tile_of = tile_of}, problem_of(batch, keys),
+                   kMultiprocessors, {});
 }
 
 Launch launch_of(int32_t batch, int32_t keys) {
@@ -57,16 +63,27 @@ Launch launch_of(int32_t batch, int32_t keys) {
   return plan->launches[0];
 }
 
-TEST(DecodePlan, splits_where_row_tiles_are_few_waves) {
-  // Row tiles times the splits that were the fastest on an H200 (kv_buffer/README.md).
-  EXPECT_EQ(launch_of(64, 4096).decode_ctas, 512 * 3);
-  EXPECT_EQ(launch_of(128, 8192).decode_ctas, 1024 * 2);
-  EXPECT_EQ(launch_of(200, 2048).decode_ctas, 1600);
-  for (const int32_t batch : {64, 128, 200}) {
+// The numbers that were the fastest on an H200 (kv_buffer/README.md).
+TEST(DecodePlan, splits_no_row_tile_where_whole_ones_fill_the_gpu) {
+  struct Batch {
+    int32_t batch, ctas_per_sm;
+  };
+  for (const auto [batch, ctas_per_sm] : {Batch{32, 2}, {64, 2}, {128, 2}, {48, 3}, {200, 3}}) {
     const Launch launch = launch_of(batch, 4096);
     EXPECT_EQ(launch.rows, RowKind::kDecode);
+    EXPECT_EQ(launch.decode_ctas, 8 * batch) << batch;
     EXPECT_EQ(launch.ctas, launch.decode_ctas + 8 * batch);  // lengths round up
+    EXPECT_EQ(launch.most_ctas_per_sm, ctas_per_sm) << batch;
+  }
+  EXPECT_EQ(launch_of(64, 4096).min_tiles_per_cta, 16);  // of sequences longer than the others
+}
+
+TEST(DecodePlan, splits_where_a_last_wave_would_be_too_empty) {
+  for (const int32_t batch : {40, 100}) {  // 1.2 and 3.03 waves of two CTAs, 0.8 and 2.02 of three
+    const Launch launch = launch_of(batch, 4096);
+    EXPECT_EQ(launch.decode_ctas, 8 * batch * (batch == 40 ? 4 : 2)) << batch;
     EXPECT_EQ(launch.min_tiles_per_cta, 16);
+    EXPECT_EQ(launch.most_ctas_per_sm, 0);
   }
 }
 
@@ -77,6 +94,11 @@ TEST(DecodePlan, fills_the_gpu_where_row_tiles_are_fewer_than_ctas) {
   EXPECT_LE(launch.decode_ctas, 2 * kMultiprocessors);
   EXPECT_EQ(launch.ctas, launch.decode_ctas);
   EXPECT_EQ(launch.min_tiles_per_cta, 1);
+  EXPECT_EQ(launch.most_ctas_per_sm, 2);
+  const auto plan = plan_of(1, 8192);
+  std::vector<std::byte> workspace(static_cast<size_t>(plan->workspace_bytes));
+  const core::Problem p = problem_of(1, 8192);
+  EXPECT_EQ(make_arguments(*plan, launch, p, workspace).most_ctas_per_sm, 2);
 }
 
 TEST(DecodePlan, serves_wide_bounds_of_the_lengths) {

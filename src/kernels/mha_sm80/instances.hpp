@@ -126,6 +126,7 @@ constexpr TileConfig tile_of(int depth_qk, int depth_vo, const Variant& variant)
   tile.staging = variant.staging;
   tile.scores = variant.scores;
   tile.is_decode = variant.rows == RowKind::kDecode;
+  if (tile.is_decode) tile.ctas_per_sm = kernels::kv_buffer::decode_occupancy(depth_qk).fewest;
   return tile;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/int_math.hpp"
+#include "kernels/common/kv_buffer/launch_plan.hpp"
 #include "kernels/common/schedule_choice.hpp"
 #include "kernels/mha_sm90/schedule.hpp"
 #include "mask/make_expression_mask.hpp"
@@ -18,10 +19,11 @@ using kernels::ScheduleChoice;
 using kernels::total_rows;
 
 constexpr int32_t kFewRows = 16;
-// Decoding of up to so many bytes of keys and values, and with head dim 64 and plain scores in any
-// case, is left to kernels without tensor maps, whose chain of dependent loads is shorter.
-// Measured, README.md.
+// A few query rows over up to so many bytes of keys and values are left to kernels without tensor
+// maps, whose chain of dependent loads is shorter. Measured, README.md.
 constexpr int64_t kSmallDecodeBytes = int64_t{512} << 20;
+// Beyond, those kernels' plan for decoding would take too much workspace (kv_buffer).
+constexpr int64_t kMostDecodeRowTiles = 8000;
 // K and V of a TileGrid section; an H200 has 50 MB of L2. Measured, README.md.
 constexpr int64_t kL2Bytes = 32 << 20;
 
@@ -80,15 +82,26 @@ LoadKind packed_load(const Problem& p, const Shape& shape, ScoreClass scores) {
   return has_few_rows && serves(LoadKind::kTmaFp8) ? LoadKind::kTmaFp8 : LoadKind::kGather;
 }
 
+// Whether row tiles that CTAs take whole occupy nearly all multiprocessors with one CTA each.
+bool is_one_each(int64_t row_tiles, int32_t num_sms) {
+  return row_tiles <= num_sms && 16 * row_tiles >= int64_t{15} * num_sms;
+}
+
 Launch packed_launch(const Problem& p, const Shape& shape, ScoreClass scores, LoadKind load,
                      int32_t num_sms) {
   Launch launch{.rows = RowKind::kPacked, .scores = scores, .load = load};
   const TileConfig tile = tile_of(shape, launch.rows, scores, load);
   const PackedRows packed = PackedRows::of(p.group, tile.block_rows);
   const int64_t most = kernels::max_stream_k_ctas(p, packed.tokens, packed.head_tiles, tile.BN);
-  // Many rows take long to merge: half as many CTAs, hence splits, then.
+  // Many rows take long to merge: half as many CTAs, hence splits, then. Row tiles that are as many
+  // as multiprocessors need no split at all (whole_row_tiles), if one CTA's loads keep its
+  // multiprocessor's share of memory busy.
   const int32_t rows_of_unit = std::min(packed.tokens, p.max_seqlen_q) * packed.heads;
-  const int32_t per_sm = rows_of_unit > kFewRows ? 1 : tile.ctas_per_sm;
+  const int64_t row_tiles = int64_t{p.batch} * p.num_kv_heads * packed.head_tiles *
+                            core::ceil_div(p.max_seqlen_q, packed.tokens);
+  const bool has_wide_rows = p.head_dim_qk * size_bytes(p.k.dtype) >= 256;
+  const bool has_whole_tiles = has_wide_rows && is_one_each(row_tiles, num_sms);
+  const int32_t per_sm = rows_of_unit > kFewRows || has_whole_tiles ? 1 : tile.ctas_per_sm;
   launch.ctas = static_cast<int32_t>(std::min<int64_t>(most, int64_t{num_sms} * per_sm));
   return launch;
 }
@@ -167,16 +180,21 @@ bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
   // Those kernels have no e4m3 queries.
   const bool is_plain = kernels::score_class(p) == ScoreClass::kPlain;
   const bool is_plain_64 = is_plain && p.head_dim_qk == 64 && p.head_dim_vo == 64;
-  // One token of few sequences, whose lengths may be far below the bound that the bytes are of: of
-  // the calls that have kernels for decoding there.
-  const bool has_few_row_tiles =
-      is_plain && p.head_dim_qk == 128 && p.head_dim_vo == 128 &&
-      (p.kv_kind == core::KVKind::kDense || kernels::has_even_pages(p, 16)) &&
-      p.max_seqlen_q == 1 && int64_t{p.batch} * p.num_kv_heads <= num_sms;
-  const bool is_small =
-      p.head_dim_qk <= 64 ? is_plain_64 : bytes <= kSmallDecodeBytes || has_few_row_tiles;
+  const bool is_measured = is_plain && p.head_dim_qk == 128 && p.head_dim_vo == 128 &&
+                           (p.kv_kind == core::KVKind::kDense || kernels::has_even_pages(p, 16));
+  const int64_t row_tiles = int64_t{p.batch} * p.num_kv_heads;
+  const bool has_few_bytes = bytes <= kSmallDecodeBytes;
+  bool is_faster_there = has_few_bytes;
+  if (p.head_dim_qk <= 64) {
+    is_faster_there = is_plain_64;
+  } else if (is_measured && p.max_seqlen_q > 1) {
+    is_faster_there = row_tiles > num_sms || (has_few_bytes && !is_one_each(row_tiles, num_sms));
+  } else if (is_measured && row_tiles <= kMostDecodeRowTiles) {
+    is_faster_there = has_few_bytes || row_tiles <= int64_t{2} * num_sms ||
+                      kernels::kv_buffer::unsplit_ctas_per_sm(row_tiles, 128, num_sms) > 0;
+  }
   if (p.q.dtype == DType::kF8E4M3 || p.k.dtype != p.q.dtype || p.head_dim_qk > 128 ||
-      p.head_dim_vo > 128 || int64_t{p.group} * p.max_seqlen_q > kWarpRows || !is_small ||
+      p.head_dim_vo > 128 || int64_t{p.group} * p.max_seqlen_q > kWarpRows || !is_faster_there ||
       !kernels::has_aligned_kv(p)) {
     return false;
   }

@@ -36,7 +36,7 @@ struct LaunchPlan final : core::KernelPlan {
 [[nodiscard]] core::Fit fit(const Shape& shape, const core::Problem& problem,
                             const Options& options, std::string* reason);
 
-// core::Kernel::is_ranked_lower: decoding of little work is faster without tensor maps.
+// core::Kernel::is_ranked_lower: most decoding is faster without tensor maps.
 [[nodiscard]] bool is_ranked_lower(const core::Problem& problem, int32_t num_sms,
                                    const Options& options, std::string* reason);
 

@@ -17,6 +17,15 @@ enum class Staging : uint8_t {
   kRegisters,  // KVBufferImpl: every cache
 };
 
+// CTAs of decoding that a multiprocessor takes at once: by registers at least, and at most, where
+// shared memory is 228 KB.
+struct DecodeOccupancy {
+  int fewest, most;
+};
+constexpr DecodeOccupancy decode_occupancy(int depth) {
+  return depth == 64 ? DecodeOccupancy{4, 4} : DecodeOccupancy{2, 3};
+}
+
 struct TileConfig {
   operand::MmaShape mma{};
   int group_size = 2;

@@ -29,6 +29,8 @@ struct Kernel {
   // What a CTA may have on every GPU from sm_80 on: 99 KB of the 100 KB of sm_86, sm_89 and sm_120.
   // On gfx942: 64 KB.
   static_assert(sizeof(Storage) <= (tile.warp_size == 64 ? 64 : 99) * 1024);
+  static_assert(!tile.is_decode ||
+                decode_occupancy(tile.depth_qk).most * (sizeof(Storage) + 1024) <= 228 * 1024);
 
   static PAGODA_DEVICE void run(const Params& params) {
     auto& storage = arch::shared_storage<Storage>();

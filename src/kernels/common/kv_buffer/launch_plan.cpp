@@ -149,8 +149,8 @@ void set_stream_k(const Problem& p, int32_t num_sms, bool may_split, Launch& lau
 }
 
 // CTAs that decoding divides the KV tiles among. Where row tiles are more than the CTAs that fit
-// the GPU at once: enough KV splits for five waves of CTAs, because the last wave is partly empty
-// (README.md has the times). The kernel gives a CTA kFewestTiles or more, whatever the bound of the
+// the GPU at once and their last wave is too empty: enough KV splits for five waves (README.md has
+// the times). The kernel gives a CTA of these kFewestTiles or more, whatever the bound of the
 // lengths.
 constexpr int32_t kFewestTiles = 16;
 
@@ -158,6 +158,7 @@ struct DecodeGrid {
   int64_t divided_among = 1;
   int64_t ctas = 1;
   int32_t min_tiles_per_cta = 1;
+  int32_t most_ctas_per_sm = 0;
 };
 DecodeGrid decode_grid(const Problem& p, const TileConfig& tile, int32_t num_sms) {
   const int64_t places = int64_t{num_sms} * tile.ctas_per_sm;
@@ -166,6 +167,12 @@ DecodeGrid decode_grid(const Problem& p, const TileConfig& tile, int32_t num_sms
   if (row_tiles <= places) {
     const PackedRows packed = PackedRows::of(p.group, tile.block_rows);
     grid.divided_among = stream_k_ctas(p, packed, tile, num_sms, places);
+    grid.most_ctas_per_sm = tile.ctas_per_sm;
+  } else if (const int32_t per_sm = unsplit_ctas_per_sm(row_tiles, tile.depth_qk, num_sms);
+             per_sm > 0) {
+    grid.divided_among = row_tiles;
+    grid.min_tiles_per_cta = kFewestTiles;
+    grid.most_ctas_per_sm = per_sm;
   } else {
     const int64_t most_splits = std::max(1, p.max_seqlen_kv_bound / (kFewestTiles * tile.BN));
     grid.divided_among = row_tiles * std::min(most_splits, core::ceil_div(5 * places, row_tiles));
@@ -180,6 +187,7 @@ DecodeGrid decode_grid(const Problem& p, const TileConfig& tile, int32_t num_sms
 void set_decode(const DecodeGrid& grid, Launch& launch) {
   launch.decode_ctas = static_cast<int32_t>(grid.divided_among);
   launch.min_tiles_per_cta = grid.min_tiles_per_cta;
+  launch.most_ctas_per_sm = grid.most_ctas_per_sm;
   launch.ctas = static_cast<int32_t>(grid.ctas);
 }
 
@@ -229,6 +237,24 @@ void size_workspace(const Problem& p, LaunchPlan& plan) {
 }
 
 }  // namespace
+
+int32_t unsplit_ctas_per_sm(int64_t row_tiles, int depth, int32_t num_sms) {
+  // Of the CTAs that fit: those that keep memory busy while earlier waves drain; where the first
+  // wave is the last one, nothing evens out how the CTAs are spread.
+  constexpr double kLeastLast = 0.6, kLeastOnly = 0.9;
+  constexpr int64_t kManyWaves = 4;  // end so far apart that the last one is no matter
+  const DecodeOccupancy occupancy = decode_occupancy(depth);
+  for (int32_t per_sm = occupancy.fewest; per_sm <= occupancy.most; ++per_sm) {
+    const int64_t places = int64_t{num_sms} * per_sm;
+    const int64_t last = row_tiles % places;
+    const double least = row_tiles < places ? kLeastOnly : kLeastLast;
+    if (last == 0 || static_cast<double>(last) >= least * static_cast<double>(places)) {
+      return per_sm;
+    }
+  }
+  const int64_t most_places = int64_t{num_sms} * occupancy.most;
+  return row_tiles >= kManyWaves * most_places ? occupancy.most : 0;
+}
 
 core::Fit fit(const Shape& shape, const Problem& p, const Options& options, std::string* reason) {
   using core::Fit;
@@ -291,6 +317,7 @@ LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch, con
   a.min_rows = launch.min_rows;
   a.max_rows = launch.max_rows;
   plan.split.set(workspace, a);
+  result.most_ctas_per_sm = launch.most_ctas_per_sm;
   if (is_token_generation(launch)) {
     a.schedule = Schedule::kStreamK;
     a.ctas_per_kv_head = launch.ctas_per_kv_head;

@@ -30,6 +30,7 @@ struct Launch {
   int32_t num_splits = 1;                      // kPrefill: most KV splits of a row tile
   int32_t decode_ctas = 1;                     // kDecode: that the KV tiles are divided among
   int32_t min_tiles_per_cta = 1;               // kDecode: DecodeArguments
+  int32_t most_ctas_per_sm = 0;                // LaunchArguments
   int32_t ctas_per_kv_head = 0;                // AttentionArguments::ctas_per_kv_head
   int32_t min_rows = 0, max_rows = INT32_MAX;  // query rows of the sequences that it serves
 };
@@ -40,6 +41,10 @@ struct LaunchPlan final : core::KernelPlan {
   Launch launches[2];
   SplitWorkspace split;
 };
+
+// With how many CTAs a multiprocessor decoding keeps the GPU busy to its end where each row tile is
+// one CTA and none is split; 0: with any number a last wave would leave too much of it idle.
+[[nodiscard]] int32_t unsplit_ctas_per_sm(int64_t row_tiles, int depth, int32_t num_sms);
 
 // core::Kernel::fit of a shape.
 [[nodiscard]] core::Fit fit(const Shape& shape, const core::Problem& problem,
