@@ -94,11 +94,14 @@ TEST(DecodePlan, fills_the_gpu_where_row_tiles_are_fewer_than_ctas) {
   EXPECT_LE(launch.decode_ctas, 2 * kMultiprocessors);
   EXPECT_EQ(launch.ctas, launch.decode_ctas);
   EXPECT_EQ(launch.min_tiles_per_cta, 1);
-  EXPECT_EQ(launch.most_ctas_per_sm, 2);
-  const auto plan = plan_of(1, 8192);
+  EXPECT_EQ(launch.most_ctas_per_sm, 0);
+}
+
+TEST(DecodePlan, the_limit_of_ctas_reaches_the_launch) {
+  const auto plan = plan_of(32, 4096);
   std::vector<std::byte> workspace(static_cast<size_t>(plan->workspace_bytes));
-  const core::Problem p = problem_of(1, 8192);
-  EXPECT_EQ(make_arguments(*plan, launch, p, workspace).most_ctas_per_sm, 2);
+  const core::Problem p = problem_of(32, 4096);
+  EXPECT_EQ(make_arguments(*plan, plan->launches[0], p, workspace).most_ctas_per_sm, 2);
 }
 
 TEST(DecodePlan, serves_wide_bounds_of_the_lengths) {

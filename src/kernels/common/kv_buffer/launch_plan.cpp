@@ -167,7 +167,7 @@ DecodeGrid decode_grid(const Problem& p, const TileConfig& tile, int32_t num_sms
   if (row_tiles <= places) {
     const PackedRows packed = PackedRows::of(p.group, tile.block_rows);
     grid.divided_among = stream_k_ctas(p, packed, tile, num_sms, places);
-    grid.most_ctas_per_sm = tile.ctas_per_sm;
+    if (grid.divided_among == row_tiles) grid.most_ctas_per_sm = tile.ctas_per_sm;
   } else if (const int32_t per_sm = unsplit_ctas_per_sm(row_tiles, tile.depth_qk, num_sms);
              per_sm > 0) {
     grid.divided_among = row_tiles;
