@@ -55,6 +55,7 @@ def device_lines(log, report):
         + (
             f", built by nvcc {log['built'].get('nvcc', '?')} "
             f"from revision {log['built'].get('revision', '?')}"
+            + (f" ({log['built']['rows']})" if "rows" in log["built"] else "")
             if log.get("built")
             else ""
         )
