@@ -201,7 +201,7 @@ bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
   if (reason != nullptr) {
     *reason = std::to_string(p.group * p.max_seqlen_q) + " query rows of a KV head, " +
               std::to_string(int64_t{p.batch} * p.num_kv_heads) + " KV heads and " +
-              std::to_string((bytes >> 20) + 1) + " MiB of keys and values: cp.async starts sooner";
+              std::to_string((bytes >> 20) + 1) + " MiB of keys and values: faster by cp.async";
   }
   return true;
 }
