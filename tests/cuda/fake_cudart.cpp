@@ -335,6 +335,10 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr name, int device) 
     case cudaDevAttrComputeCapabilityMinor: *value = described.arch % 10; return cudaSuccess;
     case cudaDevAttrMultiProcessorCount: *value = described.num_sms; return cudaSuccess;
     case cudaDevAttrL2CacheSize: *value = 50 << 20; return cudaSuccess;
+    case cudaDevAttrReservedSharedMemoryPerBlock: *value = 1 << 10; return cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+      *value = static_cast<int>(described.shared_memory_bytes) + (1 << 10);
+      return cudaSuccess;
     default: return cudaErrorInvalidValue;
   }
 }
