@@ -6,13 +6,14 @@
 
 #include "kernels/mha_sm90/instances.hpp"
 #include "kernels/mha_sm90/launch_plan.hpp"
-#include "pagoda/mask.hpp"
+#include "kernels/mha_sm90/plan_test_problem.hpp"
 
 namespace pagoda::mha_sm90 {
 namespace {
 
 constexpr int32_t kMultiprocessors = 132;
 
+// A call of dense_problem.
 struct Call {
   int32_t batch, tokens, keys;
   int32_t head_dim = 128;
@@ -20,34 +21,15 @@ struct Call {
   DType cache = DType::kBF16;
 };
 
-// `batch` sequences of `tokens` tokens over a dense cache of `keys` keys, 32/8 heads.
-core::Problem problem(const Call& call, const Mask& mask) {
-  core::Problem p;
-  p.batch = call.batch;
-  p.num_q_heads = 32;
-  p.num_kv_heads = 8;
-  p.group = 4;
-  p.head_dim_qk = p.head_dim_vo = call.head_dim;
-  p.has_host_lengths = false;
-  p.max_seqlen_q = p.max_seqlen_q_bound = call.tokens;
-  p.total_q = call.batch * call.tokens;
-  p.max_seqlen_kv = p.max_seqlen_kv_bound = call.keys;
+core::Problem problem(const Call& call) {
+  core::Problem p = dense_problem(call.batch, call.tokens, call.keys, call.cache, call.head_dim);
   p.score_mod.softcap = call.softcap;
-  p.q.dtype = p.out.dtype = DType::kBF16;
-  p.k.dtype = p.v.dtype = call.cache;
-  p.q.head_stride = p.out.head_stride = p.k.head_stride = p.v.head_stride = call.head_dim;
-  p.q.row_stride = p.out.row_stride = 32 * call.head_dim;
-  p.q.sequence_stride = p.out.sequence_stride = p.q.row_stride * call.tokens;
-  p.k.row_stride = p.v.row_stride = 8 * call.head_dim;
-  p.k.outer_stride = p.v.outer_stride = int64_t{8} * call.head_dim * call.keys;
-  p.mask = mask.nodes();
   return p;
 }
 
 bool is_left_to_cp_async(const Call& call, const Options& options = {}) {
-  const Mask mask = Mask::causal();
   std::string reason;
-  const bool result = is_ranked_lower(problem(call, mask), kMultiprocessors, options, &reason);
+  const bool result = is_ranked_lower(problem(call), kMultiprocessors, options, &reason);
   EXPECT_EQ(result, !reason.empty());
   return result;
 }
@@ -88,10 +70,9 @@ TEST(Ranking, a_batch_invariant_call_is_never_ranked_by_its_batch) {
 
 // As many packed row tiles as multiprocessors need no split; one CTA each then.
 TEST(Ranking, row_tiles_as_many_as_multiprocessors_get_a_cta_each) {
-  const Mask mask = Mask::causal();
-  const auto ctas = [&](int32_t batch, DType cache) {
-    const Call call{.batch = batch, .tokens = 4, .keys = 8192, .cache = cache};
-    return make_plan(kShapes[2], problem(call, mask), kMultiprocessors, {})->launches[0].ctas;
+  const auto ctas = [](int32_t batch, DType cache) {
+    const core::Problem p = dense_problem(batch, 4, 8192, cache);
+    return make_plan(kShapes[2], p, kMultiprocessors, {})->launches[0].ctas;
   };
   EXPECT_EQ(ctas(16, DType::kBF16), kMultiprocessors);  // 128 row tiles
   EXPECT_EQ(ctas(15, DType::kBF16), 2 * kMultiprocessors);

@@ -5,7 +5,7 @@
 
 #include "kernels/mha_sm90/instances.hpp"
 #include "kernels/mha_sm90/launch_plan.hpp"
-#include "pagoda/mask.hpp"
+#include "kernels/mha_sm90/plan_test_problem.hpp"
 
 namespace pagoda::mha_sm90 {
 namespace {
@@ -16,25 +16,9 @@ constexpr int32_t kMultiprocessors = 132;
 // tokens fewer than if all had as many.
 std::unique_ptr<LaunchPlan> plan_of(int32_t batch, int32_t tokens, DType cache = DType::kBF16,
                                     const Options& options = {}, int32_t missing = 0) {
-  core::Problem p;
-  p.batch = batch;
-  p.num_q_heads = 32;
-  p.num_kv_heads = 8;
-  p.group = 4;
-  p.head_dim_qk = p.head_dim_vo = 128;
+  core::Problem p = dense_problem(batch, tokens, 32'768, cache);
   p.is_ragged = true;
-  p.has_host_lengths = false;
-  p.max_seqlen_q = tokens;
-  p.total_q = batch * tokens - missing;
-  p.max_seqlen_kv = p.max_seqlen_kv_bound = 32'768;
-  p.q.dtype = p.out.dtype = DType::kBF16;
-  p.k.dtype = p.v.dtype = cache;
-  p.q.row_stride = p.out.row_stride = 32 * 128;
-  p.q.head_stride = p.out.head_stride = p.k.head_stride = p.v.head_stride = 128;
-  p.k.row_stride = p.v.row_stride = 8 * 128;
-  const Mask mask = Mask::causal();
-  p.mask = mask.nodes();
-  p.k.outer_stride = p.v.outer_stride = int64_t{32'768} * 8 * 128;
+  p.total_q -= missing;
   return make_plan(kShapes[2], p, kMultiprocessors, options);
 }
 
