@@ -22,8 +22,9 @@ constexpr int32_t kFewRows = 16;
 // A few query rows over up to so many bytes of keys and values are left to kernels without tensor
 // maps, whose chain of dependent loads is shorter. Measured, README.md.
 constexpr int64_t kSmallDecodeBytes = int64_t{512} << 20;
-// Beyond, those kernels' plan for decoding would take too much workspace (kv_buffer).
-constexpr int64_t kMostDecodeRowTiles = 8000;
+// Beyond, those kernels' plan for decoding would take too much workspace (kMostDecodeWorkspace of
+// kv_buffer), and token generation serves the call there.
+constexpr int64_t kMostDecodeRowTiles = 7936;
 // K and V of a TileGrid section; an H200 has 50 MB of L2. Measured, README.md.
 constexpr int64_t kL2Bytes = 32 << 20;
 
@@ -190,8 +191,10 @@ bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
   } else if (is_measured && p.max_seqlen_q > 1) {
     is_faster_there = row_tiles > num_sms || (has_few_bytes && !is_one_each(row_tiles, num_sms));
   } else if (is_measured && row_tiles <= kMostDecodeRowTiles) {
-    is_faster_there = has_few_bytes || row_tiles <= int64_t{2} * num_sms ||
-                      kernels::kv_buffer::unsplit_ctas_per_sm(row_tiles, 128, num_sms) > 0;
+    const int32_t fewest_ctas = kernels::kv_buffer::decode_occupancy(p.head_dim_qk).fewest;
+    is_faster_there =
+        has_few_bytes || row_tiles <= int64_t{num_sms} * fewest_ctas ||
+        kernels::kv_buffer::unsplit_ctas_per_sm(row_tiles, p.head_dim_qk, num_sms) > 0;
   }
   if (p.q.dtype == DType::kF8E4M3 || p.k.dtype != p.q.dtype || p.head_dim_qk > 128 ||
       p.head_dim_vo > 128 || int64_t{p.group} * p.max_seqlen_q > kWarpRows || !is_faster_there ||
@@ -200,8 +203,8 @@ bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
   }
   if (reason != nullptr) {
     *reason = std::to_string(p.group * p.max_seqlen_q) + " query rows of a KV head, " +
-              std::to_string(int64_t{p.batch} * p.num_kv_heads) + " KV heads and " +
-              std::to_string((bytes >> 20) + 1) + " MiB of keys and values: faster by cp.async";
+              std::to_string(row_tiles) + " KV heads and " + std::to_string((bytes >> 20) + 1) +
+              " MiB of keys and values: faster by cp.async";
   }
   return true;
 }
