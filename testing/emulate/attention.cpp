@@ -20,6 +20,17 @@ struct PrefillConfig {
                                              .BN = 32,
                                              .q_stages = 2};
 };
+struct TallConfig {
+  using T = arch::BFloat16;
+  static constexpr mha_sm90::TileConfig tile{.depth_qk = AttentionCase::kDepth,
+                                             .depth_vo = AttentionCase::kDepth,
+                                             .BN = 32,
+                                             .num_consumers = 3,
+                                             .q_stages = 2,
+                                             .overlaps_pv = false,
+                                             .producer_registers = 32,
+                                             .consumer_registers = 160};
+};
 // One Q stage, as with wide heads.
 struct SplitConfig {
   using T = arch::BFloat16;
@@ -94,6 +105,17 @@ Outcome run_prefill(const Options& options) {
                              .group = 2,
                              .ctas = 2};
   return AttentionCase(shape, options.seed).run<Traits<PrefillConfig>>(options);
+}
+
+// Tiles of 192 rows, whose consumers wait for P V before the next Q K'. As in run_prefill all rings
+// wrap, and the first two consumers leave out KV tiles.
+Outcome run_prefill_tall(const Options& options) {
+  const AttentionShape shape{.kernel = "sm90/prefill_tall",
+                             .sequences = {{192, 194}, {70, 0}, {33, 33}, {140, 145}, {192, 260}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 2};
+  return AttentionCase(shape, options.seed).run<Traits<TallConfig>>(options);
 }
 
 // Fifteen KV tiles in three splits, which the last CTA to finish merges; each split wraps the rings

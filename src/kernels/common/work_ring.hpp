@@ -38,6 +38,8 @@ class WorkWriter {
   [[nodiscard]] PAGODA_DEVICE bool has_room() const {
     return pipeline_.empty(pipeline_.state.index, 0).test_wait(pipeline_.state.phase);
   }
+  // The stage that the next write() takes.
+  [[nodiscard]] PAGODA_DEVICE uint32_t stage() const { return pipeline_.state.index; }
   PAGODA_DEVICE void write(const Work& work) {
     pipeline_.producer_acquire();  // every reading warp has released the stage's previous item
     WorkRing::Word words[WorkRing::kWords] = {};

@@ -19,6 +19,8 @@ enum class RowKind : uint8_t {
   // Prefill: num_consumers * 64 tokens of one query head. TMA loads Q. CTAs draw row tiles
   // (GridWork).
   kTokens,
+  // The same with three consumers where kTokens has two (tall_tile). TileConfig::rows is kTokens.
+  kTallTokens,
   // Decode: (token, query head of the KV head's group) pairs. Threads load Q. Stream-K
   // (StreamKWork).
   kPacked,
@@ -50,6 +52,9 @@ struct TileConfig {
   // stages; half of them for K, half for V.
   int raw_tiles = 0;
   bool is_ping_pong = true;  // consumers issue their products one after the other, in turn
+  // Whether the softmax of a KV tile runs under P V of the tile before, of the same consumer. Else
+  // only the products of other consumers run under it: P and the next S take the same registers.
+  bool overlaps_pv = true;
   int ctas_per_sm = 1;
   // kTokens: the next work tile is drawn when load K has copies of so many KV tiles left, or has
   // begun a work tile of fewer.

@@ -57,6 +57,7 @@ inline constexpr Variant kVariants[] = {
     {RowKind::kPacked, LoadKind::kTmaFp8, ScoreClass::kGeneral},
     {RowKind::kTokens, LoadKind::kTmaWiden, ScoreClass::kPlain},
     {RowKind::kTokens, LoadKind::kTmaWiden, ScoreClass::kGeneral},
+    {RowKind::kTallTokens, LoadKind::kTma, ScoreClass::kPlain},
 };
 
 // Whether tokens of 16-bit queries over an fp8 cache have a kernel. General scores with O of 256
@@ -64,16 +65,24 @@ inline constexpr Variant kVariants[] = {
 constexpr bool has_widened(const Shape& shape, ScoreClass scores) {
   return shape.dtype != DType::kF8E4M3 && (scores == ScoreClass::kPlain || shape.depth_vo < 256);
 }
+// Whether prompts of many row tiles have tall ones. d64 has no others.
+constexpr bool has_tall_tokens(const Shape& shape) {
+  return shape.dtype != DType::kF8E4M3 && shape.depth_vo == shape.depth_qk &&
+         (shape.depth_qk == 96 || shape.depth_qk == 128);
+}
 // Shapes of e4m3 queries have K and V by TMA only.
 constexpr bool has_kernel(const Shape& shape, size_t variant) {
   const Variant& wanted = kVariants[variant];
+  if (wanted.rows == RowKind::kTallTokens) return has_tall_tokens(shape);
   if (wanted.load == LoadKind::kTmaWiden) return has_widened(shape, wanted.scores);
   return shape.dtype != DType::kF8E4M3 || wanted.load == LoadKind::kTma;
 }
-// Kernels for functors are compiled of these variants alone. Those with kTmaWiden would spill.
+// Kernels for functors are compiled of these variants alone. Those with kTmaWiden would spill, and
+// those of tall row tiles.
 constexpr bool is_for_functors(const Shape& shape, size_t variant) {
   return has_kernel(shape, variant) && kVariants[variant].scores == ScoreClass::kPlain &&
-         kVariants[variant].load != LoadKind::kTmaWiden;
+         kVariants[variant].load != LoadKind::kTmaWiden &&
+         kVariants[variant].rows != RowKind::kTallTokens;
 }
 
 PAGODA_HOST_DEVICE constexpr TileConfig tokens_tile(int depth_qk, int depth_vo) {
@@ -82,13 +91,23 @@ PAGODA_HOST_DEVICE constexpr TileConfig tokens_tile(int depth_qk, int depth_vo) 
   tile.depth_vo = depth_vo;
   if (depth_qk == 64) {  // bound by exp2: three consumers overlap more of it with products
     tile.num_consumers = 3;
-    tile.BN = 96;  // 128 needs more than 152 registers
+    tile.overlaps_pv = false;  // else 128 keys need more than 152 registers
     tile.producer_registers = 56;
     tile.consumer_registers = 152;
     tile.k_stages = tile.v_stages = 4;
   }
   if (depth_qk <= 128) tile.q_stages = 2;
   if (depth_qk == 256) tile.BN = 64;  // two stages of K and V fill the shared memory
+  return tile;
+}
+
+// The products of two consumers run under the softmax of the third.
+PAGODA_HOST_DEVICE constexpr TileConfig tall_tile(int depth_qk, int depth_vo) {
+  TileConfig tile = tokens_tile(depth_qk, depth_vo);
+  tile.num_consumers = 3;
+  tile.overlaps_pv = false;
+  tile.producer_registers = 32;
+  tile.consumer_registers = 160;
   return tile;
 }
 
@@ -199,11 +218,15 @@ PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int depth_qk, int depth_vo, RowK
   if (load == LoadKind::kGather) return gather_tile(depth_qk, depth_vo, scores);
   if (load == LoadKind::kTmaFp8) return fp8_tile(depth_qk, depth_vo, scores);
   if (load == LoadKind::kTmaWiden) return widen_tile(depth_qk, depth_vo, scores);
-  TileConfig tile =
-      rows == RowKind::kTokens ? tokens_tile(depth_qk, depth_vo) : packed_tile(depth_qk, depth_vo);
+  TileConfig tile = rows == RowKind::kPacked   ? packed_tile(depth_qk, depth_vo)
+                    : rows == RowKind::kTokens ? tokens_tile(depth_qk, depth_vo)
+                                               : tall_tile(depth_qk, depth_vo);
   tile.scores = scores;
   // Masks and biases need registers.
-  if (scores == ScoreClass::kGeneral) tile.BN = depth_vo == 256 ? 32 : 64;
+  if (scores == ScoreClass::kGeneral) {
+    tile.BN = depth_vo == 256 ? 32 : 64;
+    tile.overlaps_pv = true;
+  }
   if (depth_qk % 64 != 0) tile.swizzle = arch::Swizzle::k64B;
   return tile;
 }

@@ -133,6 +133,15 @@ struct Kernel {
   static PAGODA_DEVICE void produce(const Params& params, Storage& storage) {
     const int page_size = params.sequences.keys.paged_size();
     const int warp = arch::warp_idx();
+    // Where ptxas keeps what several roles compute depends on their order: each of the two orders
+    // spills in kernels of the other kind.
+    constexpr bool schedules_first = tile.rows == RowKind::kTokens;
+    if constexpr (schedules_first) {
+      if (warp == 3) {
+        run_scheduler(params, storage);
+        return;
+      }
+    }
     if (warp == 0) {
       const arch::Role role("load k");
       operand::dispatch_page_size<tile.BN>(
@@ -141,13 +150,17 @@ struct Kernel {
       const arch::Role role("load v");
       operand::dispatch_page_size<tile.BN>(
           page_size, [&]<int size>() { load_v<Config, size>(params, storage); });
-    } else if (warp == 2) {
+    } else if (schedules_first || warp == 2) {
       const arch::Role role("load q");
       if constexpr (Ops::has_q_stages) load_q<Config>(params, storage);
     } else {
-      const arch::Role role("schedule");
-      if (arch::elect_one() != 0) schedule(params, storage);
+      run_scheduler(params, storage);
     }
+  }
+
+  static PAGODA_DEVICE void run_scheduler(const Params& params, Storage& storage) {
+    const arch::Role role("schedule");
+    if (arch::elect_one() != 0) schedule(params, storage);
   }
 
   static PAGODA_DEVICE void schedule(const Params& params, Storage& storage) {
@@ -159,6 +172,10 @@ struct Kernel {
       GridWork<Config> work_tiles(params);
       uint32_t phase = 0;
       for (Work work; work_tiles.next(work); phase ^= 1U) {
+        // The two stages of the ring alternate like the phases of `draws`: a register less, which
+        // spills in kernels that transpose V, however.
+        static_assert(kernels::WorkRing::kStages == 2);
+        if constexpr (!tile.transposes_v()) phase = writer.stage();
         writer.write(work);
         storage.draws.wait(phase);  // load K is near the end of this work tile
       }

@@ -2,6 +2,7 @@
 #include "kernels/mha_sm90/launch_plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "core/int_math.hpp"
@@ -63,9 +64,36 @@ std::optional<LoadKind> tokens_load(const Problem& p, const Shape& shape, ScoreC
   return std::nullopt;
 }
 
+// The time until the last of `waves` waves of row tiles is done, in row tiles that see all keys.
+double makespan(const Problem& p, schedule::TileOrder order, double waves) {
+  const bool sees_half = order == schedule::TileOrder::kLongestFirst &&
+                         p.max_seqlen_kv_bound < 2 * int64_t{p.max_seqlen_q};
+  return sees_half ? std::max(1.0, waves / 2 + 0.25) : std::ceil(waves);
+}
+
+// Tall row tiles take less time a row, but are fewer: few of them leave multiprocessors idle.
+// Measured, README.md.
+bool wants_tall_rows(const Problem& p, const Shape& shape, ScoreClass scores, LoadKind load,
+                     int32_t num_sms, const ScheduleChoice& choice) {
+  constexpr double kTallTime = 1.5 * 0.93;  // of a tall row tile, in row tiles of two consumers
+  constexpr double kLeastGain = 0.97;
+  constexpr int32_t kFewestRows = 256;
+  // A sequence's kernel must not depend on the rest of an invariant batch.
+  if (!has_tall_tokens(shape) || scores != ScoreClass::kPlain || load != LoadKind::kTma ||
+      p.functor.type != nullptr || !choice.may_split() || p.max_seqlen_q < kFewestRows) {
+    return false;
+  }
+  const TileConfig tile = tile_of(shape, RowKind::kTokens, scores);
+  const schedule::TileOrder order = grid_of(p, tile, Launch{}).order;
+  const double blocks = static_cast<double>(total_rows(p) * p.num_q_heads) / (kRows * num_sms);
+  return kTallTime * makespan(p, order, blocks / 3) <
+         kLeastGain * makespan(p, order, blocks / tile.num_consumers);
+}
+
 Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, LoadKind load,
                      int32_t num_sms, const ScheduleChoice& choice) {
   Launch launch{.rows = RowKind::kTokens, .scores = scores, .load = load};
+  if (wants_tall_rows(p, shape, scores, load, num_sms, choice)) launch.rows = RowKind::kTallTokens;
   const TileConfig tile = tile_of(shape, launch.rows, scores, load);
   const schedule::TileGrid grid = grid_of(p, tile, launch);
   launch.num_splits = choice.splits(kernels::num_kv_splits(p, grid, num_sms, tile.BN),
@@ -252,7 +280,7 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& la
   a.min_rows = launch.min_rows;
   a.max_rows = launch.max_rows;
   plan.split.set(workspace, a);
-  if (launch.rows == RowKind::kTokens) {
+  if (launch.rows != RowKind::kPacked) {
     a.grid = grid_of(p, tile, launch);
     result.q = q_map(p, tile);
     result.out = kernels::rows_map(p, p.out, p.head_dim_vo, 1, kRows, tile.out_swizzle());

@@ -1,10 +1,14 @@
 // Consumer: the mainloop of a consumer warpgroup with wgmma. S = Q K', softmax, O += P V over the
-// KV tiles of a work tile, from the last (masked) to the first. S of a tile and P V of the
-// tile before it are issued back to back, and the softmax of the tile runs while P V executes:
+// KV tiles of a work tile, from the last (masked) to the first. tile.overlaps_pv: S of a tile and
+// P V of the tile before it are issued back to back, and the softmax of the tile runs while P V
+// executes:
 //
 //   first tile      S = Q K(n - 1)'                      P = softmax(S)
 //   i = n - 2 .. 0  S = Q K(i)'       O += P V(i + 1)    P = softmax(S), while P V(i + 1) executes
 //   after the loop                    O += P V(0)
+//
+// Else P V(i + 1) is complete before S = Q K(i)' is issued: S may take P's registers, which leaves
+// room for a third consumer.
 //
 // With ping-pong on, consumers issue their products in turn, so that the softmax of one runs under
 // the products of the others.
@@ -98,6 +102,10 @@ class Consumer {
     wait_turn();
     issue_qk(s);
     make_rows();
+    if constexpr (!tile.overlaps_pv) {
+      PAGODA_UNROLL
+      for (float& sum : o) sum = 0;
+    }
     if constexpr (tile.element_bytes == 1) load_scales(reader.work(), rows);
     if constexpr (defers_q_release) release_previous_q();
     arch::wgmma_wait_group<0>();  // S is complete
@@ -111,19 +119,32 @@ class Consumer {
       return start + index * BN;
     };
     int32_t i = walk.num_tiles - 1;
-    const bool is_masked = i >= walk.unmasked_end || i < walk.unmasked_begin;
-    compute_p(reader, first_key(i), is_masked, s, rows, factors);
-    convert_p<T, BN>(s, p);
-
+    const auto is_masked = [&walk](int32_t index) {
+      return index >= walk.unmasked_end || index < walk.unmasked_begin;
+    };
     bool has_output = false;
-    for (; i > walk.unmasked_end; --i) {
-      step<true>(reader, first_key(i - 1), s, p, rows, factors, o, has_output);
-    }
-    for (; i > walk.unmasked_begin; --i) {
-      step<false>(reader, first_key(i - 1), s, p, rows, factors, o, has_output);
-    }
-    for (; i > 0; --i) {
-      step<true>(reader, first_key(i - 1), s, p, rows, factors, o, has_output);
+    if constexpr (tile.overlaps_pv) {
+      compute_p(reader, first_key(i), is_masked(i), s, rows, factors);
+      convert_p<T, BN>(s, p);
+      for (; i > walk.unmasked_end; --i) {
+        step<true>(reader, first_key(i - 1), s, p, rows, factors, o, has_output);
+      }
+      for (; i > walk.unmasked_begin; --i) {
+        step<false>(reader, first_key(i - 1), s, p, rows, factors, o, has_output);
+      }
+      for (; i > 0; --i) {
+        step<true>(reader, first_key(i - 1), s, p, rows, factors, o, has_output);
+      }
+    } else {
+      has_output = true;
+      PAGODA_NO_UNROLL
+      for (;; --i) {
+        const bool rescales = compute_p(reader, first_key(i), is_masked(i), s, rows, factors);
+        if (rescales) rescale_output(o, factors);
+        convert_p<T, BN>(s, p);
+        if (i == 0) break;
+        issue_in_turn(s, p, o);
+      }
     }
 
     // All products Q K' are complete. Q is released here, unless the epilogue stages O there, or
@@ -259,6 +280,24 @@ class Consumer {
     release(v_);
     if (rescales) rescale_output(o, factors);
     convert_p<T, BN>(s, p);
+  }
+
+  // P V of a tile, then S of the next. Both are complete when it returns.
+  PAGODA_DEVICE void issue_in_turn(float (&s)[BN / 2], uint32_t (&p)[steps_pv][4],
+                                   float (&o)[tile.depth_vo / 2]) {
+    static_assert(!is_gathered);
+    v_.consumer_wait();  // load V: full, its tail zeroed
+    wait_turn();
+    issue_pv(o, p, true);
+    k_.consumer_wait();           // load K: the bytes of the tile have landed
+    arch::wgmma_wait_group<0>();  // O is complete: S may take P's registers
+    arch::wgmma_pin(o);
+    issue_qk(s);
+    pass_turn();
+    release(v_);
+    arch::wgmma_wait_group<0>();  // S is complete
+    arch::wgmma_pin(s);
+    release(k_);
   }
 
   // S = Q K', as one wgmma group.

@@ -1,0 +1,75 @@
+// Which prompts are row tiles of 192 tokens (tall), and which of 128.
+#include <cstdint>
+#include <gtest/gtest.h>
+
+#include "kernels/mha_sm90/instances.hpp"
+#include "kernels/mha_sm90/launch_plan.hpp"
+#include "kernels/mha_sm90/plan_test_problem.hpp"
+#include "pagoda/mask.hpp"
+
+namespace pagoda::mha_sm90 {
+namespace {
+
+constexpr int32_t kMultiprocessors = 132;
+
+struct Call {
+  int32_t batch, tokens;
+  int32_t q_heads = 32;
+  bool is_causal = true;
+  int32_t keys = 0;  // 0: as many as tokens
+  int32_t head_dim = 128;
+  Options options{};
+};
+
+RowKind rows_of(const Call& call) {
+  static const Mask full = Mask::none();
+  const int32_t keys = call.keys == 0 ? call.tokens : call.keys;
+  core::Problem p = dense_problem(call.batch, call.tokens, keys, DType::kBF16, call.head_dim);
+  p.num_q_heads = call.q_heads;
+  p.group = call.q_heads / p.num_kv_heads;
+  if (!call.is_causal) p.mask = full.nodes();
+  const Shape& shape = kShapes[call.head_dim == 64 ? 0 : call.head_dim == 96 ? 1 : 2];
+  const auto plan = make_plan(shape, p, kMultiprocessors, call.options);
+  return plan->launches[plan->num_launches - 1].rows;
+}
+
+TEST(TallRows, serve_prompts_of_many_row_tiles) {
+  EXPECT_EQ(rows_of({.batch = 32, .tokens = 512, .q_heads = 16}), RowKind::kTallTokens);
+  EXPECT_EQ(rows_of({.batch = 8, .tokens = 2048, .q_heads = 16}), RowKind::kTallTokens);
+  EXPECT_EQ(rows_of({.batch = 1, .tokens = 16'384, .q_heads = 8}), RowKind::kTallTokens);
+  EXPECT_EQ(rows_of({.batch = 4, .tokens = 2048}), RowKind::kTallTokens);
+}
+
+// 1 x 2048 and 1 x 4096 tokens of 8 query heads: 34.6 us became 40.0, 60.2 73.5.
+TEST(TallRows, are_too_few_for_one_prompt_of_few_heads) {
+  EXPECT_EQ(rows_of({.batch = 1, .tokens = 2048, .q_heads = 8}), RowKind::kTokens);
+  EXPECT_EQ(rows_of({.batch = 1, .tokens = 4096, .q_heads = 8}), RowKind::kTokens);
+}
+
+TEST(TallRows, are_chosen_by_their_last_wave_where_all_see_as_many_keys) {
+  // Six waves, or four of 1.4 times the time.
+  EXPECT_EQ(rows_of({.batch = 6, .tokens = 900, .q_heads = 16, .is_causal = false}),
+            RowKind::kTallTokens);
+  // Four waves of 128 rows; three of 192.
+  EXPECT_EQ(rows_of({.batch = 1, .tokens = 2048, .is_causal = false}), RowKind::kTokens);
+  EXPECT_EQ(rows_of({.batch = 1, .tokens = 2048, .keys = 32'768}), RowKind::kTokens);
+}
+
+TEST(TallRows, need_256_tokens) {
+  EXPECT_EQ(rows_of({.batch = 64, .tokens = 255}), RowKind::kTokens);
+  EXPECT_EQ(rows_of({.batch = 64, .tokens = 256}), RowKind::kTallTokens);
+}
+
+TEST(TallRows, are_of_head_dims_96_and_128) {
+  EXPECT_EQ(rows_of({.batch = 8, .tokens = 2048, .head_dim = 96}), RowKind::kTallTokens);
+  EXPECT_EQ(rows_of({.batch = 8, .tokens = 2048, .head_dim = 64}), RowKind::kTokens);
+}
+
+TEST(TallRows, do_not_depend_on_the_batch_where_it_must_be_invariant) {
+  Options options;
+  options.is_batch_invariant = true;
+  EXPECT_EQ(rows_of({.batch = 8, .tokens = 2048, .options = options}), RowKind::kTokens);
+}
+
+}  // namespace
+}  // namespace pagoda::mha_sm90
