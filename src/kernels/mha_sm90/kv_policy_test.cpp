@@ -56,7 +56,7 @@ TEST(KVPolicy, keys_that_several_row_tiles_read_are_evicted_last) {
 }
 
 TEST(KVPolicy, row_tiles_of_tokens_have_the_policy_that_was_measured) {
-  EXPECT_EQ(policy(1000, 4, RowKind::kTokens), arch::Eviction::kNormal);
+  EXPECT_EQ(policy(1000, 4, RowKind::kTallTokens), arch::Eviction::kNormal);
   // The launch of the short sequences of the same call.
   EXPECT_EQ(policy(1000, 4, RowKind::kPacked), arch::Eviction::kLast);
   EXPECT_EQ(policy(1000, 1, RowKind::kPacked), arch::Eviction::kNormal);  // at most 64 rows
