@@ -49,6 +49,40 @@ void add_fp8(CaseList& list) {
   }
 }
 
+// Prompts of 256 tokens and more: where their row tiles are many, those of Hopper have 192 tokens.
+// Few are many on the three multiprocessors of the emulator; the last case has enough for an H200,
+// too many for the emulator.
+void add_tall_rows(CaseList& list) {
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    Case first = typed(dtype);
+    first.q_heads = 4;
+    first.kv_heads = 2;
+    first.dim_qk = first.dim_vo = 128;
+    first.page_size = 64;
+    first.lengths = {"prompts", {{300, 300}, {70, 20}, {193, 0}}};
+    list.add(first);
+    Case c = first;
+    c.dim_qk = c.dim_vo = 96;
+    list.add(c);
+    c = first;
+    c.mask = window(99);
+    c.sinks = 0.5F;
+    list.add(c);
+    c = first;
+    c.mask = {};
+    c.is_q_ragged = false;
+    c.padding_rows = 5;
+    c.out = DType::kF32;
+    list.add(c);
+  }
+  Case many = typed(DType::kBF16);
+  many.dim_qk = many.dim_vo = 128;
+  many.mask = {};
+  many.page_size = 64;
+  many.lengths = {"prompts34", std::vector<Sequence>(34, {256, 130})};
+  list.add(many);
+}
+
 // fp8 caches under enough rows for row tiles of tokens: tiles of several pages, pages of several
 // tiles, a sequence's end in a tile, sequences without keys, and short ones beside them.
 void add_fp8_prefill(CaseList& list) {

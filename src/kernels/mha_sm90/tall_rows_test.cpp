@@ -1,4 +1,5 @@
 // Which prompts are row tiles of 192 tokens (tall), and which of 128.
+#include <algorithm>
 #include <cstdint>
 #include <gtest/gtest.h>
 
@@ -26,6 +27,7 @@ RowKind rows_of(const Call& call) {
   const int32_t keys = call.keys == 0 ? call.tokens : call.keys;
   core::Problem p = dense_problem(call.batch, call.tokens, keys, DType::kBF16, call.head_dim);
   p.num_q_heads = call.q_heads;
+  p.num_kv_heads = std::min(call.q_heads, 8);
   p.group = call.q_heads / p.num_kv_heads;
   if (!call.is_causal) p.mask = full.nodes();
   const Shape& shape = kShapes[call.head_dim == 64 ? 0 : call.head_dim == 96 ? 1 : 2];
@@ -49,6 +51,9 @@ TEST(TallRows, are_too_few_for_one_prompt_of_few_heads) {
 TEST(TallRows, are_chosen_by_their_last_wave_where_all_see_as_many_keys) {
   // Six waves, or four of 1.4 times the time.
   EXPECT_EQ(rows_of({.batch = 6, .tokens = 900, .q_heads = 16, .is_causal = false}),
+            RowKind::kTallTokens);
+  // The largest conformance case: just over one wave, or one.
+  EXPECT_EQ(rows_of({.batch = 34, .tokens = 256, .q_heads = 2, .is_causal = false, .keys = 130}),
             RowKind::kTallTokens);
   // Four waves of 128 rows; three of 192.
   EXPECT_EQ(rows_of({.batch = 1, .tokens = 2048, .is_causal = false}), RowKind::kTokens);
