@@ -83,11 +83,12 @@ bool wants_tall_rows(const Problem& p, const Shape& shape, ScoreClass scores, Lo
       p.functor.type != nullptr || !choice.may_split() || p.max_seqlen_q < kFewestRows) {
     return false;
   }
-  const TileConfig tile = tile_of(shape, RowKind::kTokens, scores);
-  const schedule::TileOrder order = grid_of(p, tile, Launch{}).order;
-  const double blocks = static_cast<double>(total_rows(p) * p.num_q_heads) / (kRows * num_sms);
-  return kTallTime * makespan(p, order, blocks / 3) <
-         kLeastGain * makespan(p, order, blocks / tile.num_consumers);
+  const auto rows = static_cast<double>(total_rows(p) * p.num_q_heads);
+  const auto time_of = [&](RowKind kind) {
+    const TileConfig tile = tile_of(shape, kind, scores);
+    return makespan(p, grid_of(p, tile, Launch{}).order, rows / tile.tile_rows() / num_sms);
+  };
+  return kTallTime * time_of(RowKind::kTallTokens) < kLeastGain * time_of(RowKind::kTokens);
 }
 
 Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, LoadKind load,
