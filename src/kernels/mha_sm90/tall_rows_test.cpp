@@ -48,6 +48,12 @@ TEST(TallRows, are_too_few_for_one_prompt_of_few_heads) {
   EXPECT_EQ(rows_of({.batch = 1, .tokens = 4096, .q_heads = 8}), RowKind::kTokens);
 }
 
+// As fast as those of 128 rows: 66.0 and 65.9 us, 52.7 and 52.2.
+TEST(TallRows, are_left_where_they_gain_nothing) {
+  EXPECT_EQ(rows_of({.batch = 1, .tokens = 2048}), RowKind::kTokens);
+  EXPECT_EQ(rows_of({.batch = 1, .tokens = 1536, .q_heads = 40}), RowKind::kTokens);
+}
+
 TEST(TallRows, are_chosen_by_their_last_wave_where_all_see_as_many_keys) {
   // Six waves, or four of 1.4 times the time.
   EXPECT_EQ(rows_of({.batch = 6, .tokens = 900, .q_heads = 16, .is_causal = false}),
