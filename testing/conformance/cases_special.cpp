@@ -49,9 +49,9 @@ void add_fp8(CaseList& list) {
   }
 }
 
-// Prompts of 256 tokens and more: where their row tiles are many, those of Hopper have 192 tokens.
-// Few are many on the three multiprocessors of the emulator; the last case has enough for an H200,
-// too many for the emulator.
+// Prompts of 256 tokens and more: where there are several row tiles for each multiprocessor, those
+// of Hopper have 192 tokens. The first cases have enough for the emulator's three multiprocessors,
+// the last one for an H200; the emulator leaves it out for its number of multiply-adds.
 void add_tall_rows(CaseList& list) {
   for (const DType dtype : {DType::kBF16, DType::kF16}) {
     Case first = typed(dtype);

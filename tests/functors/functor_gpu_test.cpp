@@ -24,9 +24,9 @@ namespace {
 
 constexpr int kExitSkipped = 77;
 constexpr const char* kBackend = "cuda";
-// On Hopper the mask has row tiles of 192 tokens in prefill, the functor of 128: 1.10. With row tiles
-// of the same height it was 1.04.
-constexpr double kMostSlowdown = 1.12;
+constexpr double kMostSlowdown = 1.05;
+// Prefill on Hopper: the mask has row tiles of 192 tokens, the functor of 128.
+constexpr double kMostPrefillSlowdown = 1.12;
 constexpr int64_t kRepeats = 20, kRounds = 5;
 
 // --- results -------------------------------------------------------------------------------------
@@ -51,10 +51,11 @@ int count_failures(const std::vector<conformance::Case>& cases) {
 struct Shape {
   const char* name;
   int64_t batch, seqlen_q, seqlen_kv;
+  double most_slowdown = kMostSlowdown;  // the functor's time over the mask's
 };
 constexpr int64_t kQHeads = 32, kKVHeads = 8, kDim = 128;
-constexpr Shape kShapes[] = {{"prefill_2048", 4, 2048, 2048},
-                             {"prefill_8192", 1, 8192, 8192},
+constexpr Shape kShapes[] = {{"prefill_2048", 4, 2048, 2048, kMostPrefillSlowdown},
+                             {"prefill_8192", 1, 8192, 8192, kMostPrefillSlowdown},
                              {"chunk_512_of_16384", 2, 512, 16384},
                              {"decode_64_of_4096", 64, 1, 4096}};
 
@@ -139,7 +140,7 @@ double measure(core::MemorySpace& space, const Shape& shape, const FunctorCall& 
   }
   const double ratio = functor_seconds / mask_seconds;
   std::printf("%s time_%s%s %s %.1f us, %s %.1f us, ratio %.3f\n",
-              ratio <= kMostSlowdown ? "passed" : "failed", shape.name, suffix,
+              ratio <= shape.most_slowdown ? "passed" : "failed", shape.name, suffix,
               functor.kernel().c_str(), 1e6 * functor_seconds, mask.kernel().c_str(),
               1e6 * mask_seconds, ratio);
   return ratio;
@@ -162,7 +163,7 @@ int run_all() {
   core::MemorySpace& space = mirror::space_of(kBackend);
   const auto count_slow = [&](const FunctorCall& functor, const char* suffix) {
     for (const Shape& shape : kShapes) {
-      failures += measure(space, shape, functor, suffix) <= kMostSlowdown ? 0 : 1;
+      failures += measure(space, shape, functor, suffix) <= shape.most_slowdown ? 0 : 1;
     }
   };
   count_slow(causal(), "");

@@ -133,8 +133,9 @@ struct Kernel {
   static PAGODA_DEVICE void produce(const Params& params, Storage& storage) {
     const int page_size = params.sequences.keys.paged_size();
     const int warp = arch::warp_idx();
-    // Where ptxas keeps what several roles compute depends on their order: each of the two orders
-    // spills in kernels of the other kind.
+    // ptxas hoists what several roles compute above their branches, and with either order of the
+    // branches some kernels spill: packed ones with the scheduler first, those with 32 registers a
+    // producer with it last.
     constexpr bool schedules_first = tile.rows == RowKind::kTokens;
     if constexpr (schedules_first) {
       if (warp == 3) {
@@ -172,8 +173,8 @@ struct Kernel {
       GridWork<Config> work_tiles(params);
       uint32_t phase = 0;
       for (Work work; work_tiles.next(work); phase ^= 1U) {
-        // The two stages of the ring alternate like the phases of `draws`: a register less, which
-        // spills in kernels that transpose V, however.
+        // The two stages of the ring alternate like the phases of `draws`, which saves a register.
+        // Kernels that transpose V spill with it.
         static_assert(kernels::WorkRing::kStages == 2);
         if constexpr (!tile.transposes_v()) phase = writer.stage();
         writer.write(work);

@@ -84,9 +84,10 @@ bool wants_tall_rows(const Problem& p, const Shape& shape, ScoreClass scores, Lo
     return false;
   }
   const auto rows = static_cast<double>(total_rows(p) * p.num_q_heads);
+  const schedule::TileOrder order =
+      grid_of(p, tile_of(shape, RowKind::kTokens, scores), Launch{}).order;
   const auto time_of = [&](RowKind kind) {
-    const TileConfig tile = tile_of(shape, kind, scores);
-    return makespan(p, grid_of(p, tile, Launch{}).order, rows / tile.tile_rows() / num_sms);
+    return makespan(p, order, rows / tile_of(shape, kind, scores).tile_rows() / num_sms);
   };
   return kTallTime * time_of(RowKind::kTallTokens) < kLeastGain * time_of(RowKind::kTokens);
 }

@@ -178,8 +178,9 @@ class Softmax {
     }
   }
 
-  // Interval::keep32. Beside its few instructions ptxas 13.0 schedules the products of prefill with
-  // head dim 128 in 1.6 % more time (H100), although no masked tile is among them: selects there.
+  // Interval::keep32, in prefill with head dim 128 by selects instead of its shift: with the shift
+  // ptxas 13.0 schedules the products there worse, although they are not in the masked code (1.6 %
+  // of the time of a call without a mask, H100).
   static PAGODA_DEVICE uint32_t keep32(const mask::Interval& keys, int32_t column) {
     if constexpr (!Ops::token_gen && tile.depth_qk == 128) {
       const auto low_ones = [](int32_t count) {
