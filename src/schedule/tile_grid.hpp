@@ -14,7 +14,7 @@ struct TileCoord {
   int32_t sequence = 0;
   int32_t head = 0;  // a query head, or a group of them where a tile packs heads
   int32_t tile = 0;  // of the sequence
-  int32_t split = 0;
+  int32_t split = 0, num_splits = 1;
   int32_t first_row = 0;
   int32_t num_rows = 0;
 
@@ -26,8 +26,9 @@ enum class TileOrder : uint8_t {
   kLongestFirst,  // causal: the tiles of the last rows, which see the most keys, come first
 };
 
-// Entries [0, size()), one for every row tile, head and split. Where two CTAs compute a tile (a
-// pair), the pair has one index.
+// Entries [0, size()), one for every row tile, head and split: the first `num_whole` are row tiles
+// with all their keys, the row tiles after them have num_splits entries each. Where two CTAs
+// compute a tile (a pair), the pair has one index.
 //
 // Ragged, in the way that has fewer entries (docs/decisions/0013):
 //   most_rows == 0: the entries of sequence b start at cu_rows[b] / tile_rows + b (times heads and
@@ -43,22 +44,27 @@ struct TileGrid {
   arch::GlobalPtr<const int32_t> cu_rows = nullptr;  // [batch + 1], null = padded
   int32_t most_rows = 0;                             // ragged: of a sequence; 0: not used
   int32_t num_splits = 1;
+  int32_t num_whole = 0;  // at most num_tiles()
   TileOrder order = TileOrder::kRowsFastest;
   // kLongestFirst orders tiles within a section of so many heads, one section after the other. The
   // K and V of a section fit in L2; those of all heads of a large batch do not.
   int32_t section = INT32_MAX;
 
+  // Row tiles of all heads.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t num_tiles() const {
+    return (is_bisected() ? rows / tile_rows + batch : equal_tiles() * batch) * num_heads;
+  }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t size() const {
-    const int32_t tiles = is_bisected() ? rows / tile_rows + batch : equal_tiles() * batch;
-    return tiles * num_heads * num_splits;
+    return num_whole + (num_tiles() - num_whole) * num_splits;
   }
   // In every order the splits of a tile are neighbours.
   [[nodiscard]] PAGODA_DEVICE TileCoord at(int32_t index) const {
     if (index < 0 || index >= size()) return {};
-    if (num_splits == 1) return unsplit(index);
-    const int32_t unit = arch::quotient(index, num_splits);
-    TileCoord coord = unsplit(unit);
-    coord.split = index - unit * num_splits;
+    if (num_splits == 1 || index < num_whole) return unsplit(index);
+    const int32_t unit = arch::quotient(index - num_whole, num_splits);
+    TileCoord coord = unsplit(num_whole + unit);
+    coord.split = index - num_whole - unit * num_splits;
+    coord.num_splits = num_splits;
     return coord;
   }
 
@@ -139,7 +145,7 @@ struct TileGrid {
                                                              int32_t tile, int32_t length) const {
     const int32_t left = length - tile * tile_rows;
     const int32_t num_rows = left < tile_rows ? (left < 0 ? 0 : left) : tile_rows;
-    return {sequence, head, tile, 0, tile * tile_rows, num_rows};
+    return {sequence, head, tile, 0, 1, tile * tile_rows, num_rows};
   }
 };
 

@@ -20,7 +20,7 @@ struct Batch {
   TileGrid grid;
 };
 
-Batch random_batch(std::mt19937& rng) {
+Batch random_lengths(std::mt19937& rng) {
   const auto below = [&](uint32_t n) { return static_cast<int32_t>(rng() % n); };
   Batch batch;
   TileGrid& grid = batch.grid;
@@ -51,6 +51,15 @@ Batch random_batch(std::mt19937& rng) {
   return batch;
 }
 
+Batch random_batch(std::mt19937& rng) {
+  Batch batch = random_lengths(rng);
+  TileGrid& grid = batch.grid;
+  if (rng() % 2 == 0) {
+    grid.num_whole = static_cast<int32_t>(rng() % static_cast<uint32_t>(grid.num_tiles() + 1));
+  }
+  return batch;
+}
+
 // The grid reads cu_rows as a kernel does: `body` runs in an emulated launch that may read them.
 void with_rows(const std::vector<int32_t>& cu_rows, const std::function<void()>& body) {
   const emulator::Result result =
@@ -64,6 +73,25 @@ int32_t rows_of(const Batch& batch, int32_t sequence) {
   return batch.cu_rows[b + 1] - batch.cu_rows[b];
 }
 
+using Tile = std::tuple<int32_t, int32_t, int32_t>;  // sequence, head, tile
+
+// Splits of every row tile, by its place in the order of the grid without splits.
+std::map<Tile, int32_t> splits_of_tiles(const Batch& batch) {
+  TileGrid unsplit = batch.grid;
+  unsplit.num_splits = 1;
+  unsplit.num_whole = 0;
+  std::map<Tile, int32_t> splits;
+  with_rows(batch.cu_rows, [&] {
+    for (int32_t i = 0; i < unsplit.size(); ++i) {
+      const TileCoord tile = unsplit.at(i);
+      if (!tile.exists()) continue;
+      splits[{tile.sequence, tile.head, tile.tile}] =
+          i < batch.grid.num_whole ? 1 : batch.grid.num_splits;
+    }
+  });
+  return splits;
+}
+
 class Seen {
  public:
   void add(const Batch& batch, const TileCoord& tile) {
@@ -71,16 +99,19 @@ class Seen {
     ASSERT_EQ(tile.first_row, tile.tile * batch.grid.tile_rows);
     ASSERT_EQ(tile.num_rows,
               std::min(batch.grid.tile_rows, rows_of(batch, tile.sequence) - tile.first_row));
+    num_splits_[{tile.sequence, tile.head, tile.tile}] = tile.num_splits;
     ++count_[{tile.sequence, tile.head, tile.tile, tile.split}];
   }
   void expect_all_once(const Batch& batch) const {
     size_t tiles = 0;
+    std::map<Tile, int32_t> splits_of = splits_of_tiles(batch);
+    ASSERT_EQ(num_splits_, splits_of);
     for (int32_t b = 0; b < batch.grid.batch; ++b) {
       const int32_t rows = rows_of(batch, b);
       const int32_t needed = (rows + batch.grid.tile_rows - 1) / batch.grid.tile_rows;
       for (int32_t h = 0; h < batch.grid.num_heads; ++h) {
         for (int32_t t = 0; t < needed; ++t) {
-          for (int32_t s = 0; s < batch.grid.num_splits; ++s, ++tiles) {
+          for (int32_t s = 0; s < splits_of[{b, h, t}]; ++s, ++tiles) {
             const auto found = count_.find({b, h, t, s});
             ASSERT_NE(found, count_.end()) << b << " " << h << " " << t << " " << s;
             ASSERT_EQ(found->second, 1);
@@ -93,6 +124,7 @@ class Seen {
 
  private:
   std::map<std::tuple<int32_t, int32_t, int32_t, int32_t>, int> count_;
+  std::map<Tile, int32_t> num_splits_;
 };
 
 TEST(TransientScheduler, gives_every_tile_once) {
@@ -186,9 +218,8 @@ TEST(TileGrid, ragged_size_is_bounded_by_the_shapes_alone) {
     for (int32_t b = 0; b < grid.batch; ++b) {
       tiles += (rows_of(batch, b) + grid.tile_rows - 1) / grid.tile_rows;
     }
-    const int32_t units = grid.num_heads * grid.num_splits;
-    ASSERT_GE(grid.size(), tiles * units);
-    ASSERT_LE(grid.size(), (tiles + grid.batch) * units);
+    ASSERT_GE(grid.num_tiles(), tiles * grid.num_heads);
+    ASSERT_LE(grid.num_tiles(), (tiles + grid.batch) * grid.num_heads);
     // Entries past the last sequence are empty.
     TileGrid longer = grid;
     longer.rows += 1000;

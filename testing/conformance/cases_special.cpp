@@ -83,6 +83,34 @@ void add_tall_rows(CaseList& list) {
   list.add(many);
 }
 
+// One row tile more than multiprocessors: Hopper splits the last ones alone. The emulator has three
+// multiprocessors, an H200 has 132; the last case is left out where there are few.
+void add_last_waves(CaseList& list) {
+  Case first = typed(DType::kBF16);
+  first.mask = {};
+  first.page_size = 64;
+  first.lengths = {"wave_of_four", {{66, 1410}, {66, 1410}}};  // two heads
+  list.add(first);
+  Case c = first;
+  c.dim_qk = c.dim_vo = 96;
+  c.out = DType::kF32;
+  list.add(c);
+  c = first;
+  c.mask = causal();  // all row tiles see nearly all keys
+  c.sinks = 0.5F;
+  c.q_heads = 4;
+  c.lengths = {"wave_of_four", {{66, 1410}}};
+  list.add(c);
+  c = first;
+  c.is_q_ragged = false;
+  c.padding_rows = 5;
+  c.kv_layout = KVLayout::kDense;
+  list.add(c);
+  c = first;
+  c.lengths = {"wave_of_134", std::vector<Sequence>(67, {66, 1410})};
+  list.add(c);
+}
+
 // fp8 caches under enough rows for row tiles of tokens: tiles of several pages, pages of several
 // tiles, a sequence's end in a tile, sequences without keys, and short ones beside them.
 void add_fp8_prefill(CaseList& list) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "core/int_math.hpp"
@@ -18,10 +20,13 @@ using core::Problem;
 constexpr int64_t kAlignment = 128;    // bytes, of each array of the workspace
 constexpr int32_t kMinSplitTiles = 4;  // KV tiles of a split: fewer do not pay for the merge
 constexpr int32_t kMostAutomaticSplits = 32;
-// The model of num_kv_splits, in the time of a KV tile: what a work tile costs besides its KV
-// tiles; what more a split one costs, which stores its partial result; and what the last of a row
-// tile's work tiles takes to read one of them.
+// SplitModel, in the time of a KV tile: what a work tile costs besides its KV tiles; what more a
+// split one costs, which stores its partial result; and what the last of a row tile's work tiles
+// takes to read one of them.
 constexpr double kTileCost = 2, kPartCost = 2, kMergeCost = 1;
+// Of the time, where all row tiles are split, and where those of the last wave are.
+constexpr double kLeastGain = 0.92, kLeastLastGain = 0.99;
+constexpr int32_t kMostLastRounds = 2;  // of split work tiles: bounds the workspace
 
 // Rows of a box of K or V; 0 where pages and tiles do not divide each other.
 int32_t box_rows(const Problem& p, int32_t BN) {
@@ -129,6 +134,67 @@ double expected_tiles(const Problem& p, const schedule::TileGrid& grid) {
   }
   return tiles * grid.num_heads;
 }
+
+// How long `num_sms` CTAs take for the row tiles of `grid`, in KV tiles.
+class SplitModel {
+ public:
+  SplitModel(const Problem& p, const schedule::TileGrid& grid, int32_t num_sms, int32_t BN)
+      : tiles_(expected_tiles(p, grid)), num_sms_(num_sms) {
+    const int32_t keys = max_visible_keys(p, grid.tile_rows);
+    key_tiles_ = core::ceil_div(keys, BN);
+    // Mean over the row tiles of the part of `keys` that they see: less than 1 where the last query
+    // sees all keys, but the first ones much fewer.
+    const bool is_causal = grid.order == schedule::TileOrder::kLongestFirst;
+    const int32_t ramp = is_causal ? std::min(p.max_seqlen_q, keys) : 0;
+    mean_tiles_ = key_tiles_ * (keys - 0.5 * ramp) / std::max(keys, 1);
+    const bool has_equal_lengths = grid.cu_rows == nullptr || grid.most_rows > 0;
+    if (has_equal_lengths && is_even()) num_last_ = grid.num_tiles() % num_sms;
+  }
+
+  [[nodiscard]] int32_t most() const {
+    return std::min(kMostAutomaticSplits, key_tiles_ / kMinSplitTiles);
+  }
+  // All row tiles have so many splits.
+  [[nodiscard]] double time(int32_t splits) const {
+    const double fixed = splits == 1 ? kTileCost : kTileCost + kPartCost;
+    const double longest = core::ceil_div(key_tiles_, splits) + fixed;
+    const double merge = splits == 1 ? 0 : kMergeCost * splits;
+    if (is_even()) return std::ceil(tiles_ * splits / num_sms_) * longest + merge;
+    return std::max(longest, tiles_ * (mean_tiles_ + splits * fixed) / num_sms_) + merge;
+  }
+  [[nodiscard]] int32_t fastest_of_all() const {
+    int32_t best = 1;
+    for (int32_t splits = 2; tiles_ > 0 && splits <= most(); ++splits) {
+      if (time(splits) < kLeastGain * time(best)) best = splits;
+    }
+    return best;
+  }
+
+  // A row tile without splits.
+  [[nodiscard]] double time_of_tile() const { return key_tiles_ + kTileCost; }
+  // The row tiles after the last full wave, all of which see about as many keys: where lengths
+  // differ, CTAs do not begin them at one time.
+  [[nodiscard]] int32_t num_last() const { return num_last_; }
+  [[nodiscard]] bool has_last_wave() const { return num_last_ > 0 && tiles_ > num_sms_; }
+  // Only these have so many splits.
+  [[nodiscard]] double time_of_last(int32_t splits) const {
+    const int32_t rounds = core::ceil_div(num_last_ * splits, num_sms_);
+    if (rounds > kMostLastRounds) return std::numeric_limits<double>::infinity();
+    const double full_waves = std::floor(tiles_ / num_sms_);
+    return full_waves * time_of_tile() +
+           rounds * (core::ceil_div(key_tiles_, splits) + kTileCost + kPartCost) +
+           kMergeCost * splits;
+  }
+
+ private:
+  [[nodiscard]] bool is_even() const { return mean_tiles_ > 0.9 * key_tiles_; }
+
+  double tiles_;
+  int32_t num_sms_;
+  int32_t key_tiles_ = 0;
+  double mean_tiles_ = 0;
+  int32_t num_last_ = 0;
+};
 
 }  // namespace
 
@@ -248,27 +314,22 @@ int32_t max_visible_keys(const Problem& p, int32_t tile_tokens) {
 
 int32_t num_kv_splits(const Problem& p, const schedule::TileGrid& grid, int32_t num_sms,
                       int32_t BN) {
-  const double tiles = expected_tiles(p, grid), sms = num_sms;
-  const int32_t keys = max_visible_keys(p, grid.tile_rows);
-  const int32_t key_tiles = core::ceil_div(keys, BN);
-  // Mean over the row tiles of the part of `keys` that they see: less than 1 where the last query
-  // sees all keys, but the first ones much fewer.
-  const bool is_causal = grid.order == schedule::TileOrder::kLongestFirst;
-  const int32_t ramp = is_causal ? std::min(p.max_seqlen_q, keys) : 0;
-  const double mean_tiles = key_tiles * (keys - 0.5 * ramp) / std::max(keys, 1);
-  const bool is_even = mean_tiles > 0.9 * key_tiles;
-  const auto time = [&](int32_t splits) {  // in KV tiles of a CTA
-    const double fixed = splits == 1 ? kTileCost : kTileCost + kPartCost;
-    const double longest = core::ceil_div(key_tiles, splits) + fixed;
-    const double merge = splits == 1 ? 0 : kMergeCost * splits;
-    if (is_even) return std::ceil(tiles * splits / sms) * longest + merge;
-    return std::max(longest, tiles * (mean_tiles + splits * fixed) / sms) + merge;
-  };
-  int32_t best = 1;
-  const int32_t most = std::min(kMostAutomaticSplits, key_tiles / kMinSplitTiles);
-  for (int32_t splits = 2; tiles > 0 && splits <= most; ++splits) {
-    if (time(splits) < 0.92 * time(best)) best = splits;
+  return SplitModel(p, grid, num_sms, BN).fastest_of_all();
+}
+
+KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid, int32_t num_sms, int32_t BN) {
+  const SplitModel model(p, grid, num_sms, BN);
+  KVSplits best{.num_splits = model.fastest_of_all()};
+  double least = model.time(best.num_splits);
+  if (model.has_last_wave()) {
+    for (int32_t splits = 2; splits <= model.most(); ++splits) {
+      const double time = model.time_of_last(splits);
+      if (time >= kLeastLastGain * least) continue;
+      best = {splits, grid.num_tiles() - model.num_last()};
+      least = time;
+    }
   }
+  best.waves = least / model.time_of_tile();
   return best;
 }
 

@@ -61,6 +61,17 @@ inline constexpr int32_t kShortRows = 64;
 [[nodiscard]] int32_t num_kv_splits(const core::Problem& problem, const schedule::TileGrid& grid,
                                     int32_t num_sms, int32_t BN);
 
+// KV splits of a grid's row tiles, as TileGrid has them, and the time of all row tiles by the model
+// of num_kv_splits, in that of one which is not split.
+struct KVSplits {
+  int32_t num_splits = 1, num_whole = 0;
+  double waves = 1;
+};
+// num_kv_splits where also the row tiles of the last wave alone may be split: where 133 row tiles
+// see as many keys, 132 CTAs compute one each, and then the last one together.
+[[nodiscard]] KVSplits kv_splits(const core::Problem& problem, const schedule::TileGrid& grid,
+                                 int32_t num_sms, int32_t BN);
+
 // An upper bound of the KV tiles of all packed rows, hence of the CTAs of a stream-K partition that
 // get work. `tokens` and `head_tiles` are those of PackedRows.
 [[nodiscard]] int64_t max_stream_k_ctas(const core::Problem& problem, int32_t tokens,

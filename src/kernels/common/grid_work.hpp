@@ -1,4 +1,4 @@
-// GridWork: work tiles from a TileGrid of row tiles, each with its visible keys in up to
+// GridWork: work tiles from a TileGrid of row tiles, some or all with their visible keys in up to
 // grid.num_splits splits.
 #pragma once
 
@@ -102,14 +102,14 @@ class GridWork {
     if (work.valid_tokens > 0) work.walk = kv_tiles_of<Config>(params_, work.rows);
     work.split = 0;
     work.num_splits = 1;
-    return params_.grid.num_splits == 1 || take_split(tile, work);
+    return tile.num_splits == 1 || take_split(tile, work);
   }
 
   // Narrows `work` to split tile.split of its visible keys. False: they have fewer splits.
   PAGODA_DEVICE bool take_split(const schedule::TileCoord& tile, Work& work) {
     const int32_t start = work.walk.start_column;
     const schedule::SplitKV parts =
-        schedule::split_kv(start, work.walk.end_column, params_.grid.num_splits, Config::tile.BN);
+        schedule::split_kv(start, work.walk.end_column, tile.num_splits, Config::tile.BN);
     const int32_t num_parts = parts.num_parts();
     if (tile.split >= (num_parts == 0 ? 1 : num_parts)) return false;
     if (num_parts <= 1) return true;
@@ -117,7 +117,7 @@ class GridWork {
     work.walk = work.walk.part(keys.lo, keys.hi);
     work.split = tile.split;
     work.num_splits = num_parts;
-    work.first_slot = tiles_.index() - tile.split;
+    work.first_slot = tiles_.index() - params_.grid.num_whole - tile.split;
     work.next_slot = work.first_slot + 1;
     work.slot_step = 1;
     return true;

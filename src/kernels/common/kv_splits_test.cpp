@@ -14,7 +14,7 @@ struct Call {
   bool is_ragged = true, is_causal = false;
 };
 
-int32_t num_splits(const Call& call) {
+KVSplits splits_of(const Call& call) {
   const Mask mask = call.is_causal ? Mask::causal() : Mask::none();
   core::Problem p;
   p.batch = call.batch;
@@ -33,8 +33,14 @@ int32_t num_splits(const Call& call) {
   const int32_t cu_rows[1] = {};
   schedule::TileGrid grid = tile_grid(p, 1, kTileRows, int64_t{32} << 20);
   if (call.is_ragged) grid.cu_rows = static_cast<const int32_t*>(cu_rows);
-  return num_kv_splits(p, grid, kMultiprocessors, kTileKeys);
+  if (call.is_ragged) grid.most_rows = call.tokens;
+  const KVSplits splits = kv_splits(p, grid, kMultiprocessors, kTileKeys);
+  // Otherwise all row tiles are split alike, as those of kernels that can't do otherwise.
+  const int32_t of_all = num_kv_splits(p, grid, kMultiprocessors, kTileKeys);
+  if (splits.num_whole == 0) EXPECT_EQ(splits.num_splits, of_all);
+  return splits;
 }
+int32_t num_splits(const Call& call) { return splits_of(call).num_splits; }
 
 TEST(KVSplits, few_row_tiles_over_many_keys_fill_one_wave) {
   EXPECT_EQ(num_splits({1, 256, 131072, 8, 1}), 8);  // 16 row tiles
@@ -65,7 +71,6 @@ TEST(KVSplits, a_ragged_grid_is_not_larger_than_its_tiles) {
 TEST(KVSplits, full_waves_and_short_keys_are_not_split) {
   EXPECT_EQ(num_splits({.batch = 8, .tokens = 2048, .keys = 2048, .q_heads = 16, .kv_heads = 16}),
             1);
-  EXPECT_EQ(num_splits({.batch = 1, .tokens = 2304, .keys = 2304, .q_heads = 8, .kv_heads = 8}), 1);
   EXPECT_EQ(num_splits({1, 128, 256, 8, 8}), 1);
 }
 
@@ -80,6 +85,29 @@ TEST(KVSplits, causal_prefill_is_balanced_by_its_queue) {
               1)
         << tokens;
   }
+}
+
+TEST(KVSplits, the_row_tiles_of_a_last_wave_are_split_alone) {
+  // 133 row tiles of 32 KV tiles: one wave, and a row tile by 4 CTAs of 8 KV tiles each.
+  KVSplits splits = splits_of({1, 133 * kTileRows, 4096, 1, 1});
+  EXPECT_EQ(splits.num_whole, 132);
+  EXPECT_EQ(splits.num_splits, 4);
+  EXPECT_NEAR(splits.waves, 1 + (8 + 2 + 2 + 4) / 34.0, 1e-9);
+  // Twelve of 144.
+  splits = splits_of({.batch = 1, .tokens = 2304, .keys = 2304, .q_heads = 8, .kv_heads = 8});
+  EXPECT_EQ(splits.num_whole, 132);
+  EXPECT_EQ(splits.num_splits, 3);
+  // Half a wave is left of 10.5: two splits each.
+  splits = splits_of({2, 693 * kTileRows, 8192, 1, 1});
+  EXPECT_EQ(splits.num_whole, 1320);
+  EXPECT_EQ(splits.num_splits, 2);
+}
+
+TEST(KVSplits, a_last_wave_that_is_nearly_full_or_short_is_not_split) {
+  EXPECT_EQ(num_splits({1, 260 * kTileRows, 8192, 1, 1}), 1);  // 128 of 132
+  EXPECT_EQ(num_splits({1, 133 * kTileRows, 512, 1, 1}), 1);   // a split has 4 KV tiles
+  EXPECT_EQ(num_splits({1, 264 * kTileRows, 8192, 1, 1}), 1);  // none is left
+  EXPECT_EQ(splits_of({1, 264 * kTileRows, 8192, 1, 1}).waves, 2);
 }
 
 }  // namespace

@@ -49,6 +49,7 @@ bool is_kv_by_tma(const Problem& p, const TileConfig& tile) {
 schedule::TileGrid grid_of(const Problem& p, const TileConfig& tile, const Launch& launch) {
   schedule::TileGrid grid = kernels::tile_grid(p, 1, tile.tile_rows(), kL2Bytes);
   grid.num_splits = launch.num_splits;
+  grid.num_whole = launch.num_whole;
   return grid;
 }
 
@@ -64,11 +65,16 @@ std::optional<LoadKind> tokens_load(const Problem& p, const Shape& shape, ScoreC
   return std::nullopt;
 }
 
-// The time until the last of `waves` waves of row tiles is done, in row tiles that see all keys.
-double makespan(const Problem& p, schedule::TileOrder order, double waves) {
-  const bool sees_half = order == schedule::TileOrder::kLongestFirst &&
+// The time until the last row tile of a grid is done, in row tiles that see all keys.
+double makespan(const Problem& p, const TileConfig& tile, int32_t num_sms) {
+  const schedule::TileGrid grid = grid_of(p, tile, Launch{});
+  const auto rows = static_cast<double>(total_rows(p) * p.num_q_heads);
+  const double waves = rows / tile.tile_rows() / num_sms;
+  const bool sees_half = grid.order == schedule::TileOrder::kLongestFirst &&
                          p.max_seqlen_kv_bound < 2 * int64_t{p.max_seqlen_q};
-  return sees_half ? std::max(1.0, waves / 2 + 0.25) : std::ceil(waves);
+  if (sees_half) return std::max(1.0, waves / 2 + 0.25);
+  const kernels::KVSplits splits = kernels::kv_splits(p, grid, num_sms, tile.BN);
+  return splits.num_whole > 0 ? splits.waves : std::ceil(waves);
 }
 
 // Tall row tiles take less time a row, but are fewer: few of them leave multiprocessors idle.
@@ -83,11 +89,8 @@ bool wants_tall_rows(const Problem& p, const Shape& shape, ScoreClass scores, Lo
       p.functor.type != nullptr || !choice.may_split() || p.max_seqlen_q < kFewestRows) {
     return false;
   }
-  const auto rows = static_cast<double>(total_rows(p) * p.num_q_heads);
-  const schedule::TileOrder order =
-      grid_of(p, tile_of(shape, RowKind::kTokens, scores), Launch{}).order;
   const auto time_of = [&](RowKind kind) {
-    return makespan(p, order, rows / tile_of(shape, kind, scores).tile_rows() / num_sms);
+    return makespan(p, tile_of(shape, kind, scores), num_sms);
   };
   return kTallTime * time_of(RowKind::kTallTokens) < kLeastGain * time_of(RowKind::kTokens);
 }
@@ -97,10 +100,12 @@ Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, Lo
   Launch launch{.rows = RowKind::kTokens, .scores = scores, .load = load};
   if (wants_tall_rows(p, shape, scores, load, num_sms, choice)) launch.rows = RowKind::kTallTokens;
   const TileConfig tile = tile_of(shape, launch.rows, scores, load);
-  const schedule::TileGrid grid = grid_of(p, tile, launch);
-  launch.num_splits = choice.splits(kernels::num_kv_splits(p, grid, num_sms, tile.BN),
-                                    core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
-  launch.ctas = std::min(grid.size() * launch.num_splits, num_sms);
+  const kernels::KVSplits splits =
+      kernels::kv_splits(p, grid_of(p, tile, launch), num_sms, tile.BN);
+  launch.num_splits =
+      choice.splits(splits.num_splits, core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
+  if (choice.num_kv_splits == 0 && launch.num_splits > 1) launch.num_whole = splits.num_whole;
+  launch.ctas = std::min(grid_of(p, tile, launch).size(), num_sms);
   return launch;
 }
 
@@ -161,7 +166,15 @@ int32_t short_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_
 int64_t num_slots(const Problem& p, const TileConfig& tile, const Launch& launch, bool splits) {
   if (!splits) return 0;
   if (launch.rows == RowKind::kPacked) return launch.ctas > 1 ? 2 * int64_t{launch.ctas} : 0;
-  return launch.num_splits > 1 ? grid_of(p, tile, launch).size() : 0;
+  return launch.num_splits > 1 ? grid_of(p, tile, launch).size() - launch.num_whole : 0;
+}
+
+// (row, query head) pairs that a plan with partial results may merge.
+int64_t num_split_rows(const Problem& p, const TileConfig& tile, const Launch& launch) {
+  const int64_t all = total_rows(p) * p.num_q_heads;
+  if (launch.rows == RowKind::kPacked) return all;
+  const int64_t tiles = grid_of(p, tile, launch).num_tiles() - launch.num_whole;
+  return std::min(all, tiles * std::min(tile.tile_rows(), p.max_seqlen_q));
 }
 
 void size_workspace(const Problem& p, LaunchPlan& plan) {
@@ -171,7 +184,9 @@ void size_workspace(const Problem& p, LaunchPlan& plan) {
     const int64_t blocks =
         num_slots(p, tile, launch, !plan.is_batch_invariant) * tile.num_consumers;
     plan.split.hold(blocks, tile.block_rows, tile.depth_vo);
-    if (blocks > 0) plan.num_split_rows = total_rows(p) * p.num_q_heads;
+    if (blocks > 0) {
+      plan.num_split_rows = std::max(plan.num_split_rows, num_split_rows(p, tile, launch));
+    }
   }
   plan.split.finish();
   plan.zeroed_workspace_bytes = plan.split.counter_bytes;

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <memory>
+#include <vector>
 
 #include "kernels/mha_sm90/instances.hpp"
 #include "kernels/mha_sm90/launch_plan.hpp"
@@ -17,7 +18,9 @@ constexpr int32_t kMultiprocessors = 132;
 std::unique_ptr<LaunchPlan> plan_of(int32_t batch, int32_t tokens, DType cache = DType::kBF16,
                                     const Options& options = {}, int32_t missing = 0) {
   core::Problem p = dense_problem(batch, tokens, 32'768, cache);
+  static const std::vector<int32_t> kCuRows(65);  // never read: lengths are on the device
   p.is_ragged = true;
+  p.cu_seqlens_q = kCuRows;
   p.total_q -= missing;
   return make_plan(kShapes[2], p, kMultiprocessors, options);
 }
