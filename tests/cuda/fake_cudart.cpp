@@ -329,6 +329,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr name, int device) {
+  ++runtime().device_calls;
   const auto& described = described_devices()[static_cast<size_t>(device)];
   switch (name) {
     case cudaDevAttrComputeCapabilityMajor: *value = described.arch / 10; return cudaSuccess;

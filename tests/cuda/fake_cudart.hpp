@@ -45,7 +45,7 @@ struct RecordedLaunch {
 
 // The launches since the last call.
 [[nodiscard]] std::vector<RecordedLaunch> take_launches();
-// The number of calls of cudaGetDevice and cudaSetDevice.
+// The number of calls of cudaGetDevice, cudaSetDevice and cudaDeviceGetAttribute.
 [[nodiscard]] int64_t num_device_calls();
 // The number of calls of cuTensorMapEncodeTiled, and the error in their arguments; empty = none.
 [[nodiscard]] int64_t num_tensor_maps();

@@ -31,11 +31,9 @@ struct LaunchShape {
 
 // Calls cudaFuncSetAttribute once per kernel, device and size: it takes longer than the rest of a
 // launch.
-inline cudaError_t allow_shared_memory(const void* entry, int32_t bytes) {
+inline cudaError_t allow_shared_memory(const void* entry, int device, int32_t bytes) {
   static std::mutex mutex;
   static std::map<std::pair<const void*, int>, int32_t> allowed;
-  int device = 0;
-  if (cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
   const std::scoped_lock lock(mutex);
   int32_t& most = allowed[{entry, device}];
   if (bytes <= most) return cudaSuccess;
@@ -45,31 +43,52 @@ inline cudaError_t allow_shared_memory(const void* entry, int32_t bytes) {
   return error;
 }
 
-// Adds to the dynamic shared memory of a CTA what keeps a multiprocessor of the current device from
-// taking more than `most_ctas` of them.
-inline cudaError_t limit_ctas_per_sm(int32_t most_ctas, int32_t& bytes) {
-  int device = 0, per_sm = 0, reserved = 0;
-  if (cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
-  for (const auto& [value, attribute] :
-       {std::pair{&per_sm, cudaDevAttrMaxSharedMemoryPerMultiprocessor},
-        std::pair{&reserved, cudaDevAttrReservedSharedMemoryPerBlock}}) {
-    const cudaError_t error = cudaDeviceGetAttribute(value, attribute, device);
-    if (error != cudaSuccess) return error;
+struct MultiprocessorMemory {
+  int32_t bytes = 0;     // of shared memory
+  int32_t reserved = 0;  // for each CTA
+};
+
+// Asks the driver once per device.
+inline cudaError_t read_shared_memory(int device, MultiprocessorMemory& memory) {
+  static std::mutex mutex;
+  static std::map<int, MultiprocessorMemory> known;
+  const std::scoped_lock lock(mutex);
+  MultiprocessorMemory& of_device = known[device];
+  if (of_device.bytes == 0) {
+    MultiprocessorMemory read;
+    for (const auto& [value, attribute] :
+         {std::pair{&read.bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor},
+          std::pair{&read.reserved, cudaDevAttrReservedSharedMemoryPerBlock}}) {
+      const cudaError_t error = cudaDeviceGetAttribute(value, attribute, device);
+      if (error != cudaSuccess) return error;
+    }
+    of_device = read;
   }
-  bytes = shared_bytes_for(bytes, most_ctas, per_sm, reserved);
+  memory = of_device;
   return cudaSuccess;
+}
+
+// Adds to the dynamic shared memory of a CTA what keeps a multiprocessor from taking more than
+// `most_ctas` of them.
+inline cudaError_t limit_ctas_per_sm(int device, int32_t most_ctas, int32_t& bytes) {
+  MultiprocessorMemory memory;
+  const cudaError_t error = read_shared_memory(device, memory);
+  if (error == cudaSuccess) {
+    bytes = shared_bytes_for(bytes, most_ctas, memory.bytes, memory.reserved);
+  }
+  return error;
 }
 
 // `entry`: a __global__ function, or a cudaKernel_t of a loaded library. `params`: its parameter.
 inline cudaError_t launch(const void* entry, LaunchShape shape, Dim3 grid, const void* params,
                           LaunchOptions options) {
-  if (options.most_ctas_per_sm > 0) {
-    const cudaError_t error = limit_ctas_per_sm(options.most_ctas_per_sm, shape.shared_bytes);
-    if (error != cudaSuccess) return error;
+  int device = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess && options.most_ctas_per_sm > 0) {
+    error = limit_ctas_per_sm(device, options.most_ctas_per_sm, shape.shared_bytes);
   }
-  if (cudaError_t error = allow_shared_memory(entry, shape.shared_bytes); error != cudaSuccess) {
-    return error;
-  }
+  if (error == cudaSuccess) error = allow_shared_memory(entry, device, shape.shared_bytes);
+  if (error != cudaSuccess) return error;
   cudaLaunchAttribute attributes[2] = {};
   unsigned count = 0;
   if (shape.cluster > 1) {
