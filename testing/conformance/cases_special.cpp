@@ -133,6 +133,15 @@ void add_fp8_prefill(CaseList& list) {
       c.lengths = {"chunk", {{100, 230}}};
       list.add(c);
     }
+    if (q_dtype == DType::kBF16) {  // queries that f16 can't hold
+      for (const auto& [amplitude, scale] : {std::pair{1e7F, 1e-8F}, {1e-10F, 1e9F}}) {
+        Case c = first;
+        c.amplitude = amplitude;
+        c.softmax_scale = scale;
+        c.tag = amplitude > 1 ? "large_queries" : "small_queries";
+        list.add(c);
+      }
+    }
     for (const Scales scales : {Scales::kNone, Scales::kPerTensor, Scales::kPerSequence}) {
       Case c = first;
       c.dim_qk = c.dim_vo = 128;

@@ -67,7 +67,7 @@ struct TileConfig {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool transposes_v() const {
     return element_bytes == 1;
   }
-  // A warpgroup widens the e4m3 elements of K and V to Q's type.
+  // A warpgroup widens the e4m3 elements of K and V to f16.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool widens() const {
     return load == LoadKind::kTmaWiden;
   }

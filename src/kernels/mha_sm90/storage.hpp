@@ -22,6 +22,8 @@ struct Operands {
   using T = typename Config::T;
   static constexpr TileConfig tile = Config::tile;
   static_assert(tile.element_bytes == sizeof(T));
+  // The type of wgmma's operands.
+  using Product = std::conditional_t<tile.widens(), arch::Half, T>;
   // The type of O that TMA stores; others are converted.
   using Out = std::conditional_t<sizeof(T) == 1, arch::BFloat16, T>;
   struct KConfig {
@@ -33,7 +35,7 @@ struct Operands {
   // Element type of K and V as TMA loads them, and in the stages that consumers read.
   static constexpr bool is_cache_fp8 = tile.load == LoadKind::kTmaFp8 || tile.widens();
   using LoadedKV = std::conditional_t<is_cache_fp8, arch::Float8E4M3, T>;
-  using KV = std::conditional_t<tile.widens(), T, LoadedKV>;
+  using KV = std::conditional_t<tile.widens(), Product, LoadedKV>;
   using KProducer = pipeline::TMAProducerPipeline<LoadedKV, KConfig, true>;
   using VProducer = pipeline::TMAProducerPipeline<LoadedKV, VConfig, false>;
   // Of the tiles as TMA loads them, where a warpgroup converts them, and as consumers read them.

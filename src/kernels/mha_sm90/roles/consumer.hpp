@@ -14,6 +14,7 @@
 // the products of the others.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 
 #include "arch/debug.hpp"
@@ -22,6 +23,7 @@
 #include "arch/wgmma.hpp"
 #include "kernels/mha_sm90/named_barriers.hpp"
 #include "kernels/mha_sm90/roles/load_q.hpp"
+#include "kernels/mha_sm90/row_power.hpp"
 #include "kernels/mha_sm90/softmax.hpp"
 #include "kernels/mha_sm90/storage.hpp"
 
@@ -33,6 +35,7 @@ class Consumer {
  public:
   using Ops = Operands<Config>;
   using T = typename Config::T;
+  using Product = typename Ops::Product;
   using Row = mha_sm90::Row<Config>;
   static constexpr TileConfig tile = Config::tile;
   static constexpr int BN = tile.BN;
@@ -40,6 +43,7 @@ class Consumer {
   static constexpr bool is_gathered = tile.load == LoadKind::kGather;
   // Whether the cache may be fp8 under queries of T.
   static constexpr bool is_cache_fp8 = is_gathered || tile.widens();
+  static constexpr bool converts_q = !std::same_as<T, Product>;
   // Instructions of P V over the keys, and columns of each. ptxas compiles none of 256 columns if
   // a thread has 128 registers at launch, which those of O alone would take.
   static constexpr int steps_pv = BN / kKeysOfMma<T>;
@@ -97,6 +101,7 @@ class Consumer {
       }
     }
 
+    if constexpr (converts_q) convert_q();
     k_.consumer_wait();  // load K: the bytes of the tile have landed
     fence_gathered();
     wait_turn();
@@ -125,7 +130,7 @@ class Consumer {
     bool has_output = false;
     if constexpr (tile.overlaps_pv) {
       compute_p(reader, first_key(i), is_masked(i), s, rows, factors);
-      convert_p<T, BN>(s, p);
+      convert_p<Product, BN>(s, p);
       for (; i > walk.unmasked_end; --i) {
         step<true>(reader, first_key(i - 1), s, p, rows, factors, o, has_output);
       }
@@ -141,7 +146,7 @@ class Consumer {
       for (;; --i) {
         const bool rescales = compute_p(reader, first_key(i), is_masked(i), s, rows, factors);
         if (rescales) rescale_output(o, factors);
-        convert_p<T, BN>(s, p);
+        convert_p<Product, BN>(s, p);
         if (i == 0) break;
         issue_in_turn(s, p, o);
       }
@@ -199,6 +204,48 @@ class Consumer {
   // Whether TMA reads O from memory of its own.
   static constexpr bool has_out_by_tma = tile.rows == RowKind::kTokens && !tile.stages_o_in_q();
   static constexpr bool may_skip = OwnTilesOf<Config>::differ;
+
+  // Q in bf16 becomes f16, in place, each row scaled by a power of two. Two lanes a row of the
+  // warp's 16, the only ones that this warp's share of a product reads; stored_scales_ has the scale
+  // of K.
+  PAGODA_DEVICE void convert_q() {
+    constexpr int words = Ops::chunk / 8;  // of 16 bytes, in a row of a panel
+    const int lane = arch::lane_idx();
+    const int row = 16 * (arch::warp_idx() % 4) + lane / 2;
+    const arch::SharedPtr<T> q = q_smem();
+    const auto word_at = [&](int panel, int i) {
+      const uint32_t offset = Ops::panel_offset(kRows, row, 8 * (2 * i + lane % 2));
+      const uint32_t address = swizzle_address(q.address() + offset, tile.swizzle);
+      return (q + (panel * kRows * Ops::chunk +
+                   static_cast<int32_t>((address - q.address()) / sizeof(T))))
+          .template as<arch::Words<4>>();
+    };
+    LargestOfPairs largest;
+    PAGODA_NO_UNROLL
+    for (int panel = 0; panel < tile.depth_qk / Ops::chunk; ++panel) {
+      PAGODA_UNROLL
+      for (int i = 0; i < words / 2; ++i) {
+        for (const uint32_t pair : arch::load(word_at(panel, i)).word) largest.add(pair);
+      }
+    }
+    const float of_lane = largest.value(), of_other = arch::shuffle_xor(of_lane, 1);
+    // Of a NaN and a number either: the row's scores are NaN anyway.
+    const RowPower power = RowPower::of(of_other > of_lane ? of_other : of_lane);
+    PAGODA_NO_UNROLL
+    for (int panel = 0; panel < tile.depth_qk / Ops::chunk; ++panel) {
+      PAGODA_UNROLL
+      for (int i = 0; i < words / 2; ++i) {
+        arch::Words<4> value = arch::load(word_at(panel, i));
+        for (uint32_t& pair : value.word) pair = scaled_to_f16(pair, power.factor);
+        arch::store(word_at(panel, i), value);
+      }
+    }
+    stored_scales_[1] = stored_scales_[0] * arch::shuffle(power.inverse, lane / 4 * 2 + 16);
+    stored_scales_[0] *= arch::shuffle(power.inverse, lane / 4 * 2);
+    arch::fence_proxy_async_shared();  // orders this lane's stores of Q before wgmma reads them
+    // All lanes have stored their part and executed the fence when the turn's barrier is passed.
+    if constexpr (!is_ping_pong) arch::syncwarp();
+  }
 
   // Releases the last KV tiles of the work tile, after the `own` first of them, without a product:
   // no row of this consumer sees a key of them.
@@ -279,7 +326,7 @@ class Consumer {
     arch::wgmma_pin(o);
     release(v_);
     if (rescales) rescale_output(o, factors);
-    convert_p<T, BN>(s, p);
+    convert_p<Product, BN>(s, p);
   }
 
   // P V of a tile, then S of the next. Both are complete when it returns.
@@ -309,8 +356,8 @@ class Consumer {
     PAGODA_UNROLL
     for (int k = 0; k < tile.depth_qk / kKeysOfMma<T>; ++k) {
       const int column = kKeysOfMma<T> * k;
-      arch::Wgmma<T, BN>::ss(s, arch::advance(q_descriptor_, tile_offset(q_tile, 0, column)),
-                             arch::advance(keys, tile_offset(k_tile, 0, column)), k > 0);
+      arch::Wgmma<Product, BN>::ss(s, arch::advance(q_descriptor_, tile_offset(q_tile, 0, column)),
+                                   arch::advance(keys, tile_offset(k_tile, 0, column)), k > 0);
     }
     arch::wgmma_commit_group();
   }
@@ -331,7 +378,7 @@ class Consumer {
       for (int column = 0; column < tile.depth_vo; column += columns_pv) {
         const uint32_t offset = tile_offset(v_tile, column, kKeysOfMma<T> * from);
         auto& sums = reinterpret_cast<float(&)[columns_pv / 2]>(o[column / 2]);
-        arch::Wgmma<T, columns_pv, arch::Major::kK, v_tile.major>::rs(
+        arch::Wgmma<Product, columns_pv, arch::Major::kK, v_tile.major>::rs(
             sums, p[k], arch::advance(values, offset), accumulates || k > 0);
       }
     }
@@ -356,9 +403,10 @@ class Consumer {
     return exp2_scores<BN>(s, rows, scales, factors);
   }
 
-  // Keys of an fp8 cache have a scale; e4m3 queries too, those of packed rows for each row.
+  // Keys of an fp8 cache have a scale; e4m3 queries too, those of packed rows for each row, and
+  // converted ones.
   static constexpr int num_stored_scales =
-      tile.element_bytes == 1 && tile.rows == RowKind::kPacked ? 2 : 1;
+      converts_q || (tile.element_bytes == 1 && tile.rows == RowKind::kPacked) ? 2 : 1;
   [[nodiscard]] PAGODA_DEVICE float stored_scale(int r) const {
     return stored_scales_[r % num_stored_scales];
   }
@@ -377,7 +425,13 @@ class Consumer {
   PAGODA_DEVICE void apply_stored_scales(float (&s)[BN / 2], float (&scales)[2]) const {
     scales[0] = scales[1] = params_.score_map.scale_log2;
     if constexpr (is_cache_fp8 || tile.element_bytes == 1) {
-      if (tile.scores == ScoreClass::kPlain && (!is_cache_fp8 || scales[0] * stored_scale(0) > 0)) {
+      bool folds = tile.scores == ScoreClass::kPlain;
+      if constexpr (is_cache_fp8) {
+        PAGODA_UNROLL
+        for (int r = 0; r < num_stored_scales; ++r)
+          folds = folds && scales[r] * stored_scale(r) > 0;
+      }
+      if (folds) {
         PAGODA_UNROLL
         for (int r = 0; r < 2; ++r) scales[r] *= stored_scale(r);
       } else {

@@ -4,9 +4,7 @@
 // registers and multiplies; no warp waits for another.
 //
 // The products are in f16, which represents every e4m3 number. bf16 queries are converted to f16
-// after scaling their row by a power of two: the error is 2^-24 of the row's largest element, less
-// than that of the fp32 sum. P is at most 2^8 (softmax/online.hpp) and has three bits more than in
-// bf16.
+// (row_power.hpp). P is at most 2^8 (softmax/online.hpp) and has three bits more than in bf16.
 #pragma once
 
 #include <concepts>
@@ -19,29 +17,11 @@
 #include "kernels/mha_sm90/fp8_fragments.hpp"
 #include "kernels/mha_sm90/named_barriers.hpp"
 #include "kernels/mha_sm90/roles/load_q.hpp"
+#include "kernels/mha_sm90/row_power.hpp"
 #include "kernels/mha_sm90/softmax.hpp"
 #include "kernels/mha_sm90/storage.hpp"
 
 namespace pagoda::mha_sm90 {
-
-// The power of two that scales `largest`, a row's largest magnitude (finite), to [2^14, 2^15), and
-// its inverse. 1 for a row of zeros.
-struct RowPower {
-  float factor = 1, inverse = 1;
-
-  static PAGODA_HOST_DEVICE RowPower of(float largest) {
-    if (!(largest > 0)) return {};
-    uint32_t bits = 0;
-    memcpy(&bits, &largest, sizeof bits);
-    uint32_t exponent = bits >> 23U;   // 1 .. 254
-    if (exponent < 15) exponent = 15;  // so that the inverse is a normal number
-    const uint32_t up = (268 - exponent) << 23U, down = (exponent - 14) << 23U;
-    RowPower power;
-    memcpy(&power.factor, &up, sizeof up);
-    memcpy(&power.inverse, &down, sizeof down);
-    return power;
-  }
-};
 
 // The Config of softmax.hpp: a warp's quarter of a KV tile.
 template <class Config>
@@ -181,26 +161,16 @@ class WarpConsumer {
   }
   // From bf16. The four lanes of the row call it.
   static PAGODA_DEVICE RowPower convert_to_f16(Columns& row) {
-    uint32_t largest = 0;  // magnitude in bf16 bits
+    LargestOfPairs largest;
     PAGODA_UNROLL
-    for (int i = 0; i < 16 * Keys::key_words; ++i) {
-      const uint32_t bits = row[i / 16][i / 8 % 2].word[i / 2 % 4] >> 16U * (i % 2) & 0x7fffU;
-      if (bits < 0x7f80 && bits > largest) largest = bits;
-    }
-    const RowPower power = RowPower::of(max_of_quad(to_float(largest)));
+    for (int i = 0; i < 8 * Keys::key_words; ++i) largest.add(row[i / 8][i / 4 % 2].word[i % 4]);
+    const RowPower power = RowPower::of(max_of_quad(largest.value()));
     PAGODA_UNROLL
     for (int i = 0; i < 8 * Keys::key_words; ++i) {
       uint32_t& pair = row[i / 8][i / 4 % 2].word[i % 4];
-      pair = arch::pack_f16(to_float(pair & 0xffffU) * power.factor,
-                            to_float(pair >> 16U) * power.factor);
+      pair = scaled_to_f16(pair, power.factor);
     }
     return power;
-  }
-  static PAGODA_DEVICE float to_float(uint32_t bf16) {
-    const uint32_t bits = bf16 << 16U;
-    float value = 0;
-    memcpy(&value, &bits, sizeof value);
-    return value;
   }
 
   // --- a KV tile ---------------------------------------------------------------------------------

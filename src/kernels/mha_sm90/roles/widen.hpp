@@ -1,5 +1,6 @@
-// widen: the role that widens K and V of an fp8 cache to the type of the queries, a warpgroup. TMA
-// loads a tile of e4m3 elements; wgmma multiplies operands of one type.
+// widen: the role that widens K and V of an fp8 cache to f16, a warpgroup. TMA loads a tile of e4m3
+// elements; wgmma multiplies operands of one type. f16 also under bf16 queries, which consumers
+// convert (row_power.hpp): bf16 takes three times as many instructions an element.
 //
 // A warp widens a quarter of a tile's keys. A lane takes 16 elements of a key, one read and two
 // stores of 16 bytes. The eight lanes of a shared memory access have eight neighbouring keys, whose
@@ -7,7 +8,6 @@
 #pragma once
 
 #include <algorithm>
-#include <concepts>
 #include <cstdint>
 
 #include "arch/fault.hpp"
@@ -25,7 +25,7 @@ template <class Config, int depth>
 class WidenedTile {
  public:
   using Ops = Operands<Config>;
-  using T = typename Config::T;
+  using T = typename Ops::Product;
   using Words = arch::Words<4>;
   static constexpr TileConfig tile = Config::tile;
   static constexpr int warps = 4, kKeys = 8;  // of an access
@@ -70,11 +70,7 @@ class WidenedTile {
     PAGODA_UNROLL
     for (int n = 0; n < reads; ++n) {
       Words wide[2];
-      if constexpr (std::same_as<T, arch::Half>) {
-        arch::widen_e4m3_f16(raw[n % ahead], wide);
-      } else {
-        arch::widen_e4m3_bf16(raw[n % ahead], wide);
-      }
+      arch::widen_e4m3_f16(raw[n % ahead], wide);
       if (n + ahead < reads) raw[n % ahead] = load(n + ahead);
       const int c = n / blocks * kColumns;
       if (depth - c < kColumns && column >= depth - c) continue;  // this lane has no such columns

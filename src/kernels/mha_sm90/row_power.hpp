@@ -1,0 +1,62 @@
+// RowPower: scales a row of Q in bf16 so that it can be multiplied in f16, with an fp8 cache, all of
+// whose numbers f16 represents. The error is 2^-24 of the row's largest element, less than that of
+// the fp32 sum.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "arch/math.hpp"
+#include "core/target.hpp"
+
+namespace pagoda::mha_sm90 {
+
+// The power of two that scales `largest`, a row's largest magnitude, to [2^14, 2^15), and its
+// inverse. 1 for a row of zeros and for NaN. Infinity stays what it is by either factor, and so do
+// all scores of its row, whatever the factor makes of the row's other elements.
+struct RowPower {
+  float factor = 1, inverse = 1;
+
+  static PAGODA_HOST_DEVICE RowPower of(float largest) {
+    if (!(largest > 0)) return {};
+    uint32_t bits = 0;
+    memcpy(&bits, &largest, sizeof bits);
+    uint32_t exponent = bits >> 23U;   // 1 .. 255
+    if (exponent < 15) exponent = 15;  // so that the inverse is a normal number
+    const uint32_t up = (268 - exponent) << 23U, down = (exponent - 14) << 23U;
+    RowPower power;
+    memcpy(&power.factor, &up, sizeof up);
+    memcpy(&power.inverse, &down, sizeof down);
+    return power;
+  }
+};
+
+// The largest magnitude of pairs of bf16 numbers; NaN if one is NaN.
+class LargestOfPairs {
+ public:
+  PAGODA_HOST_DEVICE void add(uint32_t pair) {
+    const uint32_t low = pair << 16U & kMagnitude, high = pair & kMagnitude;
+    low_ = low > low_ ? low : low_;
+    high_ = high > high_ ? high : high_;
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE float value() const {
+    const uint32_t bits = low_ > high_ ? low_ : high_;
+    float value = 0;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+
+ private:
+  static constexpr uint32_t kMagnitude = 0x7fff0000U;
+  uint32_t low_ = 0, high_ = 0;
+};
+
+// A pair of bf16 numbers as f16, times `factor`.
+PAGODA_DEVICE uint32_t scaled_to_f16(uint32_t pair, float factor) {
+  const uint32_t bits[2] = {pair << 16U, pair & 0xffff0000U};
+  float values[2];
+  memcpy(values, bits, sizeof values);
+  return arch::pack_f16(values[0] * factor, values[1] * factor);
+}
+
+}  // namespace pagoda::mha_sm90
