@@ -75,6 +75,20 @@ void add_tall_rows(CaseList& list) {
     c.out = DType::kF32;
     list.add(c);
   }
+  for (const int32_t dim : {64, 128}) {
+    Case c = typed(DType::kF8E4M3);
+    c.scales = Scales::kPerHead;
+    c.q_heads = 4;
+    c.kv_heads = 2;
+    c.dim_qk = c.dim_vo = dim;
+    c.page_size = 64;
+    c.lengths = {"prompts", {{300, 300}, {70, 20}, {193, 0}}};
+    list.add(c);
+    c.mask = {};
+    c.scales = Scales::kNone;
+    c.out = DType::kF16;
+    list.add(c);
+  }
   Case many = typed(DType::kBF16);
   many.dim_qk = many.dim_vo = 128;
   many.mask = {};

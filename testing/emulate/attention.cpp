@@ -70,6 +70,18 @@ struct PrefillFp8Config {
                                              .swizzle = arch::Swizzle::k64B,
                                              .consumer_registers = 208};
 };
+struct TallFp8Config {
+  using T = arch::Float8E4M3;
+  static constexpr mha_sm90::TileConfig tile{.element_bytes = 1,
+                                             .depth_qk = AttentionCase::kDepth,
+                                             .depth_vo = AttentionCase::kDepth,
+                                             .BN = 64,
+                                             .num_consumers = 3,
+                                             .swizzle = arch::Swizzle::k64B,
+                                             .overlaps_pv = false,
+                                             .producer_registers = 32,
+                                             .consumer_registers = 136};
+};
 struct DecodeFp8Config {
   using T = arch::Float8E4M3;
   static constexpr mha_sm90::TileConfig tile{.element_bytes = 1,
@@ -159,6 +171,16 @@ Outcome run_prefill_fp8(const Options& options) {
                              .group = 2,
                              .ctas = 2};
   return Fp8Case(shape, options.seed).run<Traits<PrefillFp8Config>>(options);
+}
+
+// As run_prefill_tall, with e4m3 Q, K and V.
+Outcome run_prefill_fp8_tall(const Options& options) {
+  const AttentionShape shape{.kernel = "sm90/prefill_fp8_tall",
+                             .sequences = {{192, 194}, {70, 0}, {33, 33}, {140, 145}, {192, 390}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 2};
+  return Fp8Case(shape, options.seed).run<Traits<TallFp8Config>>(options);
 }
 
 // 18 KV tiles of 64 keys on six CTAs: intervals of three.

@@ -27,6 +27,7 @@ Outcome run_decode(const emulator::Options& options);
 Outcome run_decode_gathered(const emulator::Options& options);
 Outcome run_prefill_widened(const emulator::Options& options);
 Outcome run_prefill_fp8(const emulator::Options& options);
+Outcome run_prefill_fp8_tall(const emulator::Options& options);
 Outcome run_decode_fp8(const emulator::Options& options);
 
 Outcome run_mha_2q(const emulator::Options& options);

@@ -44,6 +44,7 @@ constexpr EmulatedKernel kKernels[] = {
     {"sm90/decode_gathered", "sm_90a", "The same, K and V brought row by row by four warps", run_decode_gathered},
     {"sm90/prefill_widened", "sm_90a", "Attention over an e4m3 cache, tiles of tokens: a warpgroup widens K and V", run_prefill_widened},
     {"sm90/prefill_fp8", "sm_90a", "Attention, e4m3, tiles of tokens: a warpgroup transposes V", run_prefill_fp8},
+    {"sm90/prefill_fp8_tall", "sm_90a", "The same, three consumers, whose P V ends before their next Q K'", run_prefill_fp8_tall},
     {"sm90/decode_fp8", "sm_90a", "The same, packed rows: equal shares of all keys, merged by the last", run_decode_fp8},
     {"sm100/mha_2q", "sm_100a", "Attention, two halves of 128 rows, K and V in one ring, a queue of tiles", run_mha_2q},
     {"sm100/mha_2q_split", "sm_100a", "The same, two rings, general scores, keys in two parts", run_mha_2q_split},

@@ -19,7 +19,8 @@ enum class RowKind : uint8_t {
   // Prefill: num_consumers * 64 tokens of one query head. TMA loads Q. CTAs draw row tiles
   // (GridWork).
   kTokens,
-  // The same with three consumers where kTokens has two (tall_tile). TileConfig::rows is kTokens.
+  // The same with three consumers where kTokens has two (tall_tile, e4m3_tile). TileConfig::rows is
+  // kTokens.
   kTallTokens,
   // Decode: (token, query head of the KV head's group) pairs. Threads load Q. Stream-K
   // (StreamKWork).

@@ -65,10 +65,10 @@ inline constexpr Variant kVariants[] = {
 constexpr bool has_widened(const Shape& shape, ScoreClass scores) {
   return shape.dtype != DType::kF8E4M3 && (scores == ScoreClass::kPlain || shape.depth_vo < 256);
 }
-// Whether prompts of many row tiles have tall ones. d64 has no others.
+// Whether prompts of many row tiles have tall ones. Those of 16-bit d64 have no others.
 constexpr bool has_tall_tokens(const Shape& shape) {
-  return shape.dtype != DType::kF8E4M3 && shape.depth_vo == shape.depth_qk &&
-         (shape.depth_qk == 96 || shape.depth_qk == 128);
+  if (shape.dtype == DType::kF8E4M3) return shape.depth_qk <= 128;
+  return shape.depth_vo == shape.depth_qk && (shape.depth_qk == 96 || shape.depth_qk == 128);
 }
 // Shapes of e4m3 queries have K and V by TMA only.
 constexpr bool has_kernel(const Shape& shape, size_t variant) {
@@ -167,7 +167,7 @@ PAGODA_HOST_DEVICE constexpr TileConfig e4m3_tile(int depth_qk, int depth_vo, Ro
                                                   ScoreClass scores) {
   TileConfig tile;
   tile.element_bytes = 1;
-  tile.rows = rows;
+  tile.rows = rows == RowKind::kPacked ? RowKind::kPacked : RowKind::kTokens;
   tile.scores = scores;
   tile.depth_qk = depth_qk;
   tile.depth_vo = depth_vo;
@@ -183,9 +183,19 @@ PAGODA_HOST_DEVICE constexpr TileConfig e4m3_tile(int depth_qk, int depth_vo, Ro
     tile.producer_registers = 64;
     tile.converter_registers = 64;
     tile.consumer_registers = 240;
-  } else {
-    tile.consumer_registers = 208;
-    if (depth_qk <= 128) tile.q_stages = 2;
+    return tile;
+  }
+  tile.consumer_registers = 208;
+  if (depth_qk <= 128) tile.q_stages = 2;
+  if (rows == RowKind::kTallTokens) {  // the softmax of two leaves schedulers idle
+    tile.num_consumers = 3;
+    tile.overlaps_pv = false;
+    tile.producer_registers = 32;
+    tile.consumer_registers = 136;
+    if (depth_qk == 128) {  // else S takes more registers
+      tile.BN = 64;
+      tile.k_stages = tile.v_stages = 4;
+    }
   }
   return tile;
 }

@@ -174,9 +174,9 @@ struct Kernel {
       uint32_t phase = 0;
       for (Work work; work_tiles.next(work); phase ^= 1U) {
         // The two stages of the ring alternate like the phases of `draws`, which saves a register.
-        // Kernels that transpose V spill with it.
+        // Kernels with two consumers that transpose V spill with it.
         static_assert(kernels::WorkRing::kStages == 2);
-        if constexpr (!tile.transposes_v()) phase = writer.stage();
+        if constexpr (!tile.transposes_v() || tile.num_consumers > 2) phase = writer.stage();
         writer.write(work);
         storage.draws.wait(phase);  // load K is near the end of this work tile
       }

@@ -19,19 +19,23 @@ struct Call {
   bool is_causal = true;
   int32_t keys = 0;  // 0: as many as tokens
   int32_t head_dim = 128;
+  DType dtype = DType::kBF16;
   Options options{};
 };
 
 RowKind rows_of(const Call& call) {
   static const Mask full = Mask::none();
   const int32_t keys = call.keys == 0 ? call.tokens : call.keys;
-  core::Problem p = dense_problem(call.batch, call.tokens, keys, DType::kBF16, call.head_dim);
+  core::Problem p = dense_problem(call.batch, call.tokens, keys, call.dtype, call.head_dim);
+  p.q.dtype = call.dtype;
   p.num_q_heads = call.q_heads;
   p.num_kv_heads = std::min(call.q_heads, 8);
   p.group = call.q_heads / p.num_kv_heads;
   if (!call.is_causal) p.mask = full.nodes();
-  const Shape& shape = kShapes[call.head_dim == 64 ? 0 : call.head_dim == 96 ? 1 : 2];
-  const auto plan = make_plan(shape, p, kMultiprocessors, call.options);
+  const auto shape = std::ranges::find_if(kShapes, [&call](const Shape& s) {
+    return s.dtype == call.dtype && s.depth_qk == call.head_dim;
+  });
+  const auto plan = make_plan(*shape, p, kMultiprocessors, call.options);
   return plan->launches[plan->num_launches - 1].rows;
 }
 
@@ -75,6 +79,19 @@ TEST(TallRows, need_256_tokens) {
 TEST(TallRows, are_of_head_dims_96_and_128) {
   EXPECT_EQ(rows_of({.batch = 8, .tokens = 2048, .head_dim = 96}), RowKind::kTallTokens);
   EXPECT_EQ(rows_of({.batch = 8, .tokens = 2048, .head_dim = 64}), RowKind::kTokens);
+}
+
+TEST(TallRows, are_of_e4m3_queries_of_head_dims_64_and_128) {
+  for (const int32_t head_dim : {64, 128}) {
+    Call call{.batch = 8, .tokens = 2048, .head_dim = head_dim, .dtype = DType::kF8E4M3};
+    EXPECT_EQ(rows_of(call), RowKind::kTallTokens);
+    call.is_causal = false;
+    EXPECT_EQ(rows_of(call), RowKind::kTallTokens);
+    call.tokens = 255;
+    EXPECT_EQ(rows_of(call), RowKind::kTokens);
+  }
+  EXPECT_EQ(rows_of({.batch = 8, .tokens = 2048, .head_dim = 256, .dtype = DType::kF8E4M3}),
+            RowKind::kTokens);
 }
 
 TEST(TallRows, do_not_depend_on_the_batch_where_it_must_be_invariant) {
