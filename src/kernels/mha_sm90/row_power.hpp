@@ -1,4 +1,4 @@
-// RowPower: scales a row of Q in bf16 so that it can be multiplied in f16, with an fp8 cache, all of
+// RowPower: scales a row of Q in bf16 so that it can be multiplied in f16 with an fp8 cache, all of
 // whose numbers f16 represents. The error is 2^-24 of the row's largest element, less than that of
 // the fp32 sum.
 #pragma once

@@ -206,8 +206,8 @@ class Consumer {
   static constexpr bool may_skip = OwnTilesOf<Config>::differ;
 
   // Q in bf16 becomes f16, in place, each row scaled by a power of two. Two lanes a row of the
-  // warp's 16, the only ones that this warp's share of a product reads; stored_scales_ has the scale
-  // of K.
+  // warp's 16, the only ones that this warp's share of a product reads. stored_scales_ has the
+  // scale of K.
   PAGODA_DEVICE void convert_q() {
     constexpr int words = Ops::chunk / 8;  // of 16 bytes, in a row of a panel
     const int lane = arch::lane_idx();
