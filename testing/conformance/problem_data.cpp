@@ -24,15 +24,15 @@ float score_functor(void*, float score, int32_t, int32_t head, int64_t q, int64_
 
 }  // namespace
 
-ProblemData::ProblemData(Case c) : case_(std::move(c)) {
+ProblemData::ProblemData(Case c, bool has_values) : case_(std::move(c)) {
   measure();
-  draw_values();
+  draw_values(has_values);
   make_query();
   make_cache();
   make_scalars();
   make_outputs();
   make_canonical();
-  checksum_ = input_checksum();
+  if (has_values) checksum_ = input_checksum();
 }
 
 void ProblemData::measure() {
@@ -44,13 +44,14 @@ void ProblemData::measure() {
   if (case_.kv_layout == KVLayout::kDense) keys_ += case_.padding_keys;
 }
 
-void ProblemData::draw_values() {
+void ProblemData::draw_values(bool has_values) {
   const auto size = [&](int64_t extent, int64_t heads, int64_t dim) {
     return static_cast<size_t>(static_cast<int64_t>(batch()) * extent * heads * dim);
   };
   q_.assign(size(rows_, case_.q_heads, case_.dim_qk), kNan);
   k_.assign(size(keys_, case_.kv_heads, case_.dim_qk), kNan);
   v_.assign(size(keys_, case_.kv_heads, case_.dim_vo), kNan);
+  if (!has_values) return;
   const auto draw = [](Random& random, std::vector<float>& to, int64_t begin, int64_t count,
                        DType dtype, float amplitude) {
     for (int64_t i = 0; i < count; ++i) {

@@ -19,7 +19,8 @@ namespace pagoda::conformance {
 
 class ProblemData {
  public:
-  explicit ProblemData(Case c);
+  // Without values the inputs are NaN: for plans, which read none.
+  explicit ProblemData(Case c, bool has_values = true);
   ProblemData(const ProblemData&) = delete;  // attention() and canonical() point into it
   ProblemData& operator=(const ProblemData&) = delete;
 
@@ -58,7 +59,7 @@ class ProblemData {
 
  private:
   void measure();
-  void draw_values();
+  void draw_values(bool has_values);
   void make_query();
   void make_cache();
   void make_contiguous_cache();

@@ -58,7 +58,7 @@ class CaseRunner {
  public:
   // The case must outlive the runner. Without expected results it can only plan
   // (Effort::plans_only).
-  explicit CaseRunner(const Case& c, bool has_expected = true) : case_(c), data_(c) {
+  explicit CaseRunner(const Case& c, bool has_expected = true) : case_(c), data_(c, has_expected) {
     if (has_expected) expected_ = compute_expected(c, data_);
   }
 

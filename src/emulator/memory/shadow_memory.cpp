@@ -41,23 +41,26 @@ void ShadowMemory::Cell::set_write(const Stamp& stamp) {
 // A read that happened before this one can be dropped: an access after this one is after both. This
 // holds on one path only, so reads on different paths are recorded separately.
 void ShadowMemory::Cell::add_read(const Access& access) {
-  const auto covers = [&](const Stamp& earlier) {
-    return earlier.agent == kNoAgent || earlier.agent == access.stamp.agent ||
-           (earlier.proxy == access.stamp.proxy && !earlier.is_atomic &&
-            access.is_after(earlier, false));
+  const auto is_own = [&](const Stamp& earlier) {
+    return earlier.agent == kNoAgent || earlier.agent == access.stamp.agent;
   };
-  if (!more_reads && covers(read)) {
+  const auto covers = [&](const Stamp& earlier) {
+    return earlier.proxy == access.stamp.proxy && !earlier.is_atomic &&
+           access.is_after(earlier, false);
+  };
+  if (!more_reads && (is_own(read) || covers(read))) {
     read = access.stamp;
     return;
   }
   if (!more_reads) more_reads = std::make_unique<std::vector<Stamp>>();
-  for (Stamp& earlier : *more_reads) {
-    if (covers(earlier)) {
-      earlier = access.stamp;
-      return;
-    }
+  // First the comparison that looks at no clock: an agent's own read among those of hundreds.
+  auto earlier = std::ranges::find_if(*more_reads, is_own);
+  if (earlier == more_reads->end()) earlier = std::ranges::find_if(*more_reads, covers);
+  if (earlier == more_reads->end()) {
+    more_reads->push_back(access.stamp);
+  } else {
+    *earlier = access.stamp;
   }
-  more_reads->push_back(access.stamp);
 }
 
 ShadowMemory::Granule& ShadowMemory::granule_at(size_t offset) {
