@@ -74,6 +74,7 @@ struct Shape {
   int32_t page_size;  // 0 = padded Q, dense K and V
 };
 constexpr Shape kPrefill{4, 512, 512, 32, 8, 0};
+constexpr Shape kPrompts{8, 2048, 2048, 16, 16, 0};  // tall row tiles on Hopper
 constexpr Shape kChunk{1, 256, 100'000, 4, 1, 64};
 constexpr Shape kDecode{64, 1, 4096, 32, 8, 64}, kDecode8{8, 1, 4096, 32, 8, 64};
 constexpr Shape kPages1{64, 1, 4096, 32, 8, 1}, kShort{4, 1, 512, 32, 8, 16};
@@ -116,6 +117,10 @@ const Call kCalls[] = {
     {"decode fp8, 1-key",    kFp8,   {128, 128}, kPages1,  false, nullptr,    "d128",  nullptr},
     {"prefill fp8 d512",     kFp8,   {512, 512}, kPrefill, false, nullptr,    "d512",  nullptr},
     {"prefill, ALiBi",       kBF16,  {128, 128}, kPrefill, true,  "d128",     "pair.d128", "d128"},
+    {"prompts",              kBF16,  {128, 128}, kPrompts, false, "d128",     "pair.d128", "d128"},
+    {"prompts d96 f16",      kF16,   {96, 96},   kPrompts, false, "d96",      "pair.d128", "d128"},
+    {"prompts fp8",          kFp8,   {128, 128}, kPrompts, false, "d128",     "pair.d128", nullptr},
+    {"prompts fp8 d64",      kFp8,   {64, 64},   kPrompts, false, "d64",      "d64",   nullptr},
     {"chunk, long cache",    kBF16,  {128, 128}, kChunk,   false, "d128",     "d128",  "d128"},
     {"decode",               kBF16,  {128, 128}, kDecode,  false, nullptr,    "d128",  "d128"},
     {"decode, 1-key pages",  kBF16,  {128, 128}, kPages1,  false, "d128",     "d128",  "d128"},
@@ -381,6 +386,9 @@ TEST(DescribedDevices, launches_fit_the_device_and_have_code_for_it) {
         EXPECT_TRUE(contains(launch.kernel, expected_instance(wanted)))
             << wanted << " must launch " << expected_instance(wanted);
         if (is_of_sm80(wanted)) expect_sm80(launch, call, wanted, device);
+        if (device.arch == 90 && std::string_view(call.name).starts_with("prompts")) {
+          EXPECT_TRUE(contains(launch.kernel, "mha_sm90::RowKind)1")) << "tall row tiles";
+        }
         if (device.arch == 90 && is_decode(launch)) {
           EXPECT_EQ(most_ctas_per_sm(launch, device), 2) << "three fit; 512 row tiles";
         }
