@@ -50,6 +50,10 @@ struct TileGrid {
   // K and V of a section fit in L2; those of all heads of a large batch do not.
   int32_t section = INT32_MAX;
 
+  // Ragged, each sequence with entries by its own length.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool is_bisected() const {
+    return cu_rows != nullptr && most_rows == 0;
+  }
   // Row tiles of all heads.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t num_tiles() const {
     return (is_bisected() ? rows / tile_rows + batch : equal_tiles() * batch) * num_heads;
@@ -72,9 +76,6 @@ struct TileGrid {
   // Entry `unit` of a grid without splits.
   [[nodiscard]] PAGODA_DEVICE TileCoord unsplit(int32_t unit) const {
     return is_bisected() ? bisected(unit) : equal(unit);
-  }
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool is_bisected() const {
-    return cu_rows != nullptr && most_rows == 0;
   }
   // Of a sequence, where all have as many entries.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t equal_tiles() const {

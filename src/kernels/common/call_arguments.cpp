@@ -147,8 +147,7 @@ class SplitModel {
     const bool is_causal = grid.order == schedule::TileOrder::kLongestFirst;
     const int32_t ramp = is_causal ? std::min(p.max_seqlen_q, keys) : 0;
     mean_tiles_ = key_tiles_ * (keys - 0.5 * ramp) / std::max(keys, 1);
-    const bool has_equal_lengths = grid.cu_rows == nullptr || grid.most_rows > 0;
-    if (has_equal_lengths && is_even()) num_last_ = grid.num_tiles() % num_sms;
+    if (!grid.is_bisected() && is_even()) num_last_ = grid.num_tiles() % num_sms;
   }
 
   [[nodiscard]] int32_t most() const {
