@@ -51,8 +51,8 @@ function(pagoda_kernel_family family)
     add_library(${target} OBJECT ${folder}/instance.cpp)
     target_compile_definitions(${target} PRIVATE PAGODA_INSTANCE="${instance}")
     target_link_libraries(${target} PRIVATE pagoda_cuda_flags)
-    target_compile_options(${target} PRIVATE ${code} $<$<BOOL:${PAGODA_BUILD_TESTS}>:-Xptxas=-v>)
-    if(PAGODA_BUILD_TESTS)  # tests/cuda/ptxas_report_test.py reads what ptxas says
+    target_compile_options(${target} PRIVATE ${code} $<$<BOOL:${PAGODA_KEEPS_PTXAS_REPORTS}>:-Xptxas=-v>)
+    if(PAGODA_KEEPS_PTXAS_REPORTS)  # tests/cuda/ptxas_report_test.py reads them
       set_target_properties(${target} PROPERTIES CUDA_COMPILER_LAUNCHER
         "${Python3_EXECUTABLE};${PROJECT_SOURCE_DIR}/cmake/keep_ptxas_report.py;${CMAKE_CUDA_COMPILER_LAUNCHER}")
     endif()

@@ -126,6 +126,36 @@ void add_last_waves(CaseList& list) {
   list.add(c);
 }
 
+// Enough row tiles of few keys for short ones (Hopper, head dims up to 64): twelve with three
+// multiprocessors, 528 with 132.
+void add_short_tiles(CaseList& list) {
+  Case first = typed(DType::kBF16);
+  first.q_heads = 4;
+  first.kv_heads = 2;
+  first.lengths = {"short_tiles", {{130, 130}, {200, 260}, {66, 20}, {1, 64}}};
+  first.sinks = 0.5F;
+  list.add(first);
+  Case c = first;
+  c.mask = window(39);
+  c.page_size = 32;
+  c.dim_qk = c.dim_vo = 40;
+  list.add(c);
+  c = first;
+  c.q_dtype = c.kv_dtype = DType::kF16;
+  c.out = DType::kF32;
+  c.mask = {};
+  c.is_q_ragged = false;
+  c.padding_rows = 3;
+  c.kv_layout = KVLayout::kDense;
+  c.padding_keys = 2;
+  list.add(c);
+  c = first;
+  c.q_heads = 16;
+  c.dim_qk = c.dim_vo = 16;  // the same row tiles for less work of the reference
+  c.lengths = {"short_tiles64", std::vector<Sequence>(64, {70, 100})};
+  list.add(c);
+}
+
 // fp8 caches under enough rows for row tiles of tokens: tiles of several pages, pages of several
 // tiles, a sequence's end in a tile, sequences without keys, and short ones beside them.
 void add_fp8_prefill(CaseList& list) {

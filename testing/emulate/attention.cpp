@@ -68,6 +68,7 @@ struct PrefillFp8Config {
                                              .depth_vo = AttentionCase::kDepth,
                                              .BN = 64,
                                              .swizzle = arch::Swizzle::k64B,
+                                             .is_ping_pong = false,
                                              .consumer_registers = 208};
 };
 struct TallFp8Config {
@@ -78,6 +79,7 @@ struct TallFp8Config {
                                              .BN = 64,
                                              .num_consumers = 3,
                                              .swizzle = arch::Swizzle::k64B,
+                                             .is_ping_pong = false,
                                              .overlaps_pv = false,
                                              .producer_registers = 32,
                                              .consumer_registers = 136};

@@ -22,6 +22,9 @@ enum class RowKind : uint8_t {
   // The same with three consumers where kTokens has two (tall_tile, e4m3_tile). TileConfig::rows is
   // kTokens.
   kTallTokens,
+  // The same with two consumers where kTokens has three, in two CTAs a multiprocessor (short_tile).
+  // TileConfig::rows is kTokens.
+  kShortTokens,
   // Decode: (token, query head of the KV head's group) pairs. Threads load Q. Stream-K
   // (StreamKWork).
   kPacked,

@@ -58,6 +58,7 @@ inline constexpr Variant kVariants[] = {
     {RowKind::kTokens, LoadKind::kTmaWiden, ScoreClass::kPlain},
     {RowKind::kTokens, LoadKind::kTmaWiden, ScoreClass::kGeneral},
     {RowKind::kTallTokens, LoadKind::kTma, ScoreClass::kPlain},
+    {RowKind::kShortTokens, LoadKind::kTma, ScoreClass::kPlain},
 };
 
 // Whether tokens of 16-bit queries over an fp8 cache have a kernel. General scores with O of 256
@@ -67,22 +68,28 @@ constexpr bool has_widened(const Shape& shape, ScoreClass scores) {
 }
 // Whether prompts of many row tiles have tall ones. Those of 16-bit d64 have no others.
 constexpr bool has_tall_tokens(const Shape& shape) {
-  if (shape.dtype == DType::kF8E4M3) return shape.depth_qk <= 128;
+  if (shape.dtype == DType::kF8E4M3) return shape.depth_qk == 64;
   return shape.depth_vo == shape.depth_qk && (shape.depth_qk == 96 || shape.depth_qk == 128);
+}
+// Whether prompts of few keys have short row tiles.
+constexpr bool has_short_tokens(const Shape& shape) {
+  return shape.dtype != DType::kF8E4M3 && shape.depth_qk == 64 && shape.depth_vo == 64;
 }
 // Shapes of e4m3 queries have K and V by TMA only.
 constexpr bool has_kernel(const Shape& shape, size_t variant) {
   const Variant& wanted = kVariants[variant];
+  if (wanted.rows == RowKind::kShortTokens) return has_short_tokens(shape);
   if (wanted.rows == RowKind::kTallTokens) return has_tall_tokens(shape);
   if (wanted.load == LoadKind::kTmaWiden) return has_widened(shape, wanted.scores);
   return shape.dtype != DType::kF8E4M3 || wanted.load == LoadKind::kTma;
 }
 // Kernels for functors are compiled of these variants alone. Those with kTmaWiden would spill, and
-// those of tall row tiles.
+// those of tall and short row tiles.
 constexpr bool is_for_functors(const Shape& shape, size_t variant) {
-  return has_kernel(shape, variant) && kVariants[variant].scores == ScoreClass::kPlain &&
-         kVariants[variant].load != LoadKind::kTmaWiden &&
-         kVariants[variant].rows != RowKind::kTallTokens;
+  const Variant& of = kVariants[variant];
+  return has_kernel(shape, variant) && of.scores == ScoreClass::kPlain &&
+         of.load != LoadKind::kTmaWiden &&
+         (of.rows == RowKind::kTokens || of.rows == RowKind::kPacked);
 }
 
 PAGODA_HOST_DEVICE constexpr TileConfig tokens_tile(int depth_qk, int depth_vo) {
@@ -108,6 +115,22 @@ PAGODA_HOST_DEVICE constexpr TileConfig tall_tile(int depth_qk, int depth_vo) {
   tile.overlaps_pv = false;
   tile.producer_registers = 32;
   tile.consumer_registers = 160;
+  if (depth_qk == 96) {  // registers for an overlap within a consumer too, with 96 keys
+    tile.BN = 96;
+    tile.overlaps_pv = true;
+  }
+  return tile;
+}
+
+// Two CTAs a multiprocessor: one begins or ends a work tile while the other multiplies. Where row
+// tiles see few keys that is more than what the smaller tiles of keys cost.
+PAGODA_HOST_DEVICE constexpr TileConfig short_tile(int depth_qk, int depth_vo) {
+  TileConfig tile = tokens_tile(depth_qk, depth_vo);
+  tile.num_consumers = 2;
+  tile.ctas_per_sm = 2;
+  tile.BN = 64;
+  tile.producer_registers = 32;
+  tile.consumer_registers = 104;
   return tile;
 }
 
@@ -185,17 +208,14 @@ PAGODA_HOST_DEVICE constexpr TileConfig e4m3_tile(int depth_qk, int depth_vo, Ro
     tile.consumer_registers = 240;
     return tile;
   }
+  tile.is_ping_pong = false;  // products are short: waiting for a turn costs more than it gains
   tile.consumer_registers = 208;
   if (depth_qk <= 128) tile.q_stages = 2;
-  if (rows == RowKind::kTallTokens) {  // the softmax of two leaves schedulers idle
+  if (rows == RowKind::kTallTokens) {
     tile.num_consumers = 3;
     tile.overlaps_pv = false;
     tile.producer_registers = 32;
     tile.consumer_registers = 136;
-    if (depth_qk == 128) {  // else S takes more registers
-      tile.BN = 64;
-      tile.k_stages = tile.v_stages = 4;
-    }
   }
   return tile;
 }
@@ -228,9 +248,10 @@ PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int depth_qk, int depth_vo, RowK
   if (load == LoadKind::kGather) return gather_tile(depth_qk, depth_vo, scores);
   if (load == LoadKind::kTmaFp8) return fp8_tile(depth_qk, depth_vo, scores);
   if (load == LoadKind::kTmaWiden) return widen_tile(depth_qk, depth_vo, scores);
-  TileConfig tile = rows == RowKind::kPacked   ? packed_tile(depth_qk, depth_vo)
-                    : rows == RowKind::kTokens ? tokens_tile(depth_qk, depth_vo)
-                                               : tall_tile(depth_qk, depth_vo);
+  TileConfig tile = rows == RowKind::kPacked       ? packed_tile(depth_qk, depth_vo)
+                    : rows == RowKind::kTokens     ? tokens_tile(depth_qk, depth_vo)
+                    : rows == RowKind::kTallTokens ? tall_tile(depth_qk, depth_vo)
+                                                   : short_tile(depth_qk, depth_vo);
   tile.scores = scores;
   // Masks and biases need registers.
   if (scores == ScoreClass::kGeneral) {

@@ -26,8 +26,11 @@ constexpr int64_t kSmallDecodeBytes = int64_t{512} << 20;
 // Beyond, those kernels' plan for decoding would take too much workspace (kMostDecodeWorkspace of
 // kv_buffer), and token generation serves the call there.
 constexpr int64_t kMostDecodeRowTiles = 7936;
-// K and V of a TileGrid section; an H200 has 50 MB of L2. Measured, README.md.
-constexpr int64_t kL2Bytes = 32 << 20;
+// K and V of a TileGrid section, with up to kFewKeys keys and with more: an H100 or H200 has 50 MB
+// of L2, and each key of a short prompt is read a few times only, while Q and O of as many bytes
+// pass through. Measured, README.md.
+constexpr int64_t kL2BytesOfFewKeys = 16 << 20, kL2Bytes = 32 << 20;
+constexpr int32_t kFewKeys = 1024;
 
 TileConfig tile_of(const Shape& shape, RowKind rows, ScoreClass scores,
                    LoadKind load = LoadKind::kTma) {
@@ -47,7 +50,8 @@ bool is_kv_by_tma(const Problem& p, const TileConfig& tile) {
 }
 
 schedule::TileGrid grid_of(const Problem& p, const TileConfig& tile, const Launch& launch) {
-  schedule::TileGrid grid = kernels::tile_grid(p, 1, tile.tile_rows(), kL2Bytes);
+  const int64_t l2_bytes = p.max_seqlen_kv_bound <= kFewKeys ? kL2BytesOfFewKeys : kL2Bytes;
+  schedule::TileGrid grid = kernels::tile_grid(p, 1, tile.tile_rows(), l2_bytes);
   grid.num_splits = launch.num_splits;
   grid.num_whole = launch.num_whole;
   return grid;
@@ -65,48 +69,79 @@ std::optional<LoadKind> tokens_load(const Problem& p, const Shape& shape, ScoreC
   return std::nullopt;
 }
 
+// Whether a mean row sees half of the keys: a causal mask over prompts.
+bool sees_half(const Problem& p, const schedule::TileGrid& grid) {
+  return grid.order == schedule::TileOrder::kLongestFirst &&
+         p.max_seqlen_kv_bound < 2 * int64_t{p.max_seqlen_q};
+}
+
 // The time until the last row tile of a grid is done, in row tiles that see all keys.
 double makespan(const Problem& p, const TileConfig& tile, int32_t num_sms) {
   const schedule::TileGrid grid = grid_of(p, tile, Launch{});
   const auto rows = static_cast<double>(total_rows(p) * p.num_q_heads);
   const double waves = rows / tile.tile_rows() / num_sms;
-  const bool sees_half = grid.order == schedule::TileOrder::kLongestFirst &&
-                         p.max_seqlen_kv_bound < 2 * int64_t{p.max_seqlen_q};
-  if (sees_half) return std::max(1.0, waves / 2 + 0.25);
+  if (sees_half(p, grid)) return std::max(1.0, waves / 2 + 0.25);
   const kernels::KVSplits splits = kernels::kv_splits(p, grid, num_sms, tile.BN);
   return splits.num_whole > 0 ? splits.waves : std::ceil(waves);
 }
 
+// Keys that a mean row sees, at most.
+int64_t mean_keys(const Problem& p, const schedule::TileGrid& grid) {
+  const int64_t keys = p.max_seqlen_kv_bound;
+  const mask::IntervalRule rule = mask::make_expression_mask(p.mask).interval.rule;
+  if (rule.left != mask::IntervalRule::kOpen && rule.right != mask::IntervalRule::kOpen) {
+    return std::min(keys, int64_t{rule.left} + rule.right + 1);
+  }
+  return sees_half(p, grid) ? keys / 2 : keys;
+}
+
+// Short row tiles: for many row tiles that see few keys. Measured, README.md.
+bool wants_short_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
+  constexpr int32_t kWaves = 2;
+  const TileConfig tile = tile_of(shape, RowKind::kShortTokens, ScoreClass::kPlain);
+  const int64_t row_tiles = total_rows(p) * p.num_q_heads / tile.tile_rows();
+  return is_kv_by_tma(p, tile) && mean_keys(p, grid_of(p, tile, Launch{})) <= kFewKeys &&
+         row_tiles >= int64_t{kWaves} * num_sms * tile.ctas_per_sm;
+}
+
 // Tall row tiles take less time a row, but are fewer: few of them leave multiprocessors idle.
 // Measured, but for e4m3 queries, README.md.
-bool wants_tall_rows(const Problem& p, const Shape& shape, ScoreClass scores, LoadKind load,
-                     int32_t num_sms, const ScheduleChoice& choice) {
+bool wants_tall_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
   // Of a tall row tile, in row tiles of two consumers.
   const double tall_time = 1.5 * (shape.dtype == DType::kF8E4M3 ? 0.75 : 0.93);
   constexpr double kLeastGain = 0.97;
   constexpr int32_t kFewestRows = 256;
+  const TileConfig tall = tile_of(shape, RowKind::kTallTokens, ScoreClass::kPlain);
+  if (p.max_seqlen_q < kFewestRows || !is_kv_by_tma(p, tall)) return false;
+  const TileConfig other = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain);
+  return tall_time * makespan(p, tall, num_sms) < kLeastGain * makespan(p, other, num_sms);
+}
+
+// Which row tiles of tokens a call gets.
+RowKind tokens_kind(const Problem& p, const Shape& shape, ScoreClass scores, LoadKind load,
+                    int32_t num_sms, const ScheduleChoice& choice) {
   // A sequence's kernel must not depend on the rest of an invariant batch.
-  if (!has_tall_tokens(shape) || scores != ScoreClass::kPlain || load != LoadKind::kTma ||
-      p.functor.type != nullptr || !choice.may_split() || p.max_seqlen_q < kFewestRows) {
-    return false;
+  if (scores != ScoreClass::kPlain || load != LoadKind::kTma || p.functor.type != nullptr ||
+      !choice.may_split()) {
+    return RowKind::kTokens;
   }
-  const auto time_of = [&](RowKind kind) {
-    return makespan(p, tile_of(shape, kind, scores), num_sms);
-  };
-  return tall_time * time_of(RowKind::kTallTokens) < kLeastGain * time_of(RowKind::kTokens);
+  if (has_tall_tokens(shape) && wants_tall_rows(p, shape, num_sms)) return RowKind::kTallTokens;
+  if (has_short_tokens(shape) && wants_short_rows(p, shape, num_sms)) return RowKind::kShortTokens;
+  return RowKind::kTokens;
 }
 
 Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, LoadKind load,
                      int32_t num_sms, const ScheduleChoice& choice) {
-  Launch launch{.rows = RowKind::kTokens, .scores = scores, .load = load};
-  if (wants_tall_rows(p, shape, scores, load, num_sms, choice)) launch.rows = RowKind::kTallTokens;
+  Launch launch{
+      .rows = tokens_kind(p, shape, scores, load, num_sms, choice), .scores = scores, .load = load};
   const TileConfig tile = tile_of(shape, launch.rows, scores, load);
+  const int32_t most_ctas = num_sms * tile.ctas_per_sm;
   const kernels::KVSplits splits =
-      kernels::kv_splits(p, grid_of(p, tile, launch), num_sms, tile.BN);
+      kernels::kv_splits(p, grid_of(p, tile, launch), most_ctas, tile.BN);
   launch.num_splits =
       choice.splits(splits.num_splits, core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
   if (choice.num_kv_splits == 0 && launch.num_splits > 1) launch.num_whole = splits.num_whole;
-  launch.ctas = std::min(grid_of(p, tile, launch).size(), num_sms);
+  launch.ctas = std::min(grid_of(p, tile, launch).size(), most_ctas);
   return launch;
 }
 

@@ -196,7 +196,9 @@ class Mainloop {
   template <int... step>
   PAGODA_DEVICE void first_loads(std::integer_sequence<int, step...> /*steps*/) {
     const int32_t last = work().walk.num_tiles - 1;
-    (load<step % kSteps>(last - step / kSteps), ...);
+    (load<step % kSteps>(last - step / kSteps,
+                         find_whole_load<step % kSteps>(last - step / kSteps)),
+     ...);
   }
   // K or V of the work tile's head, as WholeTiles has it.
   struct WholeSource {
@@ -219,20 +221,30 @@ class Mainloop {
                                                      const WholeTiles& tiles, int32_t page) {
     return arch::load_read_only(params.sequences.keys.paged.pages + (tiles.pages + page));
   }
-  // False: KV tile `index` is not among the storage's whole tiles of one page.
-  template <class Buffer>
-  static PAGODA_DEVICE bool load_whole(const AttentionParams& params, Storage<Config>& storage,
-                                       int32_t index, int step, Buffer& buffer) {
-    const WholeTiles tiles = storage.whole_tiles.load();
-    if (index >= tiles.count) return false;
-    load_whole<true>(params, tiles, index, step, buffer);
-    return true;
+  // A KV tile that is among the storage's whole tiles of one page, and is the address of its first
+  // row; or not.
+  struct WholeLoad {
+    arch::GlobalPtr<const char> first;
+    int32_t row_bytes = 0;
+    bool exists = false;
+  };
+  template <int step>
+  [[nodiscard]] PAGODA_DEVICE WholeLoad find_whole_load(int32_t index) const {
+    if constexpr (Ops::is_async && !tile.is_decode) {
+      const WholeTiles tiles = storage_.whole_tiles.load();
+      if (index >= 0 && index < tiles.count) {
+        using Buffer = std::conditional_t<(step < tile.k_steps()), K, V>;
+        const WholeSource from = whole_tile<Buffer>(params_, tiles, index);
+        return {from.data, from.row_bytes, true};
+      }
+    }
+    return {};
   }
-  // KV tile `index`, whose rows follow each other in memory: the first tiles.last_rows of them
-  // unless has_all_rows.
-  template <bool has_all_rows, class Buffer>
-  static PAGODA_DEVICE void load_whole(const AttentionParams& params, const WholeTiles& tiles,
-                                       int32_t index, int step, Buffer& buffer) {
+  // KV tile `index`, whose rows follow each other in memory from `data` on.
+  template <class Buffer>
+  [[nodiscard]] static PAGODA_DEVICE WholeSource whole_tile(const AttentionParams& params,
+                                                            const WholeTiles& tiles,
+                                                            int32_t index) {
     WholeSource from = whole_source<Buffer>(params, tiles);
     if (tiles.page_shift >= 0) {
       const int32_t slot = tiles.first_slot + index;
@@ -240,8 +252,8 @@ class Mainloop {
       index = slot - (page << tiles.page_shift);
       from.data = from.data + from.page_bytes * page_id(params, tiles, page);
     }
-    buffer.template load_whole<has_all_rows>(from.data + int64_t{index * tile.BN} * from.row_bytes,
-                                             from.row_bytes, step, tiles.last_rows);
+    from.data = from.data + int64_t{index * tile.BN} * from.row_bytes;
+    return from;
   }
   // Tile `index` of several pages: the first tiles.last_rows of its rows unless has_all_rows.
   template <bool has_all_rows, class Buffer>
@@ -274,7 +286,8 @@ class Mainloop {
     const int32_t whole = tiles.count + tiles.paged_count;
     const bool is_last = index == whole && tiles.last_rows > 0;
     if (is_last && !tiles.has_several_pages) {
-      load_whole<false>(params, tiles, index, step, buffer);
+      const WholeSource from = whole_tile<Buffer>(params, tiles, index);
+      buffer.template load_whole<false>(from.data, from.row_bytes, step, tiles.last_rows);
     } else if (is_last) {
       load_pages<false>(params, tiles, index, step, buffer);
     } else if (index < whole) {
@@ -286,13 +299,16 @@ class Mainloop {
   }
   // Step `step` of the operand of `buffer` in KV tile `index`.
   template <int step, class Buffer>
-  PAGODA_DEVICE void load_part(int32_t index, Buffer& buffer) {
+  PAGODA_DEVICE void load_part(int32_t index, const WholeLoad& whole, Buffer& buffer) {
     if constexpr (tile.is_decode) {
       decode_.loads.load(index, buffer);
       return;
     }
     if constexpr (Ops::is_async) {
-      if (load_whole(params_, storage_, index, step, buffer)) return;
+      if (whole.exists) {
+        buffer.load_whole(whole.first, whole.row_bytes, step);
+        return;
+      }
     }
     if constexpr (Ops::is_async && Ops::token_gen) {
       call_load<Buffer>(params_, storage_, index, step, buffer.load_iter().index());
@@ -302,14 +318,14 @@ class Mainloop {
       buffer.load_from_dram();
     }
   }
-  // Issues the load of step `step` of KV tile `index`, if there is one.
+  // Issues the load of step `step` of KV tile `index`, if there is one. `whole`: find_whole_load.
   template <int step>
-  PAGODA_DEVICE void load(int32_t index) {
+  PAGODA_DEVICE void load(int32_t index, const WholeLoad& whole) {
     if (index >= 0) {
       if constexpr (step < tile.k_steps()) {
-        load_part<step>(index, k_);
+        load_part<step>(index, whole, k_);
       } else {
-        load_part<step - tile.k_steps()>(index, v_);
+        load_part<step - tile.k_steps()>(index, whole, v_);
       }
     }
     if constexpr (Ops::is_async) K::commit();
@@ -319,6 +335,10 @@ class Mainloop {
   // warps.
   template <int step, class Buffer>
   PAGODA_DEVICE void begin(int32_t index, Buffer& buffer) {
+    // What the next load needs is loaded before the barrier, whose wait hides it.
+    constexpr int next = (step + tile.num_stages) % kSteps;
+    const int32_t next_index = index - (step + tile.num_stages) / kSteps;
+    const WholeLoad whole = find_whole_load<next>(next_index);
     if constexpr (Ops::is_async) {
       Buffer::template wait<tile.num_stages - 1>();
     } else {
@@ -326,7 +346,7 @@ class Mainloop {
       buffer.template copy_to_shared<of_operand % tile.num_stages>();
     }
     arch::syncthreads();
-    load<(step + tile.num_stages) % kSteps>(index - (step + tile.num_stages) / kSteps);
+    load<next>(next_index, whole);
   }
 
   // --- one KV tile -------------------------------------------------------------------------------

@@ -93,12 +93,12 @@ class Softmax {
   template <class Output>
   PAGODA_DEVICE void move_pivots(float scale, const float (&largest)[Ops::rows],
                                  Online (&online)[Ops::rows], Output& o) const {
-    bool wants = false;
+    int wants = 0;  // no ||: it would be a branch for each row
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) {
-      wants = wants || online[i].wants_rescale(largest[i] * scale);
+      wants |= static_cast<int>(online[i].wants_rescale(largest[i] * scale));
     }
-    if (!arch::any(wants)) {
+    if (!arch::any(wants != 0)) {
       PAGODA_UNROLL
       for (int i = 0; i < Ops::rows; ++i) online[i].begin_tile(largest[i] * scale, false);
       return;

@@ -1,4 +1,5 @@
-// Which prompts are row tiles of 192 tokens (tall), and which of 128.
+// Which prompts are row tiles of 192 tokens (tall) and which of 128, and which of head dim 64 are
+// short.
 #include <algorithm>
 #include <cstdint>
 #include <gtest/gtest.h>
@@ -21,6 +22,7 @@ struct Call {
   int32_t head_dim = 128;
   DType dtype = DType::kBF16;
   Options options{};
+  const Mask* mask = nullptr;  // in place of a causal or none
 };
 
 RowKind rows_of(const Call& call) {
@@ -32,6 +34,7 @@ RowKind rows_of(const Call& call) {
   p.num_kv_heads = std::min(call.q_heads, 8);
   p.group = call.q_heads / p.num_kv_heads;
   if (!call.is_causal) p.mask = full.nodes();
+  if (call.mask != nullptr) p.mask = call.mask->nodes();
   const auto shape = std::ranges::find_if(kShapes, [&call](const Shape& s) {
     return s.dtype == call.dtype && s.depth_qk == call.head_dim;
   });
@@ -78,26 +81,65 @@ TEST(TallRows, need_256_tokens) {
 
 TEST(TallRows, are_of_head_dims_96_and_128) {
   EXPECT_EQ(rows_of({.batch = 8, .tokens = 2048, .head_dim = 96}), RowKind::kTallTokens);
-  EXPECT_EQ(rows_of({.batch = 8, .tokens = 2048, .head_dim = 64}), RowKind::kTokens);
+  EXPECT_EQ(rows_of({.batch = 8, .tokens = 4096, .head_dim = 64}), RowKind::kTokens);
 }
 
-TEST(TallRows, are_of_e4m3_queries_of_head_dims_64_and_128) {
-  for (const int32_t head_dim : {64, 128}) {
-    Call call{.batch = 8, .tokens = 2048, .head_dim = head_dim, .dtype = DType::kF8E4M3};
-    EXPECT_EQ(rows_of(call), RowKind::kTallTokens);
-    call.is_causal = false;
-    EXPECT_EQ(rows_of(call), RowKind::kTallTokens);
-    call.tokens = 255;
-    EXPECT_EQ(rows_of(call), RowKind::kTokens);
-  }
-  EXPECT_EQ(rows_of({.batch = 8, .tokens = 2048, .head_dim = 256, .dtype = DType::kF8E4M3}),
-            RowKind::kTokens);
+TEST(TallRows, are_of_e4m3_queries_of_head_dim_64) {
+  Call call{.batch = 8, .tokens = 2048, .head_dim = 64, .dtype = DType::kF8E4M3};
+  EXPECT_EQ(rows_of(call), RowKind::kTallTokens);
+  call.is_causal = false;
+  EXPECT_EQ(rows_of(call), RowKind::kTallTokens);
+  call.tokens = 255;
+  EXPECT_EQ(rows_of(call), RowKind::kTokens);
+  call = {.batch = 8, .tokens = 2048, .dtype = DType::kF8E4M3};
+  EXPECT_EQ(rows_of(call), RowKind::kTokens);
 }
 
 TEST(TallRows, do_not_depend_on_the_batch_where_it_must_be_invariant) {
   Options options;
   options.is_batch_invariant = true;
   EXPECT_EQ(rows_of({.batch = 8, .tokens = 2048, .options = options}), RowKind::kTokens);
+}
+
+// 16 x 1024 tokens of 32 heads, causal: 214 us became 190; 8 x 2048 full 577 605.
+TEST(ShortRows, serve_many_row_tiles_that_see_few_keys) {
+  EXPECT_EQ(rows_of({.batch = 16, .tokens = 1024, .head_dim = 64}), RowKind::kShortTokens);
+  EXPECT_EQ(rows_of({.batch = 8, .tokens = 2048, .head_dim = 64}), RowKind::kShortTokens);
+  EXPECT_EQ(rows_of({.batch = 8, .tokens = 3000, .head_dim = 64}), RowKind::kTokens);
+  EXPECT_EQ(rows_of({.batch = 16, .tokens = 1024, .is_causal = false, .head_dim = 64}),
+            RowKind::kShortTokens);
+  EXPECT_EQ(rows_of({.batch = 16, .tokens = 1025, .is_causal = false, .head_dim = 64}),
+            RowKind::kTokens);
+  EXPECT_EQ(rows_of({.batch = 2, .tokens = 512, .keys = 4096, .head_dim = 64}), RowKind::kTokens);
+}
+
+// One sequence of 4096 tokens, 64 heads, window of 128 keys: 73.6 us became 61.2.
+TEST(ShortRows, serve_windows) {
+  const Mask narrow = Mask::window(127, 0), wide = Mask::window(1500, 0);
+  Call call{.batch = 4, .tokens = 8192, .head_dim = 64, .mask = &narrow};
+  EXPECT_EQ(rows_of(call), RowKind::kShortTokens);
+  call.mask = &wide;
+  EXPECT_EQ(rows_of(call), RowKind::kTokens);
+}
+
+// 1 x 1000 tokens of 12 heads: 22.6 us would be 31.9; 4 x 300 of 32 heads 20.1, 20.8.
+TEST(ShortRows, are_not_for_few_row_tiles) {
+  EXPECT_EQ(rows_of({.batch = 1, .tokens = 1000, .q_heads = 8, .head_dim = 64}), RowKind::kTokens);
+  EXPECT_EQ(rows_of({.batch = 4, .tokens = 300, .head_dim = 64}), RowKind::kTokens);
+  EXPECT_EQ(rows_of({.batch = 8, .tokens = 300, .head_dim = 64}), RowKind::kShortTokens);
+}
+
+TEST(ShortRows, do_not_depend_on_the_batch_where_it_must_be_invariant) {
+  Options options;
+  options.is_batch_invariant = true;
+  EXPECT_EQ(rows_of({.batch = 16, .tokens = 512, .head_dim = 64, .options = options}),
+            RowKind::kTokens);
+}
+
+TEST(ShortRows, leave_room_for_two_ctas_a_multiprocessor) {
+  const core::Problem p = dense_problem(16, 1024, 1024, DType::kBF16, 64);
+  const auto plan = make_plan(kShapes[0], p, kMultiprocessors, {});
+  EXPECT_EQ(plan->launches[plan->num_launches - 1].ctas, 2 * kMultiprocessors);
 }
 
 }  // namespace
