@@ -82,6 +82,8 @@ class Consumer {
       q_ring().consumer_wait();  // load Q: its bytes have landed, or its lanes have stored it
       if constexpr (OwnTilesOf<Config>::are_found_by_load_q) {
         walk = arch::load(storage_.own_tiles_at(q_.index, warpgroup_));
+        // All lanes have read it before one releases the stage; else the turn's barrier says so.
+        if constexpr (!is_ping_pong) arch::syncwarp();
       }
       q_.step();
     }
