@@ -9,7 +9,6 @@
 #include "kernels/common/kv_buffer/launch_plan.hpp"
 #include "kernels/common/schedule_choice.hpp"
 #include "kernels/mha_sm90/schedule.hpp"
-#include "mask/make_expression_mask.hpp"
 
 namespace pagoda::mha_sm90 {
 namespace {
@@ -86,13 +85,9 @@ double makespan(const Problem& p, const TileConfig& tile, int32_t num_sms) {
 }
 
 // Keys that a mean row sees, at most.
-int64_t mean_keys(const Problem& p, const schedule::TileGrid& grid) {
-  const int64_t keys = p.max_seqlen_kv_bound;
-  const mask::IntervalRule rule = mask::make_expression_mask(p.mask).interval.rule;
-  if (rule.left != mask::IntervalRule::kOpen && rule.right != mask::IntervalRule::kOpen) {
-    return std::min(keys, int64_t{rule.left} + rule.right + 1);
-  }
-  return sees_half(p, grid) ? keys / 2 : keys;
+int32_t mean_keys(const Problem& p, const schedule::TileGrid& grid) {
+  const int32_t keys = kernels::max_visible_keys(p, 1);
+  return keys == p.max_seqlen_kv_bound && sees_half(p, grid) ? keys / 2 : keys;
 }
 
 // Short row tiles: for many row tiles that see few keys. Measured, README.md.
@@ -105,16 +100,15 @@ bool wants_short_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
 }
 
 // Tall row tiles take less time a row, but are fewer: few of them leave multiprocessors idle.
-// Measured, but for e4m3 queries, README.md.
+// Measured, README.md.
 bool wants_tall_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
-  // Of a tall row tile, in row tiles of two consumers.
-  const double tall_time = 1.5 * (shape.dtype == DType::kF8E4M3 ? 0.75 : 0.93);
+  constexpr double kTallTime = 1.5 * 0.93;  // of a tall row tile, in row tiles of two consumers
   constexpr double kLeastGain = 0.97;
   constexpr int32_t kFewestRows = 256;
   const TileConfig tall = tile_of(shape, RowKind::kTallTokens, ScoreClass::kPlain);
   if (p.max_seqlen_q < kFewestRows || !is_kv_by_tma(p, tall)) return false;
   const TileConfig other = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain);
-  return tall_time * makespan(p, tall, num_sms) < kLeastGain * makespan(p, other, num_sms);
+  return kTallTime * makespan(p, tall, num_sms) < kLeastGain * makespan(p, other, num_sms);
 }
 
 // Which row tiles of tokens a call gets.
