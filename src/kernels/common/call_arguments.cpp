@@ -135,11 +135,16 @@ double expected_tiles(const Problem& p, const schedule::TileGrid& grid) {
   return tiles * grid.num_heads;
 }
 
-// How long `num_sms` CTAs take for the row tiles of `grid`, in KV tiles.
+// How long `num_sms` CTAs take for the row tiles of `grid`, in KV tiles. `part_size`: of a partial
+// result, in those of 128 columns beside KV tiles of the same time.
 class SplitModel {
  public:
-  SplitModel(const Problem& p, const schedule::TileGrid& grid, int32_t num_sms, int32_t BN)
-      : tiles_(expected_tiles(p, grid)), num_sms_(num_sms) {
+  SplitModel(const Problem& p, const schedule::TileGrid& grid, int32_t num_sms, int32_t BN,
+             double part_size = 1)
+      : tiles_(expected_tiles(p, grid)),
+        num_sms_(num_sms),
+        part_cost_(part_size * kPartCost),
+        merge_cost_(part_size * kMergeCost) {
     const int32_t keys = max_visible_keys(p, grid.tile_rows);
     key_tiles_ = core::ceil_div(keys, BN);
     // Mean over the row tiles of the part of `keys` that they see: less than 1 where the last query
@@ -155,9 +160,9 @@ class SplitModel {
   }
   // All row tiles have so many splits.
   [[nodiscard]] double time(int32_t splits) const {
-    const double fixed = splits == 1 ? kTileCost : kTileCost + kPartCost;
+    const double fixed = splits == 1 ? kTileCost : kTileCost + part_cost_;
     const double longest = core::ceil_div(key_tiles_, splits) + fixed;
-    const double merge = splits == 1 ? 0 : kMergeCost * splits;
+    const double merge = splits == 1 ? 0 : merge_cost_ * splits;
     if (is_even()) return std::ceil(tiles_ * splits / num_sms_) * longest + merge;
     return std::max(longest, tiles_ * (mean_tiles_ + splits * fixed) / num_sms_) + merge;
   }
@@ -181,8 +186,8 @@ class SplitModel {
     if (rounds > kMostLastRounds) return std::numeric_limits<double>::infinity();
     const double full_waves = std::floor(tiles_ / num_sms_);
     return full_waves * time_of_tile() +
-           rounds * (core::ceil_div(key_tiles_, splits) + kTileCost + kPartCost) +
-           kMergeCost * splits;
+           rounds * (core::ceil_div(key_tiles_, splits) + kTileCost + part_cost_) +
+           merge_cost_ * splits;
   }
 
  private:
@@ -190,6 +195,7 @@ class SplitModel {
 
   double tiles_;
   int32_t num_sms_;
+  double part_cost_, merge_cost_;
   int32_t key_tiles_ = 0;
   double mean_tiles_ = 0;
   int32_t num_last_ = 0;
@@ -316,8 +322,9 @@ int32_t num_kv_splits(const Problem& p, const schedule::TileGrid& grid, int32_t 
   return SplitModel(p, grid, num_sms, BN).fastest_of_all();
 }
 
-KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid, int32_t num_sms, int32_t BN) {
-  const SplitModel model(p, grid, num_sms, BN);
+KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid, int32_t num_sms, int32_t BN,
+                   double part_size) {
+  const SplitModel model(p, grid, num_sms, BN, part_size);
   KVSplits best{.num_splits = model.fastest_of_all()};
   double least = model.time(best.num_splits);
   if (model.has_last_wave()) {

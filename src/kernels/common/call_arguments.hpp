@@ -68,9 +68,10 @@ struct KVSplits {
   double waves = 1;
 };
 // num_kv_splits where also the row tiles of the last wave alone may be split: where 133 row tiles
-// see as many keys, 132 CTAs compute one each, and then the last one together.
+// see as many keys, 132 CTAs compute one each, and then the last one together. `part_size`: of a
+// partial result; 2 for rows of 256 columns whose KV tiles take as long as those of 128.
 [[nodiscard]] KVSplits kv_splits(const core::Problem& problem, const schedule::TileGrid& grid,
-                                 int32_t num_sms, int32_t BN);
+                                 int32_t num_sms, int32_t BN, double part_size = 1);
 
 // An upper bound of the KV tiles of all packed rows, hence of the CTAs of a stream-K partition that
 // get work. `tokens` and `head_tiles` are those of PackedRows.

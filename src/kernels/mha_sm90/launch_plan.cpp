@@ -74,13 +74,19 @@ bool sees_half(const Problem& p, const schedule::TileGrid& grid) {
          p.max_seqlen_kv_bound < 2 * int64_t{p.max_seqlen_q};
 }
 
+// KV tiles take about as long with O of 256 columns, which have half as many keys, as with fewer.
+kernels::KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid,
+                            const TileConfig& tile, int32_t num_ctas) {
+  return kernels::kv_splits(p, grid, num_ctas, tile.BN, tile.depth_vo > 128 ? 2 : 1);
+}
+
 // The time until the last row tile of a grid is done, in row tiles that see all keys.
 double makespan(const Problem& p, const TileConfig& tile, int32_t num_sms) {
   const schedule::TileGrid grid = grid_of(p, tile, Launch{});
   const auto rows = static_cast<double>(total_rows(p) * p.num_q_heads);
   const double waves = rows / tile.tile_rows() / num_sms;
   if (sees_half(p, grid)) return std::max(1.0, waves / 2 + 0.25);
-  const kernels::KVSplits splits = kernels::kv_splits(p, grid, num_sms, tile.BN);
+  const kernels::KVSplits splits = kv_splits(p, grid, tile, num_sms);
   return splits.num_whole > 0 ? splits.waves : std::ceil(waves);
 }
 
@@ -130,8 +136,7 @@ Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, Lo
       .rows = tokens_kind(p, shape, scores, load, num_sms, choice), .scores = scores, .load = load};
   const TileConfig tile = tile_of(shape, launch.rows, scores, load);
   const int32_t most_ctas = num_sms * tile.ctas_per_sm;
-  const kernels::KVSplits splits =
-      kernels::kv_splits(p, grid_of(p, tile, launch), most_ctas, tile.BN);
+  const kernels::KVSplits splits = kv_splits(p, grid_of(p, tile, launch), tile, most_ctas);
   launch.num_splits =
       choice.splits(splits.num_splits, core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
   if (choice.num_kv_splits == 0 && launch.num_splits > 1) launch.num_whole = splits.num_whole;
