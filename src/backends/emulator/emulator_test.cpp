@@ -11,8 +11,8 @@
 namespace pagoda {
 namespace {
 
-// At least 64 tiles of 128 rows of one head: the grid shows every number of multiprocessors up to
-// 64.
+// At least 64 row tiles of one head: the grid shows every number of multiprocessors up to 64, where
+// each has one CTA. Hopper's have two at head dim 64.
 int64_t planned_ctas(const char* backend, int32_t dim = 64) {
   const int64_t rows = 64 * 256;
   std::vector<uint16_t> q(static_cast<size_t>(rows * dim)), out(q.size()),
@@ -87,27 +87,27 @@ TEST_F(Emulator, serves_every_type_and_says_why_by_a_slow_kernel) {
 }
 
 TEST_F(Emulator, grids_follow_the_settings_of_the_process) {
-  EXPECT_EQ(planned_ctas("emu:sm90"), 3);
+  EXPECT_EQ(planned_ctas("emu:sm90", 128), 3);
   EXPECT_EQ(planned_ctas("emu:sm100"), 3);
   EXPECT_EQ(planned_ctas("emu:sm100", 128), 2);  // a pair: every row sees all keys
   EXPECT_EQ(planned_ctas("emu:sm100", 256), 4);  // two pairs
   ASSERT_TRUE(register_emulator({.num_sms = 40}));
-  EXPECT_EQ(planned_ctas("emu:sm90"), 40);
+  EXPECT_EQ(planned_ctas("emu:sm90", 128), 40);
   EXPECT_EQ(planned_ctas("emu:sm100"), 40);
   EXPECT_EQ(planned_ctas("emu:sm100", 256), 40);
 }
 
 TEST_F(Emulator, a_scope_holds_for_its_own_thread_and_scopes_nest) {
   const EmulatorScope outer({.num_sms = 20});
-  EXPECT_EQ(planned_ctas("emu:sm90"), 20);
+  EXPECT_EQ(planned_ctas("emu:sm90", 128), 20);
   {
     const EmulatorScope inner({.num_sms = 11});
-    EXPECT_EQ(planned_ctas("emu:sm90"), 11);
+    EXPECT_EQ(planned_ctas("emu:sm90", 128), 11);
     int64_t elsewhere = 0;
-    std::thread([&] { elsewhere = planned_ctas("emu:sm90"); }).join();
+    std::thread([&] { elsewhere = planned_ctas("emu:sm90", 128); }).join();
     EXPECT_EQ(elsewhere, 3);
   }
-  EXPECT_EQ(planned_ctas("emu:sm90"), 20);
+  EXPECT_EQ(planned_ctas("emu:sm90", 128), 20);
 }
 
 TEST_F(Emulator, numbers_out_of_range_change_nothing) {
@@ -117,7 +117,7 @@ TEST_F(Emulator, numbers_out_of_range_change_nothing) {
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
     EXPECT_EQ(status.field(), "num_sms");
   }
-  EXPECT_EQ(planned_ctas("emu:sm90"), 5);
+  EXPECT_EQ(planned_ctas("emu:sm90", 128), 5);
 }
 
 }  // namespace
