@@ -75,6 +75,7 @@ struct Shape {
 };
 constexpr Shape kPrefill{4, 512, 512, 32, 8, 0};
 constexpr Shape kPrompts{8, 2048, 2048, 16, 16, 0};  // tall row tiles on Hopper
+constexpr Shape kFewKeys{8, 512, 512, 32, 8, 0};     // short ones, of head dim 64
 constexpr Shape kChunk{1, 256, 100'000, 4, 1, 64};
 constexpr Shape kDecode{64, 1, 4096, 32, 8, 64}, kDecode8{8, 1, 4096, 32, 8, 64};
 constexpr Shape kPages1{64, 1, 4096, 32, 8, 1}, kShort{4, 1, 512, 32, 8, 16};
@@ -119,7 +120,8 @@ const Call kCalls[] = {
     {"prefill, ALiBi",       kBF16,  {128, 128}, kPrefill, true,  "d128",     "pair.d128", "d128"},
     {"prompts",              kBF16,  {128, 128}, kPrompts, false, "d128",     "pair.d128", "d128"},
     {"prompts d96 f16",      kF16,   {96, 96},   kPrompts, false, "d96",      "pair.d128", "d128"},
-    {"prompts fp8",          kFp8,   {128, 128}, kPrompts, false, "d128",     "pair.d128", nullptr},
+    {"few keys d64",         kBF16,  {64, 64},   kFewKeys, false, "d64",      "d64",   "d64"},
+    {"few keys d64 f16",     kF16,   {64, 64},   kFewKeys, false, "d64",      "d64",   "d64"},
     {"prompts fp8 d64",      kFp8,   {64, 64},   kPrompts, false, "d64",      "d64",   nullptr},
     {"chunk, long cache",    kBF16,  {128, 128}, kChunk,   false, "d128",     "d128",  "d128"},
     {"decode",               kBF16,  {128, 128}, kDecode,  false, nullptr,    "d128",  "d128"},
@@ -388,6 +390,9 @@ TEST(DescribedDevices, launches_fit_the_device_and_have_code_for_it) {
         if (is_of_sm80(wanted)) expect_sm80(launch, call, wanted, device);
         if (device.arch == 90 && std::string_view(call.name).starts_with("prompts")) {
           EXPECT_TRUE(contains(launch.kernel, "mha_sm90::RowKind)1")) << "tall row tiles";
+        }
+        if (device.arch == 90 && std::string_view(call.name).starts_with("few keys")) {
+          EXPECT_TRUE(contains(launch.kernel, "mha_sm90::RowKind)2")) << "short row tiles";
         }
         if (device.arch == 90 && is_decode(launch)) {
           EXPECT_EQ(most_ctas_per_sm(launch, device), 2) << "three fit; 512 row tiles";
