@@ -66,7 +66,7 @@ inline constexpr Variant kVariants[] = {
 constexpr bool has_widened(const Shape& shape, ScoreClass scores) {
   return shape.dtype != DType::kF8E4M3 && (scores == ScoreClass::kPlain || shape.depth_vo < 256);
 }
-// Whether prompts of many row tiles have tall ones. kTokens has as tall ones for 16-bit d64.
+// Whether prompts of many row tiles have tall ones. Those of kTokens are as tall for 16-bit d64.
 constexpr bool has_tall_tokens(const Shape& shape) {
   if (shape.dtype == DType::kF8E4M3) return shape.depth_qk == 64;
   return shape.depth_vo == shape.depth_qk && (shape.depth_qk == 96 || shape.depth_qk == 128);

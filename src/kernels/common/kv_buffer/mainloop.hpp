@@ -221,8 +221,8 @@ class Mainloop {
                                                      const WholeTiles& tiles, int32_t page) {
     return arch::load_read_only(params.sequences.keys.paged.pages + (tiles.pages + page));
   }
-  // A KV tile that is among the storage's whole tiles of one page, and is the address of its first
-  // row; or not.
+  // The first row of a KV tile that load_whole copies. `exists`: whether the tile is among the
+  // storage's whole tiles of one page.
   struct WholeLoad {
     arch::GlobalPtr<const char> first;
     int32_t row_bytes = 0;
