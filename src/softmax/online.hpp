@@ -7,8 +7,10 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
+#include "core/element.hpp"
 #include "core/target.hpp"
 
 namespace pagoda::softmax {
@@ -31,14 +33,24 @@ struct Sums {
 // than -kThreshold above the pivot: P then grows to 2^(kBias - kThreshold) instead of 2^kBias. P is
 // scaled by 2^kBias so that a narrow type keeps more of the small values; row sum and P V contain
 // the same factor, which cancels.
-struct RescaleLazily {  // 16-bit P
+//
+// Where the pivot is not moved by the maximum, but by P that has become too large: the sum of a
+// group of P must be at most kLargestSum, which no P exceeds then. kGroup: P of a group; 0: all
+// that a thread has of the row in a tile.
+struct RescaleLazily {  // 16-bit P: 2^15, below 65504 where f16 ends
   static constexpr float kThreshold = -8;
-  static constexpr float kBias = 0;
+  static constexpr int kBias = 0;
+  static constexpr int kGroup = 0;
+  static constexpr float kLargestSum = 32768;
 };
 struct RescaleLazilyFp8 {  // e4m3 P: at most 2^8 = 256, below 448 where e4m3 saturates
   static constexpr float kThreshold = -2;
-  static constexpr float kBias = 6;
+  static constexpr int kBias = 6;
+  static constexpr int kGroup = 4;  // of P up to 2^kBias: 256
+  static constexpr float kLargestSum = 448;
 };
+// Sums of P from here on may have overflowed: such a row needs the maximum of its scores.
+inline constexpr float kSumOverflow = 0x1p126F;
 
 // The state of one row over its tiles. For every tile:
 //   float factor = row.begin_tile(tile_max, any(row.wants_rescale(tile_max)));
@@ -48,6 +60,8 @@ struct RescaleLazilyFp8 {  // e4m3 P: at most 2^8 = 256, below 448 where e4m3 sa
 template <typename Rule>
 class OnlineRow {
  public:
+  using RescaleRule = Rule;
+
   [[nodiscard]] PAGODA_HOST_DEVICE bool wants_rescale(float tile_max) const {
     return pivot_ - grown(tile_max) < Rule::kThreshold;  // false if both are -infinity
   }
@@ -60,6 +74,19 @@ class OnlineRow {
     pivot_ = max_;
     return factor;
   }
+  // Instead of begin_tile, after the exponentials of the tile, `largest_p` the largest of them and
+  // below kSumOverflow: moves the pivot so that it becomes at most 2^kBias. Returns the factor for
+  // P and O, a power of two.
+  PAGODA_HOST_DEVICE float move_pivot(float largest_p) {
+    const int exponent = static_cast<int>(core::float_to_bits(largest_p) >> 23U) - 127;
+    const int step = exponent + 1 - Rule::kBias;
+    if (step <= 0 || !(largest_p < kSumOverflow)) return 1;
+    const float factor = core::bits_to_float(static_cast<uint32_t>(127 - step) << 23U);
+    sum_ *= factor;
+    pivot_ += static_cast<float>(step);
+    if (max_ < pivot_) max_ = pivot_;
+    return factor;
+  }
   // P = 2^(score + offset); with a linear ScoreMap one FMA before the exp2. Finite before the first
   // key, so that masked scores of -infinity give 0 and not NaN.
   [[nodiscard]] PAGODA_HOST_DEVICE float offset() const {
@@ -67,8 +94,10 @@ class OnlineRow {
   }
   PAGODA_HOST_DEVICE void add(float sum_of_p) { sum_ += sum_of_p; }
 
+  [[nodiscard]] PAGODA_HOST_DEVICE bool has_pivot() const { return pivot_ != kMinusInfinity; }
   [[nodiscard]] PAGODA_HOST_DEVICE Sums sums() const { return {pivot_ - Rule::kBias, sum_}; }
-  // The largest score so far, in log2 units; the pivot may lag behind it.
+  // The largest score so far, in log2 units; the pivot may lag behind it. Only the largest maximum
+  // or pivot so far where tiles had no begin_tile.
   [[nodiscard]] PAGODA_HOST_DEVICE float max() const { return max_; }
 
  private:

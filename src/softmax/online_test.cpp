@@ -155,6 +155,104 @@ TEST(OnlineRow, lazy_rescale_rescales_less_and_never_lets_p_grow_past_its_bound)
   EXPECT_EQ(run_tiles<RescaleLazily>(random_row(rng, 2000, 0), 0, 2000, 2000, nullptr).rescales, 0);
 }
 
+// The same where only the first tile, and one whose P have overflowed, look for a maximum.
+template <typename Rule>
+Part run_tiles_at_pivots(const Row& row, size_t tile) {
+  Part part;
+  OnlineRow<Rule> online;
+  const auto tile_of = [&](size_t first, const auto& on_key) {
+    for (size_t k = first; k < std::min(row.scores.size(), first + tile); ++k) {
+      on_key(k, row.scores[k] * kLog2e);
+    }
+  };
+  for (size_t first = 0; first < row.scores.size(); first += tile) {
+    float factor = 1;
+    const auto find_maximum = [&] {
+      float largest = kMinusInfinity;
+      tile_of(first, [&](size_t, float score) { largest = std::max(largest, score); });
+      factor *= online.begin_tile(largest, online.wants_rescale(largest));
+    };
+    if (first == 0) find_maximum();
+    std::vector<float> p;
+    float sum = 0, largest_group = 0;
+    const auto exponentials = [&] {
+      p.clear();
+      sum = largest_group = 0;
+      float group = 0;
+      tile_of(first, [&](size_t, float score) {
+        p.push_back(std::exp2(score + online.offset()));
+        sum += p.back();
+        group += p.back();
+        if (Rule::kGroup == 0 || p.size() % Rule::kGroup == 0) {
+          largest_group = std::max(largest_group, group);
+          if (Rule::kGroup != 0) group = 0;
+        }
+      });
+      largest_group = std::max(largest_group, group);
+    };
+    exponentials();
+    if (sum >= kSumOverflow) {
+      find_maximum();
+      exponentials();
+    } else if (largest_group > Rule::kLargestSum) {
+      const float of_p = online.move_pivot(*std::max_element(p.begin(), p.end()));
+      for (float& value : p) value *= of_p;
+      sum *= of_p;
+      factor *= of_p;
+      EXPECT_LE(*std::max_element(p.begin(), p.end()), std::exp2(Rule::kBias));
+      EXPECT_GE(*std::max_element(p.begin(), p.end()), std::exp2(Rule::kBias - 1));
+    }
+    part.rescales += factor != 1.0F ? 1 : 0;
+    for (double& o : part.o) o *= double{factor};
+    tile_of(first, [&](size_t k, float) {
+      part.largest_p = std::max(part.largest_p, p[k - first]);
+      for (size_t d = 0; d < kDim; ++d) part.o[d] += double{p[k - first]} * row.values[k][d];
+    });
+    online.add(sum);
+  }
+  part.sums = online.sums();
+  for (const float score : row.scores) part.max = std::max(part.max, score * kLog2e);
+  return part;
+}
+
+template <typename Rule>
+void expect_exact_at_pivots() {
+  std::mt19937 rng(29);
+  int rescales = 0;
+  for (int i = 0; i < 400; ++i) {
+    Row row = random_row(rng, 1 + rng() % 200, i % 3);
+    if (i % 4 == 0) {  // by more than fp32 holds
+      for (size_t k = row.scores.size() / 2; k < row.scores.size(); ++k) row.scores[k] += 95;
+    }
+    for (const size_t tile : {4, 7, 32}) {
+      const Part part = run_tiles_at_pivots<Rule>(row, tile);
+      rescales += part.rescales;
+      expect_row(part, row, kMinusInfinity);
+      ASSERT_LE(part.largest_p, Rule::kLargestSum);
+      if (testing::Test::HasFatalFailure()) FAIL() << "case " << i << " tile " << tile;
+    }
+  }
+  EXPECT_GT(rescales, 300);
+}
+
+TEST(OnlineRow, is_the_softmax_where_p_moves_the_pivot) {
+  expect_exact_at_pivots<RescaleLazily>();
+  expect_exact_at_pivots<RescaleLazilyFp8>();
+}
+
+TEST(OnlineRow, moves_no_pivot_for_a_p_that_is_small_or_has_overflowed) {
+  OnlineRow<RescaleLazily> row;
+  EXPECT_EQ(row.begin_tile(3, true), 1.0F);
+  EXPECT_EQ(row.move_pivot(0), 1.0F);
+  EXPECT_EQ(row.move_pivot(0.75F), 1.0F);
+  EXPECT_EQ(row.move_pivot(std::numeric_limits<float>::infinity()), 1.0F);
+  EXPECT_EQ(row.sums().pivot, 3.0F);
+  EXPECT_EQ(row.move_pivot(1024), 0x1p-11F);
+  EXPECT_EQ(row.sums().pivot, 14.0F);
+  // A later maximum below the pivot does not move it back.
+  EXPECT_EQ(row.begin_tile(5, true), 1.0F);
+}
+
 template <typename Rule>
 void expect_merge() {
   std::mt19937 rng(23);

@@ -102,6 +102,9 @@ struct Case {
   // kPerHead: [num_q_heads]; kPerSequence: [batch, num_kv_heads]; otherwise q_scale.
   Scales q_scales = Scales::kNone;
   bool wants_statistics = true;  // LSE and row_max
+  // With wants_statistics. add() takes it from every second case: kernels may then leave out the
+  // maxima of their scores.
+  bool wants_row_max = true;
   bool has_heads_first = false;  // LSE and row_max in memory: heads before rows
   LogBase lse_base = LogBase::kE;
   Demand demand = Demand::kAgreement;

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "testing/conformance/random.hpp"
+
 namespace pagoda::conformance {
 namespace {
 
@@ -91,6 +93,7 @@ std::vector<Case> build_table() {
   add_large_heads(list);
   add_empty(list);
   add_numerics(list);
+  add_leaps(list);
   add_long(list);
   add_schedules(list);
   add_huge_offsets(list);
@@ -110,6 +113,7 @@ std::vector<Case> build_table() {
 void CaseList::add(Case c) {
   c.name = full_name(c);
   if (c.seed.empty()) c.seed = c.name;
+  c.wants_row_max &= c.wants_statistics && Random(c.name + "/row_max").below(2) == 0;
   uint64_t id = 0;
   for (Sequence& s : c.lengths.sequences) s.id = id++;
   for (const Case& other : cases_) {

@@ -47,6 +47,7 @@ void add_tile_edges(CaseList& list);
 void add_large_heads(CaseList& list);
 void add_empty(CaseList& list);
 void add_numerics(CaseList& list);
+void add_leaps(CaseList& list);
 void add_long(CaseList& list);
 void add_huge_offsets(CaseList& list);
 void add_repeats(CaseList& list);

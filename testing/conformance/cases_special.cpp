@@ -336,6 +336,40 @@ void add_numerics(CaseList& list) {
   }
 }
 
+// Scores that leap from one tile of keys to the next, as those of attention sinks do: by more than
+// P in f16 holds, and by more than fp32 holds. Without row maxima.
+void add_leaps(CaseList& list) {
+  struct Types {
+    DType q, kv;
+    // For the largest leaps. Hopper sums e4m3 products with 14 bits. Over an fp8 cache P is f16,
+    // whose smallest number is not small enough beside a V that has zeros.
+    std::optional<float> largest;
+  };
+  const Types kTypes[] = {{DType::kBF16, DType::kBF16, 400},
+                          {DType::kF16, DType::kF16, 400},
+                          {DType::kF8E4M3, DType::kF8E4M3, 200},
+                          {DType::kBF16, DType::kF8E4M3, {}}};
+  for (const Types& types : kTypes) {
+    for (const int32_t dim : {64, 96, 128, 256}) {
+      const bool is_rare = dim == 96 || dim == 256;
+      if (is_rare && types.kv != DType::kBF16) continue;
+      for (const bool is_large : {false, true}) {
+        if (is_large ? !types.largest : is_rare) continue;
+        const float amplitude = is_large ? *types.largest : 10;
+        Case c = typed(types.q);
+        c.kv_dtype = types.kv;
+        c.dim_qk = c.dim_vo = dim;
+        if (dim == 128) c.mask = {};
+        c.amplitude = amplitude;
+        c.wants_row_max = false;
+        c.lengths = {"long", {{80, 450}, {66, 300}}};
+        c.tag = "leaps" + std::to_string(static_cast<int>(amplitude));
+        list.add(c);
+      }
+    }
+  }
+}
+
 namespace {
 // Several tiles of queries and of keys, and intervals that begin and end inside them.
 void add_long_prefill(CaseList& list) {

@@ -35,7 +35,7 @@ oracle::Comparison compare(const Case& c, const ProblemData& data,
     if (c.wants_statistics) {
       const float lse = data.lse(e.at.sequence, row, e.at.head);
       const float row_max = data.row_max(e.at.sequence, row, e.at.head);
-      comparison.add(e.row, e.at, out, &lse, &row_max);
+      comparison.add(e.row, e.at, out, &lse, c.wants_row_max ? &row_max : nullptr);
     } else {
       comparison.add(e.row, e.at, out);
     }

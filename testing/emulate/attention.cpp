@@ -117,7 +117,8 @@ Outcome run_prefill(const Options& options) {
                              .sequences = {{128, 130}, {70, 0}, {33, 33}, {70, 75}, {128, 200}},
                              .num_kv_heads = 1,
                              .group = 2,
-                             .ctas = 2};
+                             .ctas = 2,
+                             .leaps = true};
   return AttentionCase(shape, options.seed).run<Traits<PrefillConfig>>(options);
 }
 
@@ -128,7 +129,8 @@ Outcome run_prefill_tall(const Options& options) {
                              .sequences = {{192, 194}, {70, 0}, {33, 33}, {140, 145}, {192, 260}},
                              .num_kv_heads = 1,
                              .group = 2,
-                             .ctas = 2};
+                             .ctas = 2,
+                             .leaps = true};
   return AttentionCase(shape, options.seed).run<Traits<TallConfig>>(options);
 }
 
@@ -161,7 +163,8 @@ Outcome run_prefill_widened(const Options& options) {
                              .sequences = {{128, 130}, {70, 0}, {33, 33}, {70, 75}, {128, 330}},
                              .num_kv_heads = 1,
                              .group = 2,
-                             .ctas = 2};
+                             .ctas = 2,
+                             .leaps = true};
   return Fp8CacheCase(shape, options.seed).run<Traits<WidenedConfig>>(options);
 }
 
@@ -171,7 +174,8 @@ Outcome run_prefill_fp8(const Options& options) {
                              .sequences = {{128, 130}, {70, 0}, {33, 33}, {70, 75}, {128, 330}},
                              .num_kv_heads = 1,
                              .group = 2,
-                             .ctas = 2};
+                             .ctas = 2,
+                             .leaps = true};
   return Fp8Case(shape, options.seed).run<Traits<PrefillFp8Config>>(options);
 }
 
@@ -181,7 +185,8 @@ Outcome run_prefill_fp8_tall(const Options& options) {
                              .sequences = {{192, 194}, {70, 0}, {33, 33}, {140, 145}, {192, 390}},
                              .num_kv_heads = 1,
                              .group = 2,
-                             .ctas = 2};
+                             .ctas = 2,
+                             .leaps = true};
   return Fp8Case(shape, options.seed).run<Traits<TallFp8Config>>(options);
 }
 

@@ -43,6 +43,7 @@ struct AttentionShape {
   bool is_gathered = false;
   int page_size = 16;  // TMA: 16
   int dim_qk = 64;     // of Q and K; V and O have kDepth
+  bool leaps = false;  // the scores of a third of the rows leap by 150 in log2 units at tile 0
 };
 
 // Conversions of the elements of Q, K and V.
@@ -92,7 +93,10 @@ class TypedAttentionCase {
     for (size_t head = 0; head < heads(); ++head) sinks_.push_back(normal_(random_));
     q_.assign(rows() * heads() * dim_qk(), 0);
     for (size_t i = 0; i < q_.size(); ++i) {
-      q_[i] = i % dim_qk() == 0 ? trend(i / dim_qk()) : draw<T>();
+      const size_t column = i % dim_qk();
+      q_[i] = column == 0 ? trend(i / dim_qk()) : draw<T>();
+      // Column 1: those that fall leap by 105 natural units at tile 0.
+      if (shape.leaps && column == 1) q_[i] = Element::make(i / dim_qk() % 3 == 2 ? 14 : 0);
     }
     k_.assign(cache_rows() * kv_heads() * dim_qk(), kNan);
     v_.assign(cache_rows() * kv_heads() * kDepth, kNan);
@@ -175,7 +179,9 @@ class TypedAttentionCase {
             if (i < dim_qk()) k_[row * dim_qk() + i] = draw<KV>();
             v_[row * kDepth + i] = draw<KV>();
           }
-          k_[row * dim_qk()] = height(key / static_cast<size_t>(block_keys));
+          const size_t tile = key / static_cast<size_t>(block_keys);
+          k_[row * dim_qk()] = height(tile);
+          if (shape_.leaps) k_[row * dim_qk() + 1] = KVElement::make(tile == 0 ? 60 / kKScale : 0);
         }
       }
     }

@@ -115,10 +115,6 @@ PAGODA_HOST_DEVICE constexpr TileConfig tall_tile(int depth_qk, int depth_vo) {
   tile.overlaps_pv = false;
   tile.producer_registers = 32;
   tile.consumer_registers = 160;
-  if (depth_qk == 96) {  // registers for an overlap within a consumer too, with 96 keys
-    tile.BN = 96;
-    tile.overlaps_pv = true;
-  }
   return tile;
 }
 
@@ -210,6 +206,10 @@ PAGODA_HOST_DEVICE constexpr TileConfig e4m3_tile(int depth_qk, int depth_vo, Ro
   }
   tile.is_ping_pong = false;  // products are short: waiting for a turn costs more than it gains
   tile.consumer_registers = 208;
+  if (depth_vo == 256) {
+    tile.producer_registers = 40;
+    tile.consumer_registers = 216;
+  }
   if (depth_qk <= 128) tile.q_stages = 2;
   if (rows == RowKind::kTallTokens) {
     tile.num_consumers = 3;

@@ -11,11 +11,14 @@
 namespace pagoda::mha_sm90 {
 
 struct alignas(16) OwnTiles {  // trivial: it is in shared memory
-  int32_t num_tiles, start_column;
+  int32_t num_tiles;
+  // The tiles before this one need no maxima of scores: every row has a pivot by then, from the
+  // tile of its last key, and the call does not want the row maxima.
+  int32_t maxima_begin;
   int32_t unmasked_begin, unmasked_end;
 
   static PAGODA_DEVICE OwnTiles of(const mask::KVTileRange& walk) {
-    return {walk.num_tiles, walk.start_column, walk.unmasked_begin, walk.unmasked_end};
+    return {walk.num_tiles, 0, walk.unmasked_begin, walk.unmasked_end};
   }
 };
 
@@ -44,9 +47,15 @@ struct OwnTilesOf {
       rows.num_rows = last - first + 1;
       return OwnTiles::of(kernels::functor_tiles_of_rows<Config>(params, work.walk, rows, tile.BN));
     } else {
-      return OwnTiles::of(work.walk.of_rows(params.mask.interval.visible(work.rows, first),
-                                            params.mask.interval.visible(work.rows, last),
-                                            tile.BN));
+      const mask::Interval of_first = params.mask.interval.visible(work.rows, first);
+      own = OwnTiles::of(
+          work.walk.of_rows(of_first, params.mask.interval.visible(work.rows, last), tile.BN));
+      if (params.row_max == nullptr && !of_first.empty()) {
+        // The first row is the one that sees the fewest tiles.
+        const int32_t end = (of_first.hi - 1 - work.walk.start_column) / tile.BN;
+        own.maxima_begin = end < own.num_tiles ? end : own.num_tiles - 1;
+      }
+      return own;
     }
   }
 };

@@ -88,32 +88,32 @@ PAGODA_DEVICE float max_of_quad(float value) {
   return fmaxf(value, arch::shuffle_xor(value, 2));
 }
 
+// The largest of a thread's scores of row `r`.
+template <int BN>
+PAGODA_DEVICE float largest_of(const float (&s)[BN / 2], int r) {
+  float largest = s[2 * r];
+  PAGODA_UNROLL
+  for (int i = 0; i < BN / 2; i += 4) {
+    largest = fmaxf(largest, fmaxf(s[i + 2 * r], s[i + 2 * r + 1]));
+  }
+  return largest;
+}
+
 // Sum over the four lanes of a row.
 PAGODA_DEVICE float sum_of_quad(float value) {
   value += arch::shuffle_xor(value, 1);
   return value + arch::shuffle_xor(value, 2);
 }
 
-// S becomes P, relative to the rows' pivots (online softmax), and the row sums grow. `of_scores`:
-// of each row, from score to log2 units, > 0. Returns whether O must be multiplied with `factors`;
-// the same in all lanes.
+// Moves the rows' pivots to the maxima of S where these are too far above them. `scales`: of each
+// row, from score to log2 units, > 0. Returns whether O must be multiplied with `factors`; the same
+// in all lanes.
 template <int BN, class Row>
-PAGODA_DEVICE bool exp2_scores(float (&s)[BN / 2], Row (&rows)[2], const float (&of_scores)[2],
+PAGODA_DEVICE bool move_pivots(const float (&s)[BN / 2], Row (&rows)[2], const float (&scales)[2],
                                float (&factors)[2]) {
-  float tile_max[2], scales[2];
+  float tile_max[2];
   PAGODA_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    scales[r] = arch::mutable_factor("softmax scale x 1.02", of_scores[r]);
-  }
-  PAGODA_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    float largest = s[2 * r];
-    PAGODA_UNROLL
-    for (int i = 0; i < BN / 2; i += 4) {
-      largest = fmaxf(largest, fmaxf(s[i + 2 * r], s[i + 2 * r + 1]));
-    }
-    tile_max[r] = max_of_quad(largest) * scales[r];
-  }
+  for (int r = 0; r < 2; ++r) tile_max[r] = max_of_quad(largest_of<BN>(s, r)) * scales[r];
   // Padding rows are excluded from the warp ballot: their scores come from stale rows of Q. (No &&
   // and ||: they would be branches.)
   int rescales_mine = 0;
@@ -123,32 +123,162 @@ PAGODA_DEVICE bool exp2_scores(float (&s)[BN / 2], Row (&rows)[2], const float (
                      static_cast<int>(rows[r].online.wants_rescale(tile_max[r]));
   }
   const bool rescales = arch::any(rescales_mine);
-  // Both rows' offsets before both rows' exponentials: these are then one block without branches.
-  float offsets[2];
   PAGODA_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    const float offset_before = rows[r].online.offset();
-    factors[r] = rows[r].online.begin_tile(tile_max[r], rescales);
-    offsets[r] =
-        arch::mutable_value("pivot of the tile before", rows[r].online.offset(), offset_before);
-  }
-  PAGODA_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    float sums[2];  // two independent chains of additions
+  for (int r = 0; r < 2; ++r) factors[r] = rows[r].online.begin_tile(tile_max[r], rescales);
+  return rescales;
+}
+
+// The sum of a thread's P of a row, and the largest of the sums by which `Rule` bounds P.
+struct SumsOfP {
+  float all = 0, largest_group = 0;
+};
+
+// Row `r` of S becomes P = 2^(scale * s + offset).
+template <class Rule, int BN>
+PAGODA_DEVICE SumsOfP exp2_row(float (&s)[BN / 2], int r, float scale, float offset) {
+  const auto p = [&](int i) {
+    return s[i + 2 * r] = arch::exp2_approx(s[i + 2 * r] * scale + offset);
+  };
+  SumsOfP sums;
+  if constexpr (Rule::kGroup == 0) {
+    float chains[2];  // independent chains of additions
     PAGODA_UNROLL
     for (int i = 0; i < BN / 2; i += 4) {
       PAGODA_UNROLL
-      for (int e = 0; e < 2; ++e) {
-        float& p = s[i + 2 * r + e];
-        p = arch::exp2_approx(p * scales[r] + offsets[r]);
-        sums[e] = i == 0 ? p : sums[e] + p;
-      }
+      for (int e = 0; e < 2; ++e) chains[e] = i == 0 ? p(i + e) : chains[e] + p(i + e);
     }
-    const float sum = sums[0] + sums[1];
+    sums.all = sums.largest_group = chains[0] + chains[1];
+  } else {
+    static_assert(Rule::kGroup == 4 && BN % 16 == 0);
+    PAGODA_UNROLL
+    for (int i = 0; i < BN / 2; i += 8) {
+      const float first = p(i) + p(i + 1), last = p(i + 4) + p(i + 5);
+      const float group = first + last;
+      sums.all = i == 0 ? group : sums.all + group;
+      sums.largest_group = i == 0 ? group : fmaxf(sums.largest_group, group);
+    }
+  }
+  return sums;
+}
+
+// Adds the sums of P to those of the rows.
+template <class Row>
+PAGODA_DEVICE void add_sums(const SumsOfP (&sums)[2], Row (&rows)[2], float (&factors)[2]) {
+  PAGODA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const float sum = sums[r].all;
     rows[r].online.add(arch::mutable_value("row sum not rescaled", sum,
                                            sum + kernels::lost_sum(rows[r], factors[r])));
     factors[r] = arch::mutable_value("O not rescaled", factors[r], 1.0F);
   }
+}
+
+PAGODA_DEVICE float scale_of(float of_scores) {
+  return arch::mutable_factor("softmax scale x 1.02", of_scores);
+}
+
+template <class Row>
+PAGODA_DEVICE float offset_of(const Row& row, float offset_before) {
+  return arch::mutable_value("pivot of the tile before", row.online.offset(), offset_before);
+}
+
+// S becomes P, relative to the rows' pivots (online softmax), and the row sums grow. `of_scores`:
+// of each row, from score to log2 units, > 0. Returns whether O must be multiplied with `factors`;
+// the same in all lanes.
+template <int BN, class Row>
+PAGODA_DEVICE bool exp2_scores(float (&s)[BN / 2], Row (&rows)[2], const float (&of_scores)[2],
+                               float (&factors)[2]) {
+  using Rule = typename decltype(Row::online)::RescaleRule;
+  const float scales[2] = {scale_of(of_scores[0]), scale_of(of_scores[1])};
+  const float before[2] = {rows[0].online.offset(), rows[1].online.offset()};
+  const bool rescales = move_pivots<BN>(s, rows, scales, factors);
+  // Both rows' offsets before both rows' exponentials: these are then one block without branches.
+  const float offsets[2] = {offset_of(rows[0], before[0]), offset_of(rows[1], before[1])};
+  SumsOfP sums[2];
+  PAGODA_UNROLL
+  for (int r = 0; r < 2; ++r) sums[r] = exp2_row<Rule, BN>(s, r, scales[r], offsets[r]);
+  add_sums(sums, rows, factors);
+  return rescales;
+}
+
+// P that is too large for its type becomes at most 2^kBias, by new pivots. `sums`: of P.
+template <int BN, class Row>
+PAGODA_DEVICE void lower_p(float (&s)[BN / 2], Row (&rows)[2], SumsOfP (&sums)[2],
+                           float (&factors)[2]) {
+  PAGODA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const float largest = max_of_quad(largest_of<BN>(s, r));
+    factors[r] = rows[r].online.move_pivot(rows[r].keys.empty() ? 0.0F : largest);
+    const float of_p = arch::mutable_value("P not rescaled", factors[r], 1.0F);
+    PAGODA_UNROLL
+    for (int i = 0; i < BN / 2; i += 4) {
+      s[i + 2 * r] *= of_p;
+      s[i + 2 * r + 1] *= of_p;
+    }
+    sums[r].all *= arch::mutable_value("sum of P not rescaled", factors[r], 1.0F);
+  }
+}
+
+// P, from scores in local memory, whose loops are not unrolled: they need few registers.
+template <int BN, class Row>
+PAGODA_DEVICE void exp2_in_loops(float (&again)[BN / 2], Row (&rows)[2], const float (&scales)[2],
+                                 SumsOfP (&sums)[2], float (&factors)[2]) {
+  PAGODA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    float largest = softmax::kMinusInfinity;
+    PAGODA_NO_UNROLL
+    for (int i = 0; i < BN / 4; ++i) largest = fmaxf(largest, again[i / 2 * 4 + 2 * r + i % 2]);
+    factors[r] = rows[r].online.begin_tile(max_of_quad(largest) * scales[r], true);
+    const float offset = rows[r].online.offset();
+    float sum = 0;
+    PAGODA_NO_UNROLL
+    for (int i = 0; i < BN / 4; ++i) {
+      float& p = again[i / 2 * 4 + 2 * r + i % 2];
+      p = arch::exp2_approx(p * scales[r] + offset);
+      sum += p;
+    }
+    sums[r].all = sum;
+  }
+}
+
+// exp2_scores() without the maxima, of a tile before which every row has a pivot: P is made
+// relative to the pivots as they are. They move only if P has become too large for its type. Maxima
+// are an eighth to a sixth of a tile's instructions, and all its exponentials would wait for them.
+//
+// scores_again(float (&)[BN / 2]) makes S again, of a tile whose P have overflowed.
+template <int BN, class Row, class ScoresAgain>
+PAGODA_DEVICE bool exp2_at_pivots(float (&s)[BN / 2], Row (&rows)[2], const float (&of_scores)[2],
+                                  float (&factors)[2], const ScoresAgain& scores_again) {
+  using Rule = typename decltype(Row::online)::RescaleRule;
+  const float scales[2] = {scale_of(of_scores[0]), scale_of(of_scores[1])};
+  const float offsets[2] = {rows[0].online.offset(), rows[1].online.offset()};
+  SumsOfP sums[2];
+  int is_too_large = 0;
+  PAGODA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    sums[r] = exp2_row<Rule, BN>(s, r, scales[r], offsets[r]);
+    is_too_large |= static_cast<int>(!rows[r].keys.empty()) &
+                    static_cast<int>(sums[r].largest_group > Rule::kLargestSum);
+  }
+  const bool rescales = arch::any(arch::mutable_value("P too large", is_too_large, 0));
+  if (rescales) [[unlikely]] {
+    int has_overflowed = 0;
+    PAGODA_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      has_overflowed |= static_cast<int>(!rows[r].keys.empty()) &
+                        static_cast<int>(sums[r].all >= softmax::kSumOverflow);
+    }
+    if (arch::any(arch::mutable_value("P overflowed", has_overflowed, 0))) {
+      float again[BN / 2];
+      scores_again(again);
+      exp2_in_loops<BN>(again, rows, scales, sums, factors);
+      PAGODA_UNROLL
+      for (int i = 0; i < BN / 2; ++i) s[i] = again[i];
+    } else {
+      lower_p<BN>(s, rows, sums, factors);
+    }
+  }
+  add_sums(sums, rows, factors);
   return rescales;
 }
 
