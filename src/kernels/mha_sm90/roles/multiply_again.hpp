@@ -19,7 +19,7 @@
 namespace pagoda::mha_sm90 {
 
 // By mma.sync, whose accumulators have the layout of wgmma's: 16 rows and 8 keys. A thread's
-// operands of 32 columns are 8 neighbouring ones of a row of Q, or of a key, in the order of memory:
+// operands of 32 columns are 8 neighbouring ones of a row of Q, or of a key, in memory's order:
 // sums do not depend on which columns are called which.
 template <class Config>
 class MultiplyAgain {
