@@ -70,8 +70,11 @@ class MultiplyAgain {
 
  private:
   // Loads of K in flight: as many as do not spill.
-  static constexpr int kAtOnce =
-      tile.depth_qk % 64 == 0 && (tile.num_consumers < 3 || tile.depth_qk < 128) ? 2 : 1;
+  static constexpr int kAtOnce = tile.depth_qk % 64 == 0 &&
+                                         (tile.num_consumers < 3 || tile.depth_qk < 128) &&
+                                         tile.depth_qk < 256
+                                     ? 2
+                                     : 1;
   static_assert(tile.depth_qk % (32 * kAtOnce) == 0);
 
   static PAGODA_DEVICE int32_t column_of_lane() { return 8 * (arch::lane_idx() % 4); }
