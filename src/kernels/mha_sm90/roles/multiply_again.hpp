@@ -1,4 +1,4 @@
-// multiply_again: S of a KV tile once more, by one warp, from Q in shared and K in global memory.
+// MultiplyAgain: S of a KV tile once more, by one warp, from Q in shared and K in global memory.
 // By then the product's registers hold P, and K's stage may hold another tile. Called where P has
 // overflowed, for scores that are 2^126 times those before.
 #pragma once
@@ -33,6 +33,7 @@ class MultiplyAgain {
   template <class E>
   using Eight = arch::Words<2 * static_cast<int>(sizeof(E))>;
 
+  // `q`: the consumer's stage of Q. `work` must outlive the object.
   PAGODA_DEVICE MultiplyAgain(const AttentionParams& params, const Work& work, arch::SharedPtr<T> q)
       : params_(params), work_(work), q_(q) {}
 
