@@ -332,6 +332,28 @@ TEST(CopyEngine, words_of_threads_without_proxy_fence) {
 
 const Shape kPair{.threads = 32, .cluster_size = 2};
 
+// fence_mbarrier_init releases its thread's inits to the cluster barrier, even to a relaxed arrival
+// there (PTX ISA, fence.mbarrier_init); a fence of another kind does not.
+TEST(Cluster, initialisation_behind_a_relaxed_arrival) {
+  const auto body = [](bool is_correct) {
+    return [is_correct](Storage& storage, Data&) {
+      if (thread_idx() == 0) {
+        storage.barrier[0].init(1);
+        if (is_correct) fence_mbarrier_init();
+        if (!is_correct) fence_proxy_async();
+      }
+      cluster_arrive_relaxed();
+      cluster_wait();
+      if (thread_idx() != 0) return;
+      bug_line = __LINE__ + 1;
+      storage.barrier[0].arrive_remote(1 - cluster_rank());
+      storage.barrier[0].wait_cluster(0);
+    };
+  };
+  expect_always(ReportKind::kRace, "not ordered after its initialisation", kPair, body(false));
+  expect_silent(kPair, body(true));
+}
+
 TEST(Cluster, arrive_twice_and_wait_without_arrival) {
   expect_always(ReportKind::kProtocol, "twice without a wait", kPair, [](Storage&, Data&) {
     cluster_arrive();

@@ -62,4 +62,18 @@ void MBarrierTable::fence_inits(Agent thread) {
   }
 }
 
+void MBarrierTable::release_inits(Agent thread) {
+  for (auto& [offset, barrier] : barriers_) {
+    if (barrier.init.agent == thread) barrier.is_init_released = true;
+  }
+}
+
+void MBarrierTable::note_cluster_arrival(Agent thread, uint32_t phase) {
+  for (auto& [offset, barrier] : barriers_) {
+    if (barrier.init.agent == thread && barrier.is_init_released && !barrier.init_cluster_phase) {
+      barrier.init_cluster_phase = phase;
+    }
+  }
+}
+
 }  // namespace pagoda::emulator

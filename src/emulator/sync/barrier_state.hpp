@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -52,8 +53,10 @@ struct MBarrierState {
   Stamp init;
   bool is_live = false;    // between init and invalidate
   bool is_fenced = false;  // fence_mbarrier_init or a proxy fence since init, by the same thread
-  std::string name;        // "k_full[1]", or its offset in shared memory
-  uint64_t last_flow = 0;  // of the arrival that ended the last phase, for traces
+  bool is_init_released = false;               // by fence_mbarrier_init
+  std::optional<uint32_t> init_cluster_phase;  // that orders init before what follows a wait for it
+  std::string name;                            // "k_full[1]", or its offset in shared memory
+  uint64_t last_flow = 0;          // of the arrival that ended the last phase, for traces
   std::vector<Arrivals> arrivals;  // by line and role, for the table of a deadlock
 
   // The phase of `parity` has ended when the current phase has the other parity.
@@ -83,6 +86,10 @@ class MBarrierTable {
   [[nodiscard]] int64_t neighbour(uint32_t offset) const;
   // PTX ISA: a fence makes visible the inits of its own thread only.
   void fence_inits(Agent thread);
+  // fence_mbarrier_init also releases them to a cluster barrier at which the thread arrives later,
+  // even relaxed: at phase `phase` of it.
+  void release_inits(Agent thread);
+  void note_cluster_arrival(Agent thread, uint32_t phase);
 
  private:
   std::unordered_map<uint32_t, MBarrierState> barriers_;

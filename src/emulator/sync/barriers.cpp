@@ -132,6 +132,7 @@ void cluster_arrive(bool releases, const Where& where) {
         ReportKind::kProtocol, "cluster_arrive", where,
         "the thread arrives at the cluster barrier twice without a wait between");
   }
+  thread.cta->mbarriers.note_cluster_arrival(thread.agent, thread.cluster_arrivals);
   ++thread.cluster_arrivals;
   machine.scheduler().progress();
   if (releases) {

@@ -30,7 +30,12 @@ MBarrierState& MBarriers::find(const void* address, const char* primitive, const
                        describe_shared(*cta, cta->offset_of(address)));
   }
   const Thread* const thread = scheduler_.running();
-  if (thread != nullptr && !thread->access(primitive, where).is_after(barrier->init, true)) {
+  const auto is_after_cluster_barrier = [&] {
+    return thread->cta->cluster == cta->cluster && barrier->init_cluster_phase &&
+           thread->cluster_waits > *barrier->init_cluster_phase;
+  };
+  if (thread != nullptr && !thread->access(primitive, where).is_after(barrier->init, true) &&
+      !is_after_cluster_barrier()) {
     reporter_.report(ReportKind::kRace, primitive, where,
                      "use of mbarrier " + barrier->name +
                          " is not ordered after its initialisation\n  a barrier of the CTA (or "
@@ -358,6 +363,7 @@ void fence_mbarrier_init(const Where& where) {
   if (machine.mutations().is_dropped("fence_mbarrier_init", where)) return;
   Thread& thread = Machine::current_thread();
   thread.cta->mbarriers.fence_inits(thread.agent);
+  thread.cta->mbarriers.release_inits(thread.agent);
 }
 
 void name_mbarrier(void* address, std::string name) {
