@@ -82,9 +82,9 @@ void measure_roofline(replay::SummaryContext& context, DType dtype) {
   context.ceiling_bytes_per_s = ceilings.dram().all_threads;
 }
 
-Status run_session(replay::Session& session, bool is_silent) {
+Status run_session(replay::Session& session) {
   constexpr int64_t kWhole = 100;
-  Progress bar("replay %", kWhole, is_silent);
+  Progress bar("replay %", kWhole);
   const auto start = std::chrono::steady_clock::now();
   const auto on_progress = [&](const replay::SessionProgress& p) {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
@@ -127,7 +127,7 @@ void run_replay(const replay::ReplayFlags& flags) {
   }
 
   replay::Session session(*config, trace);
-  const Status status = run_session(session, flags.is_json);
+  const Status status = run_session(session);
   const Metrics& metrics = session.metrics();
   for (const std::string& message : metrics.rejected) warn(message);
   if (!status) fail(status.message(), kExitFailed);

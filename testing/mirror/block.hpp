@@ -16,6 +16,11 @@ struct Releaser {
   void operator()(std::byte* memory) const { space->release(memory); }
 };
 
+struct StagingReleaser {
+  core::MemorySpace* space = nullptr;
+  void operator()(std::byte* memory) const { space->release_staging(memory); }
+};
+
 class Block {
  public:
   Block() = default;
@@ -39,7 +44,7 @@ class Staged {
   void reserve(int64_t bytes);
   [[nodiscard]] int64_t bytes() const { return there_.bytes(); }
 
-  [[nodiscard]] std::byte* host() const { return here_.bytes() > 0 ? here_.data() : there_.data(); }
+  [[nodiscard]] std::byte* host() const { return here_ ? here_.get() : there_.data(); }
   [[nodiscard]] std::byte* seen() const { return there_.data(); }  // what kernels access
 
   // Copies the first `bytes` from host() to seen().
@@ -52,7 +57,7 @@ class Staged {
  private:
   core::MemorySpace* space_ = nullptr;
   Block there_;
-  Block here_;  // empty for a host back end
+  std::unique_ptr<std::byte, StagingReleaser> here_;  // empty for a host back end
 };
 
 template <typename T>

@@ -46,6 +46,13 @@ struct Api {
     return static_cast<int64_t>(free);
   }
 
+  static void* allocate_staging(size_t bytes) {
+    void* memory = nullptr;
+    arch::check(cudaMallocHost(&memory, bytes), "allocating page-locked memory");
+    return memory;
+  }
+  static void free_staging(void* memory) noexcept { static_cast<void>(cudaFreeHost(memory)); }
+
   static void copy_in(void* to, const void* from, size_t bytes) {
     arch::check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "copying to the device");
   }

@@ -5,6 +5,7 @@
 //   kDeviceType, Guard, Event      Guard(index): makes a device current, restores the one before
 //   facts(device), unsupported_reason(device)
 //   allocate(bytes), free_on(device, memory) noexcept, free_bytes()
+//   allocate_staging(bytes), free_staging(memory) noexcept      optional: MemorySpace
 //   copy_in(to, from, bytes), copy_out(to, from, bytes), copy_within(to, from, bytes)
 //   fill(to, value, bytes), wait(), create_event(), destroy(event) noexcept, record(event),
 //   seconds_between(begin, end)
@@ -67,6 +68,21 @@ class GpuMemory final : public core::MemorySpace {
     return Api::free_bytes();
   }
 
+  [[nodiscard]] std::byte* allocate_staging(int64_t bytes) override {
+    if constexpr (kHasStaging) {
+      const Guard guard(index_);
+      return static_cast<std::byte*>(Api::allocate_staging(static_cast<size_t>(bytes)));
+    }
+    return MemorySpace::allocate_staging(bytes);
+  }
+  void release_staging(std::byte* memory) noexcept override {
+    if constexpr (kHasStaging) {
+      Api::free_staging(memory);
+    } else {
+      MemorySpace::release_staging(memory);
+    }
+  }
+
   void copy_in(std::byte* to, const void* from_host, int64_t bytes) override {
     if (bytes == 0) return;
     const Guard guard(index_);
@@ -113,6 +129,7 @@ class GpuMemory final : public core::MemorySpace {
 
  private:
   using Guard = typename Api::Guard;
+  static constexpr bool kHasStaging = requires { Api::allocate_staging(size_t{1}); };
 
   int32_t index_;
   std::byte* flush_ = nullptr;  // never freed: the driver may be unloaded before static objects
