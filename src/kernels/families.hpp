@@ -8,11 +8,13 @@
 #include "kernels/mha_sm100_d512/family.hpp"
 #include "kernels/mha_sm80/family.hpp"
 #include "kernels/mha_sm90/family.hpp"
+#include "kernels/mha_sm90_decode/family.hpp"
 
 namespace pagoda::kernels {
 
 using Families = FamilyList<  //
     mha_sm90::Family,         //
+    mha_sm90_decode::Family,  //
     mha_sm100::Family,        //
     mha_sm100_d512::Family,   //
     mha_sm80::Family,         //

@@ -16,6 +16,7 @@
 #include "kernels/mha_sm100_d512/kernel_of.hpp"
 #include "kernels/mha_sm80/kernel_of.hpp"
 #include "kernels/mha_sm90/kernel_of.hpp"
+#include "kernels/mha_sm90_decode/kernel_of.hpp"
 
 namespace pagoda::kernels {
 namespace {
@@ -67,12 +68,14 @@ std::string describe(std::type_identity<kv_buffer::Kernel<Config, least_arch>>) 
   const char* staging = tile.staging == kv_buffer::Staging::kAsync     ? " async"
                         : tile.staging == kv_buffer::Staging::kVectors ? " vectors"
                                                                        : " registers";
-  const char* rows = tile.is_decode               ? " decode"
+  const char* rows = tile.has_tokens              ? " decode tokens"
+                     : tile.is_decode             ? " decode"
                      : tile.is_token_generation() ? " token"
                                                   : " prefill";
-  const std::string chip = least_arch == 80 ? "sm80" : "gfx942";
+  const std::string chip = least_arch == 80 ? "sm80" : least_arch == 90 ? "sm90_decode" : "gfx942";
+  const std::string cluster = tile.cluster > 1 ? " by " + std::to_string(tile.cluster) : "";
   return chip + ".d" + dims_name(tile.depth_qk, tile.depth_vo) + "." +
-         kTypeName<typename Config::T> + rows + staging + scores_name(tile.scores);
+         kTypeName<typename Config::T> + rows + staging + scores_name(tile.scores) + cluster;
 }
 
 template <class Config, int least_arch>
@@ -102,7 +105,7 @@ std::vector<LaunchFunctions<Recorder, Family>> all_instances(std::index_sequence
 // widen them under general scores at d256. Its tall row tiles are of d96 and d128, of e4m3
 // queries d64, its short ones of d64. Decoding on KVBuffer is of head dims up to 128.
 bool is_left_out(std::string_view shape, std::string_view variant) {
-  if (variant.starts_with(" decode")) {
+  if (variant.starts_with(" decode") && shape.starts_with("sm80.")) {
     return !shape.starts_with("sm80.d64.") && !shape.starts_with("sm80.d128.");
   }
   if (!shape.starts_with("sm90.")) return false;
@@ -165,6 +168,13 @@ TEST(KernelTable, instances_of_mha_sm80_are_what_their_names_say) {
                                      " decode async plain"});
 }
 
+TEST(KernelTable, instances_of_mha_sm90_decode_are_what_their_names_say) {
+  expect_launches<mha_sm90_decode::Family>(
+      {" decode async plain", " decode async plain by 2", " decode async plain by 8",
+       " decode tokens async plain", " decode tokens async plain by 2",
+       " decode tokens async plain by 8"});
+}
+
 TEST(KernelTable, instances_of_mha_gfx942_are_what_their_names_say) {
   expect_launches<mha_gfx942::Family>({" prefill vectors plain", " prefill vectors general",
                                        " prefill registers general", " token vectors plain",
@@ -215,6 +225,7 @@ std::vector<std::string> names(std::span<const core::Kernel> rows) {
 TEST(KernelTable, has_the_rows_of_the_families_for_its_machine_in_their_order) {
   std::vector<std::string> hopper, blackwell, every;
   for (const auto& shape : mha_sm90::kShapes) hopper.emplace_back(shape.name);
+  for (const auto& shape : mha_sm90_decode::kShapes) hopper.emplace_back(shape.name);
   for (const auto& shape : mha_sm100::kShapes) blackwell.emplace_back(shape.name);
   for (const auto& shape : mha_sm100_d512::kShapes) blackwell.emplace_back(shape.name);
   for (const auto& shape : mha_sm80::kShapes) every.emplace_back(shape.name);

@@ -273,7 +273,8 @@ class TypedAttentionCase {
                                               .head_stride_bytes = depth * sizeof(KV),
                                               .type = kMapType<KV>});
     };
-    params.decode = kernels::kv_buffer::decode_arguments(params, shape_.ctas - 1, 1);
+    const int32_t clusters = shape_.ctas / Traits::Kernel::kClusterSize;
+    params.decode = kernels::kv_buffer::decode_arguments(params, std::max(1, clusters - 1), 1);
     params.k = cache(k_, dim_qk());
     params.v = cache(v_, kDepth);
     return params;

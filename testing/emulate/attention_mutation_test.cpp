@@ -72,7 +72,8 @@ const Explained* explanation(const EmulatedKernel& kernel, const Mutant& mutant)
 
 bool has_no_roles(const EmulatedKernel& kernel) {
   const std::string_view name = kernel.name;
-  return name.starts_with("sm80/") || name.starts_with("gfx942/") || name.starts_with("simt/");
+  return name.starts_with("sm80/") || name.starts_with("gfx942/") || name.starts_with("simt/") ||
+         name.starts_with("sm90_decode/");
 }
 
 class Mutants : public testing::TestWithParam<const EmulatedKernel*> {};

@@ -41,6 +41,7 @@ TEST(CompiledCode, runs_where_the_programming_guide_says) {
   const Build& build = kBuilds.at(PAGODA_HELD_ARCHS);
   EXPECT_EQ(gpus_of(mha_sm80::Family::kArchs), build.sm80);
   EXPECT_EQ(gpus_of(mha_sm90::Family::kArchs), build.sm90);
+  EXPECT_EQ(gpus_of(mha_sm90_decode::Family::kArchs), build.sm90);
   EXPECT_EQ(gpus_of(mha_sm100::Family::kArchs), build.sm100);
   EXPECT_EQ(gpus_of(mha_sm100_d512::Family::kArchs), build.sm100);
   for (const int32_t arch : {75, 80, 86, 90, 103, 120, 200}) {

@@ -79,9 +79,11 @@ constexpr Shape kFewKeys{8, 512, 512, 32, 8, 0};     // short ones, of head dim 
 constexpr Shape kChunk{1, 256, 100'000, 4, 1, 64};
 constexpr Shape kDecode{64, 1, 4096, 32, 8, 64}, kDecode8{8, 1, 4096, 32, 8, 64};
 constexpr Shape kPages1{64, 1, 4096, 32, 8, 1}, kShort{4, 1, 512, 32, 8, 16};
-constexpr Shape kLatent{8, 1, 4096, 128, 1, 64};  // one cached head for all, as in MLA
+constexpr Shape kFewHeads{1, 1, 2048, 16, 4, 64};  // a cluster each on Hopper
+constexpr Shape kLatent{8, 1, 4096, 128, 1, 64};   // one cached head for all, as in MLA
 
-// One call. `sm90`, `sm100` and `sm80`: the row of those families that serves it; nullptr = none.
+// One call. `sm90`, `sm100` and `sm80`: the row of those families that serves it; nullptr = none. A
+// name with a dot has its family: "decode.d128" is sm90_decode.d128.bf16.
 // Without the type: "d128" is sm90.d128.bf16 where the queries are bf16. A GPU takes the row of its
 // own architecture, otherwise that of sm80; a call that none of them serves takes one of mha_simt.
 struct Call {
@@ -124,7 +126,9 @@ const Call kCalls[] = {
     {"few keys d64 f16",     kF16,   {64, 64},   kFewKeys, false, "d64",      "d64",   "d64"},
     {"prompts fp8 d64",      kFp8,   {64, 64},   kPrompts, false, "d64",      "d64",   nullptr},
     {"chunk, long cache",    kBF16,  {128, 128}, kChunk,   false, "d128",     "d128",  "d128"},
-    {"decode",               kBF16,  {128, 128}, kDecode,  false, nullptr,    "d128",  "d128"},
+    {"decode",               kBF16,  {128, 128}, kDecode,  false, "decode.d128", "d128",  "d128"},
+    {"decode, few heads",    kBF16,  {128, 128}, kFewHeads, false, "decode.d128", "d128",  "d128"},
+    {"decode d64 f16",       kF16,   {64, 64},   kDecode8, false, "decode.d64", "d64",   "d64"},
     {"decode, 1-key pages",  kBF16,  {128, 128}, kPages1,  false, "d128",     "d128",  "d128"},
     {"decode d64, ALiBi",    kBF16,  {64, 64},   kDecode,  true,  "d64",      "d64",   "d64"},
     {"decode d256",          kBF16,  {256, 256}, kDecode8, false, "d256",     "d256",  "d256"},
@@ -200,10 +204,9 @@ std::string expected_instance(const std::string& row) {
   if (row.starts_with("sm90.")) {
     return "pagoda::mha_sm90::Kernel<pagoda::mha_sm90::Instance<" + type + ", " + both + ", ";
   }
-  if (row.starts_with("sm80.")) {
-    return "pagoda::kernels::kv_buffer::Kernel<pagoda::kernels::kv_buffer::Instance<"
-           "pagoda::mha_sm80::Chip, " +
-           type + ", " + both + ", ";
+  if (row.starts_with("sm80.") || row.starts_with("sm90_decode.")) {
+    return "pagoda::kernels::kv_buffer::Kernel<pagoda::kernels::kv_buffer::Instance<pagoda::mha_" +
+           row.substr(0, row.find('.')) + "::Chip, " + type + ", " + both + ", ";
   }
   const bool is_d512 = std::stoi(dims) > 128;
   const std::string family = is_d512 ? "mha_sm100_d512" : "mha_sm100";
@@ -256,7 +259,7 @@ std::string expected_variant(const Call& call, const std::string& row) {
   const int row_kind = is_decode ? 2 : (is_prefill ? 0 : 1);
   return number("kv_buffer::RowKind", row_kind) + ", " +
          number("kv_buffer::Staging", is_async ? 0 : 2) + ", " +
-         number("ScoreClass", call.has_bias || !is_async ? 1 : 0) + ">, 80>";
+         number("ScoreClass", call.has_bias || !is_async ? 1 : 0) + ", 1>, 80>";
 }
 
 bool is_decode(const RecordedLaunch& launch) {
@@ -306,7 +309,7 @@ void on_each_device(const Body& body) {
 // Whether a row can run on a GPU with the code of this build.
 bool has_code(const std::string& row, int32_t arch) {
   if (is_of_sm80(row)) return sm80_code(arch).has_value();
-  return (row.starts_with("sm90.") ? arch == 90 : is_blackwell(arch)) && is_compiled(arch);
+  return (row.starts_with("sm90") ? arch == 90 : is_blackwell(arch)) && is_compiled(arch);
 }
 
 // The row that serves the call on a GPU; empty = none.
@@ -317,7 +320,9 @@ std::string wanted_row(const Call& call, int32_t arch) {
   const std::pair<const char*, const char*> rows[] = {
       {"sm90.", call.sm90}, {"sm100.", call.sm100}, {"sm80.", call.sm80}};
   for (const auto& [family, dims] : rows) {
-    if (dims != nullptr && has_code(family, arch)) return std::string(family) + dims + type;
+    if (dims == nullptr || !has_code(family, arch)) continue;
+    const bool is_decode = std::string_view(dims).starts_with("decode.");
+    return (is_decode ? "sm90_" : std::string(family)) + dims + type;
   }
   if (!has_code("simt.", arch)) return {};
   const int32_t dim = std::max(call.dims.qk, call.dims.vo);
@@ -394,13 +399,20 @@ TEST(DescribedDevices, launches_fit_the_device_and_have_code_for_it) {
         if (device.arch == 90 && std::string_view(call.name).starts_with("few keys")) {
           EXPECT_TRUE(contains(launch.kernel, "mha_sm90::RowKind)2")) << "short row tiles";
         }
-        if (device.arch == 90 && is_decode(launch)) {
+        if (device.arch == 90 && std::string_view(call.name) == "decode") {
+          EXPECT_TRUE(is_decode(launch));
+          EXPECT_EQ(launch.cluster, 1U);
           EXPECT_EQ(most_ctas_per_sm(launch, device), 2) << "three fit; 512 row tiles";
+        }
+        if (device.arch == 90 && std::string_view(call.name) == "decode, few heads") {
+          EXPECT_EQ(launch.cluster, 8U);
+          EXPECT_EQ(most_ctas_per_sm(launch, device), 1) << "few CTAs";
         }
       }
       if (is_of_sm80(wanted)) {
         EXPECT_EQ(num_tensor_maps(), maps_before) << "TMA begins with sm_90";
-      } else if (!wanted.empty() && call.shape.page_size == 0) {
+      } else if (!wanted.empty() && !wanted.starts_with("sm90_decode.") &&
+                 call.shape.page_size == 0) {
         EXPECT_GT(num_tensor_maps(), maps_before);
       }
     }
@@ -477,15 +489,18 @@ TEST(DescribedDevices, every_row_launches_instances_of_its_own_types) {
       const DType q = contains(row, ".bf16")  ? DType::kBF16
                       : contains(row, ".f16") ? DType::kF16
                                               : DType::kF8E4M3;
+      const bool is_decoding = row.starts_with("sm90_decode.");
       for (const bool has_bias : {false, true}) {
         for (const int32_t length : {1, 256}) {
+          if (is_decoding && (has_bias || length > 4)) continue;
           for (const DType kv : {q, DType::kF8E4M3}) {
             if (kv != q && !is_sm80) continue;
             Call call{.name = "",
                       .types = {q, kv},
-                      .dims = {64, 64},  // supported by every shape
+                      .dims = {64, 64},  // supported by every shape but those that decode
                       .shape = {2, length, 256, 32, 8, 0},
                       .has_bias = has_bias};
+            if (is_decoding && contains(row, "d128.")) call.dims = {128, 128};
             static_cast<void>(take_launches());
             const Status status =
                 run(attention_of(call, at), Options{.backend = "cuda", .kernel = row});
@@ -502,7 +517,7 @@ TEST(DescribedDevices, every_row_launches_instances_of_its_own_types) {
         }
       }
     }
-    const int rows = device.arch == 90 ? 13 : is_blackwell(device.arch) ? 15 : 0;
+    const int rows = device.arch == 90 ? 17 : is_blackwell(device.arch) ? 15 : 0;
     EXPECT_EQ(of_chip, is_compiled(device.arch) ? rows : 0);
     EXPECT_EQ(of_sm80, sm80_code(device.arch) ? 10 : 0);
     EXPECT_EQ(of_simt, sm80_code(device.arch) ? 3 : 0);
@@ -515,14 +530,14 @@ TEST(DescribedDevices, rows_of_simt_come_last) {
     const std::string family = row.substr(0, row.find('.'));
     if (families.empty() || families.back() != family) families.push_back(family);
   }
-  EXPECT_EQ(families, (std::vector<std::string>{"sm90", "sm100", "sm80", "simt"}));
+  EXPECT_EQ(families, (std::vector<std::string>{"sm90", "sm90_decode", "sm100", "sm80", "simt"}));
 }
 
 TEST(DescribedDevices, rows_that_cannot_run_name_the_device_and_the_code_of_this_build) {
   on_each_device([](const DescribedDevice& device, Device at) {
     const auto infos = explain(attention_of(kCalls[0], at), Options{.backend = "cuda"});
     ASSERT_TRUE(infos) << infos.status().message();
-    EXPECT_EQ(infos->size(), 41U);
+    EXPECT_EQ(infos->size(), 45U);
     for (const KernelInfo& info : *infos) {
       if (has_code(info.name, device.arch)) continue;
       SCOPED_TRACE(info.name + ": " + info.reason);
@@ -536,7 +551,7 @@ TEST(DescribedDevices, rows_that_cannot_run_name_the_device_and_the_code_of_this
         EXPECT_TRUE(contains(info.reason, missing));
         continue;
       }
-      const bool is_sm90 = info.name.starts_with("sm90.");
+      const bool is_sm90 = info.name.starts_with("sm90");
       const bool is_for_it = is_sm90 ? device.arch == 90 : is_blackwell(device.arch);
       for (const int32_t arch : {90, 100, 103}) {
         if ((arch == 90) != is_sm90 || is_compiled(arch)) continue;
@@ -611,7 +626,8 @@ TEST(DescribedDevices, kernels_beside_attention_have_ptx_for_newer_gpus) {
 TEST(DescribedDevices, attention_kernels_have_code_for_the_architectures_of_this_build_only) {
   int sm90 = 0, sm100 = 0;
   for (const RegisteredKernel& kernel : registered_kernels()) {
-    const bool is_sm90 = contains(kernel.symbol, "8mha_sm90"),
+    const bool is_sm90 = contains(kernel.symbol, "8mha_sm90") ||
+                         contains(kernel.symbol, "15mha_sm90_decode"),
                is_sm100 = contains(kernel.symbol, "9mha_sm100") ||
                           contains(kernel.symbol, "14mha_sm100_d512");
     if (!is_sm90 && !is_sm100) continue;
@@ -629,7 +645,7 @@ TEST(DescribedDevices, attention_kernels_have_code_for_the_architectures_of_this
     }
     EXPECT_EQ(archs, wanted);
   }
-  EXPECT_EQ(sm90, is_compiled(90) ? 117 : 0);
+  EXPECT_EQ(sm90, is_compiled(90) ? 117 + 24 : 0);
   EXPECT_EQ(sm100, is_compiled(100) || is_compiled(103) ? 30 : 0);
 }
 

@@ -69,11 +69,11 @@ enum class Schedule : uint8_t {
 // What the kernels of kv_buffer for decoding read instead of Sequences, KeyRows and RowsView: the
 // same call with fewer cases and 32-bit strides.
 struct DecodeArguments {
-  // The KV tiles that a CTA takes: those of the batch times `cta_share`, rounded up, and
-  // `min_tiles_per_cta` or more. The share is above 1 / CTAs by 2^-21 of it, more than fp32 rounds
-  // off: the CTAs that get work are never more than the launch has.
-  float cta_share = 1.0F;
-  int32_t min_tiles_per_cta = 1;
+  // The KV tiles that a cluster takes, in kernels without clusters a CTA: those of the batch times
+  // `cluster_share`, rounded up, and `min_tiles` or more. The share is above 1 / clusters by 2^-21
+  // of it, more than fp32 rounds off: those that get work are never more than the launch has.
+  float cluster_share = 1.0F;
+  int32_t min_tiles = 1;
   int32_t num_keys = 0;                              // of every sequence where there are no lengths
   arch::GlobalPtr<const int32_t> lengths = nullptr;  // optional: [batch]
   // Optional: [batch, table_stride] page ids of 1 << page_shift keys. Without it the keys of

@@ -71,18 +71,18 @@ TEST(DecodePlan, splits_no_row_tile_where_whole_ones_fill_the_gpu) {
   for (const auto [batch, ctas_per_sm] : {Batch{32, 2}, {64, 2}, {128, 2}, {48, 3}, {200, 3}}) {
     const Launch launch = launch_of(batch, 4096);
     EXPECT_EQ(launch.rows, RowKind::kDecode);
-    EXPECT_EQ(launch.decode_ctas, 8 * batch) << batch;
-    EXPECT_EQ(launch.ctas, launch.decode_ctas + 8 * batch);  // lengths round up
+    EXPECT_EQ(launch.decode_clusters, 8 * batch) << batch;
+    EXPECT_EQ(launch.ctas, launch.decode_clusters + 8 * batch);  // lengths round up
     EXPECT_EQ(launch.most_ctas_per_sm, ctas_per_sm) << batch;
   }
-  EXPECT_EQ(launch_of(64, 4096).min_tiles_per_cta, 16);  // of sequences longer than the others
+  EXPECT_EQ(launch_of(64, 4096).min_tiles, 16);  // of sequences longer than the others
 }
 
 TEST(DecodePlan, splits_where_a_last_wave_would_be_too_empty) {
   for (const int32_t batch : {40, 100}) {  // 1.2 and 3.03 waves of two CTAs, 0.8 and 2.02 of three
     const Launch launch = launch_of(batch, 4096);
-    EXPECT_EQ(launch.decode_ctas, 8 * batch * (batch == 40 ? 4 : 2)) << batch;
-    EXPECT_EQ(launch.min_tiles_per_cta, 16);
+    EXPECT_EQ(launch.decode_clusters, 8 * batch * (batch == 40 ? 4 : 2)) << batch;
+    EXPECT_EQ(launch.min_tiles, 16);
     EXPECT_EQ(launch.most_ctas_per_sm, 0);
   }
 }
@@ -90,10 +90,10 @@ TEST(DecodePlan, splits_where_a_last_wave_would_be_too_empty) {
 TEST(DecodePlan, fills_the_gpu_where_row_tiles_are_fewer_than_ctas) {
   const Launch launch = launch_of(1, 8192);
   EXPECT_EQ(launch.rows, RowKind::kDecode);
-  EXPECT_GT(launch.decode_ctas, 64);
-  EXPECT_LE(launch.decode_ctas, 2 * kMultiprocessors);
-  EXPECT_EQ(launch.ctas, launch.decode_ctas);
-  EXPECT_EQ(launch.min_tiles_per_cta, 1);
+  EXPECT_GT(launch.decode_clusters, 64);
+  EXPECT_LE(launch.decode_clusters, 2 * kMultiprocessors);
+  EXPECT_EQ(launch.ctas, launch.decode_clusters);
+  EXPECT_EQ(launch.min_tiles, 1);
   EXPECT_EQ(launch.most_ctas_per_sm, 0);
 }
 
@@ -131,13 +131,14 @@ TEST(DecodePlan, tiles_of_a_cta_are_never_fewer_than_the_grid_has_room_for) {
     const auto ctas = static_cast<int32_t>(1 + random() % (1U << (1 + random() % 17)));
     kernels::DecodeArguments decode =
         kernels::kv_buffer::decode_arguments(kernels::AttentionArguments{}, ctas, 1);
-    const int32_t tiles = kernels::kv_buffer::tiles_per_cta(decode, static_cast<uint32_t>(total));
+    const int32_t tiles =
+        kernels::kv_buffer::tiles_per_cluster(decode, static_cast<uint32_t>(total));
     const int32_t exact = core::ceil_div(total, ctas);
     ASSERT_GE(tiles, exact) << total << " / " << ctas;
     ASSERT_LE(tiles, exact + (total < 1 << 19 ? 0 : 1 + exact / (1 << 20)))
         << total << " / " << ctas;
-    decode.min_tiles_per_cta = 16;
-    ASSERT_EQ(kernels::kv_buffer::tiles_per_cta(decode, static_cast<uint32_t>(total)),
+    decode.min_tiles = 16;
+    ASSERT_EQ(kernels::kv_buffer::tiles_per_cluster(decode, static_cast<uint32_t>(total)),
               std::max(16, tiles));
   }
 }

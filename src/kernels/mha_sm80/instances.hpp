@@ -115,6 +115,7 @@ constexpr bool is_for_functors(const Shape& /*shape*/, size_t variant) {
 }
 
 constexpr TileConfig tile_of(int depth_qk, int depth_vo, const Variant& variant) {
+  if (variant.rows == RowKind::kDecode) return kernels::kv_buffer::decode_tile(depth_qk);
   const bool is_token_tile =
       variant.rows != RowKind::kPrefill || !kernels::kv_buffer::has_prefill_tile(depth_vo);
   TileConfig tile = is_token_tile
@@ -125,8 +126,6 @@ constexpr TileConfig tile_of(int depth_qk, int depth_vo, const Variant& variant)
   tile.depth_vo = depth_vo;
   tile.staging = variant.staging;
   tile.scores = variant.scores;
-  tile.is_decode = variant.rows == RowKind::kDecode;
-  if (tile.is_decode) tile.ctas_per_sm = kernels::kv_buffer::decode_occupancy(depth_qk).fewest;
   return tile;
 }
 

@@ -22,9 +22,6 @@ constexpr int32_t kFewRows = 16;
 // A few query rows over up to so many bytes of keys and values are left to kernels without tensor
 // maps, whose chain of dependent loads is shorter. Measured, README.md.
 constexpr int64_t kSmallDecodeBytes = int64_t{512} << 20;
-// Beyond, those kernels' plan for decoding would take too much workspace (kMostDecodeWorkspace of
-// kv_buffer), and token generation serves the call there.
-constexpr int64_t kMostDecodeRowTiles = 7936;
 // K and V of a TileGrid section, with up to kFewKeys keys and with more: an H100 or H200 has 50 MB
 // of L2, and each key of a short prompt is read a few times only, while Q and O of as many bytes
 // pass through. Measured, README.md.
@@ -263,14 +260,16 @@ bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
   const bool is_plain_64 = is_plain && p.head_dim_qk == 64 && p.head_dim_vo == 64;
   const bool is_measured = is_plain && p.head_dim_qk == 128 && p.head_dim_vo == 128 &&
                            (p.kv_kind == core::KVKind::kDense || kernels::has_even_pages(p, 16));
+  const bool is_decoded = options.schedule == pagoda::Schedule::kAutomatic &&
+                          options.num_kv_splits == 0 && kernels::kv_buffer::is_decode_call(p);
   const int64_t row_tiles = int64_t{p.batch} * p.num_kv_heads;
   const bool has_few_bytes = bytes <= kSmallDecodeBytes;
   bool is_faster_there = has_few_bytes;
   if (p.head_dim_qk <= 64) {
     is_faster_there = is_plain_64;
-  } else if (is_measured && p.max_seqlen_q > 1) {
+  } else if (is_measured && p.max_seqlen_q > 1 && !is_decoded) {
     is_faster_there = row_tiles > num_sms || (has_few_bytes && !is_one_each(row_tiles, num_sms));
-  } else if (is_measured && row_tiles <= kMostDecodeRowTiles) {
+  } else if (is_measured && row_tiles <= kernels::kv_buffer::kMostDecodeRowTiles) {
     const int32_t fewest_ctas = kernels::kv_buffer::decode_occupancy(p.head_dim_qk).fewest;
     is_faster_there =
         has_few_bytes || row_tiles <= int64_t{num_sms} * fewest_ctas ||

@@ -7,6 +7,7 @@
 #include "kernels/mha_sm90/instances.hpp"
 #include "kernels/mha_sm90/launch_plan.hpp"
 #include "kernels/mha_sm90/plan_test_problem.hpp"
+#include "pagoda/mask.hpp"
 
 namespace pagoda::mha_sm90 {
 namespace {
@@ -19,11 +20,14 @@ struct Call {
   int32_t head_dim = 128;
   float softcap = 0;
   DType cache = DType::kBF16;
+  bool has_window = false;
 };
 
 core::Problem problem(const Call& call) {
   core::Problem p = dense_problem(call.batch, call.tokens, call.keys, call.cache, call.head_dim);
   p.score_mod.softcap = call.softcap;
+  static const Mask window = Mask::window(1024, 0);
+  if (call.has_window) p.mask = window.nodes();
   return p;
 }
 
@@ -47,14 +51,26 @@ TEST(Ranking, one_token_is_decoded_by_cp_async) {
   EXPECT_FALSE(is_left_to_cp_async({64, 1, 4096, 128, 0, DType::kF8E4M3}));
 }
 
-TEST(Ranking, a_few_tokens_by_bytes_and_row_tiles) {
-  EXPECT_TRUE(is_left_to_cp_async({1, 4, 131'072}));   // 512 MiB
-  EXPECT_FALSE(is_left_to_cp_async({1, 4, 131'200}));  // more, for 8 row tiles
-  EXPECT_FALSE(is_left_to_cp_async({16, 4, 4096}));    // a row tile a multiprocessor
-  EXPECT_TRUE(is_left_to_cp_async({15, 4, 4096}));     // fewer
-  EXPECT_TRUE(is_left_to_cp_async({64, 4, 4096}));     // 1 GiB, for 512 row tiles
-  EXPECT_FALSE(is_left_to_cp_async({64, 5, 4096}));    // 20 rows
+TEST(Ranking, a_few_tokens_as_one) {
+  for (const int32_t batch : {1, 15, 16, 32, 64}) {
+    EXPECT_TRUE(is_left_to_cp_async({batch, 4, 4096})) << batch;
+    EXPECT_TRUE(is_left_to_cp_async({batch, 2, 131'200})) << batch;
+  }
+  EXPECT_FALSE(is_left_to_cp_async({40, 4, 4096}));  // would need KV splits
+  EXPECT_FALSE(is_left_to_cp_async({64, 5, 4096}));  // 20 rows
   EXPECT_FALSE(is_left_to_cp_async({64, 64, 1024}));
+}
+
+// Which the kernels for decoding do not serve.
+TEST(Ranking, a_few_tokens_with_a_window_by_bytes_and_row_tiles) {
+  const auto is_left = [](int32_t batch, int32_t tokens, int32_t keys) {
+    return is_left_to_cp_async({batch, tokens, keys, 128, 0, DType::kBF16, true});
+  };
+  EXPECT_TRUE(is_left(1, 4, 131'072));   // 512 MiB
+  EXPECT_FALSE(is_left(1, 4, 131'200));  // more, for 8 row tiles
+  EXPECT_FALSE(is_left(16, 4, 4096));    // a row tile a multiprocessor
+  EXPECT_TRUE(is_left(15, 4, 4096));     // fewer
+  EXPECT_TRUE(is_left(64, 4, 4096));     // 1 GiB, for 512 row tiles
 }
 
 TEST(Ranking, score_mods_by_bytes) {

@@ -43,8 +43,12 @@ struct TileConfig {
   int num_stages = 1;
   Staging staging = Staging::kAsync;
   ScoreClass scores = ScoreClass::kPlain;
-  // Token generation: every sequence has one token, which sees all its keys (decode_work.hpp).
-  bool is_decode = false;
+  // Token generation: every sequence has one token, which sees all its keys (decode_work.hpp), or,
+  // with has_tokens, a few, which see all keys but those of the tokens after them.
+  bool is_decode = false, has_tokens = false;
+  // Decoding: CTAs of a cluster, which share the keys of a row tile and add up their partial
+  // results in shared memory (cluster_merge.hpp). sm_90.
+  int cluster = 1;
   // kRegisters, not token generation: V passes through TransposedKVBuffer (AMD).
   bool transposes_v = false;
   bool keeps_q_in_registers = false;
@@ -78,11 +82,30 @@ struct TileConfig {
   }
   // Token generation packs (token, head) pairs; a prefill row is a token of one head.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr RowMap row_map() const {
-    if (is_decode) return RowMap::kHeads;
+    if (is_decode && !has_tokens) return RowMap::kHeads;
     return is_token_generation() ? RowMap::kPacked : RowMap::kTokens;
   }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int k_steps() const { return depth_qk / k_BK; }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int v_steps() const { return BN / v_BK; }
 };
+
+// The tile of decoding with mma.sync m16n8k16: 16 rows, four warps that share the keys of S and the
+// columns of O, whole tiles of 8 or 16 KB, three of them in flight.
+constexpr TileConfig decode_tile(int depth, bool has_tokens = false, int cluster = 1) {
+  TileConfig tile;
+  tile.mma = {16, 8, 16};
+  tile.depth_qk = tile.depth_vo = tile.k_BK = depth;
+  tile.BM = tile.block_rows = 16;
+  tile.warps_m = 1;
+  tile.warps_n = 4;
+  tile.BN = tile.v_BK = 64;
+  tile.k_tiles = tile.v_tiles = 2;
+  tile.num_stages = 3;
+  tile.is_decode = true;
+  tile.has_tokens = has_tokens;
+  tile.cluster = cluster;
+  tile.ctas_per_sm = decode_occupancy(depth).fewest;
+  return tile;
+}
 
 }  // namespace pagoda::kernels::kv_buffer

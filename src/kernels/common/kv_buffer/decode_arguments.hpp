@@ -7,18 +7,19 @@
 
 namespace pagoda::kernels::kv_buffer {
 
-// The call must have the layout that has_decode_layout() (launch_plan.cpp) asks for. `ctas`: the
-// number of CTAs among which the KV tiles of the batch are divided.
-inline DecodeArguments decode_arguments(const AttentionArguments& call, int32_t ctas,
-                                        int32_t min_tiles_per_cta) {
+// The call must have the layout that has_decode_layout() (launch_plan.cpp) asks for. `clusters`:
+// the number of them, or of CTAs, among which the KV tiles of the batch are divided; `min_tiles`:
+// each takes so many or more.
+inline DecodeArguments decode_arguments(const AttentionArguments& call, int32_t clusters,
+                                        int32_t min_tiles) {
   const operand::KeyRows& keys = call.sequences.keys;
   const auto bytes = [](int64_t stride) { return static_cast<int32_t>(2 * stride); };
   const auto operand = [&](const RowsView& rows) -> DecodeArguments::Operand {
     return {bytes(rows.sequence_stride), bytes(rows.row_stride), bytes(rows.head_stride)};
   };
   DecodeArguments result;
-  result.cta_share = static_cast<float>((1.0 + 0x1p-21) / ctas);
-  result.min_tiles_per_cta = min_tiles_per_cta;
+  result.cluster_share = static_cast<float>((1.0 + 0x1p-21) / clusters);
+  result.min_tiles = min_tiles;
   if (keys.kind == operand::KeyRowsKind::kPaged) {
     result.lengths = keys.paged.lengths;
     result.pages = keys.paged.pages;
@@ -30,7 +31,8 @@ inline DecodeArguments decode_arguments(const AttentionArguments& call, int32_t 
     result.num_keys = static_cast<int32_t>(keys.dense.keys_per_batch);
   }
   const bool is_ragged = call.sequences.cu_rows != nullptr;
-  result.q_row_bytes = bytes(is_ragged ? call.q_rows.row_stride : call.q_rows.sequence_stride);
+  const bool has_tokens = is_ragged || call.sequences.padded_rows > 1;
+  result.q_row_bytes = bytes(has_tokens ? call.q_rows.row_stride : call.q_rows.sequence_stride);
   result.q_head_bytes = bytes(call.q_rows.head_stride);
   result.k = operand(call.k_rows);
   result.v = operand(call.v_rows);

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "arch/cp_async.hpp"
+#include "arch/quotient.hpp"
 #include "kernels/common/kv_buffer/storage.hpp"
 
 namespace pagoda::kernels::kv_buffer {
@@ -38,12 +39,19 @@ class DecodeLoads {
                                    const Work& work) {
     static_assert(Ops::threads / 8 == tile.BM);
     const int row = arch::thread_idx() / 8, chunk = arch::thread_idx() % 8;
-    const bool exists = row < work.num_heads;
-    const int32_t token = params.sequences.cu_rows != nullptr ? work.memory_row : work.sequence;
+    const bool exists = row < work.num_tokens * work.num_heads;
+    int32_t token = 0, head = exists ? row : 0;
+    if constexpr (tile.has_tokens) {
+      token = arch::SmallDivisor(work.num_heads).quotient(head);
+      head -= token * work.num_heads;
+    }
+    token += params.sequences.cu_rows != nullptr
+                 ? work.memory_row
+                 : work.sequence * (tile.has_tokens ? work.num_tokens : 1);
     const arch::GlobalPtr<const char> from =
         params.q_data.template as<const char>() +
         (int64_t{token} * params.decode.q_row_bytes +
-         int64_t{work.first_head + (exists ? row : 0)} * params.decode.q_head_bytes + 16 * chunk);
+         int64_t{work.first_head + head} * params.decode.q_head_bytes + 16 * chunk);
     const arch::SharedPtr<T> to =
         storage.q.at(operand::vector_index<Ops::q_layout>(row, chunk) * 8);
     PAGODA_UNROLL

@@ -1,5 +1,6 @@
 // Epilogue: row sums over all lanes and warps, then O, LSE and row maximum; or, where the keys of
-// the rows are split over CTAs, a partial result, and the merge by the last CTA (split_rows.hpp).
+// the rows are split over CTAs, a partial result, and the merge by the last CTA (split_rows.hpp) or
+// by the CTAs of a cluster (cluster_merge.hpp).
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,10 @@
 #include "kernels/common/split_rows.hpp"
 
 namespace pagoda::kernels::kv_buffer {
+
+// cluster_merge.hpp, which a family includes that has kernels with clusters.
+template <class Config>
+class ClusterMerge;
 
 template <class Config>
 class Epilogue {
@@ -45,8 +50,20 @@ class Epilogue {
       }
     }
     if constexpr (Ops::token_gen) add_warps(sums);
-    if (work.is_split()) {
-      store_partial(work, online, sums, o);
+    if constexpr (tile.cluster > 1) {
+      merge_in_cluster(work, online, sums, o);
+    } else if (work.is_split()) {
+      const int32_t slot = work.slot(work.split);
+      store_partial(
+          work, o,
+          [&](int row, int column, float a, float b) {
+            Split::store_pair(split_.out_row(slot, row) + column, a, b);
+          },
+          [&](int row, int i) {
+            if (is_row_lane() && warp_n_ == 0) {
+              split_.store_partial_stats(slot, row, sums[i], online[i].max());
+            }
+          });
       merge_if_last(work);
     } else {
       store_result(work, online, sums, o);
@@ -225,27 +242,40 @@ class Epilogue {
     }
   }
 
-  PAGODA_DEVICE void store_partial(const Work& work, const Online (&online)[Ops::rows],
-                                   const softmax::Sums (&sums)[Ops::rows], const Output& o) const {
-    const int32_t slot = work.slot(work.split);
+  PAGODA_DEVICE void merge_in_cluster(const Work& work, const Online (&online)[Ops::rows],
+                                      const softmax::Sums (&sums)[Ops::rows], const Output& o) {
+    ClusterMerge<Config> merge(params_, storage_);
+    // Every warp has the sums of all: each sends those of a row to as many CTAs as its row lanes.
+    static_assert(tile.cluster <= tile.warps_n * I::kRowLanes);
+    const int to = arch::lane_idx() / I::kRowStride % I::kRowLanes * tile.warps_n + warp_n_;
+    merge.wait_until_all_began();
+    store_partial(
+        work, o, [&](int row, int column, float a, float b) { merge.send_pair(row, column, a, b); },
+        [&](int row, int i) {
+          if (to < tile.cluster) merge.send_sums(to, row, sums[i], online[i].max());
+        });
+    merge.run(work);
+  }
+
+  // The rows that hold queries: store_pair(row, column, a, b), store_stats(row, index of the lane).
+  template <class StorePair, class StoreStats>
+  PAGODA_DEVICE void store_partial(const Work& work, const Output& o, const StorePair& store_pair,
+                                   const StoreStats& store_stats) const {
     const int32_t valid_rows = work.valid_tokens * (Ops::token_gen ? work.num_heads : 1);
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) {
       const int index = softmax_.row_index(i);
       if (index >= valid_rows) continue;
-      const arch::GlobalPtr<float> to = split_.out_row(slot, index);
       PAGODA_UNROLL
       for (int n = 0; n < Ops::o_tiles; ++n) {
         PAGODA_UNROLL
         for (int pair = 0; pair < I::kColumns / 2; ++pair) {
           const float(&from)[Ops::elements] = o[i / I::kRows][n];
           const int e = i % I::kRows * I::kColumns + 2 * pair;
-          Split::store_pair(to + column(n, pair), from[e], from[e + 1]);
+          store_pair(index, column(n, pair), from[e], from[e + 1]);
         }
       }
-      if (is_row_lane() && warp_n_ == 0) {
-        split_.store_partial_stats(slot, index, sums[i], online[i].max());
-      }
+      store_stats(index, i);
     }
   }
 

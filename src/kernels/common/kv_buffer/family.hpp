@@ -17,6 +17,7 @@ struct FamilyOf {
   static constexpr size_t kNumVariants = Chip::kVariants.size();
   static constexpr int32_t kFewestSms = 3;
   static constexpr bool kPlainNeedsAlignedKV = true;  // of functors, functor_family.hpp
+  static constexpr Family kFamily{Chip::kVariants, Chip::tile_of};
 
   static core::Fit fit(const Shape& shape, const core::Problem& problem, const Options& options,
                        std::string* reason) {
@@ -24,7 +25,7 @@ struct FamilyOf {
   }
   static std::unique_ptr<Plan> plan(const Shape& shape, const core::Problem& problem,
                                     int32_t num_sms, const Options& options) {
-    return make_plan(shape, {Chip::kVariants, Chip::tile_of}, problem, num_sms, options);
+    return make_plan(shape, kFamily, problem, num_sms, options);
   }
 
   template <class LaunchVariant>

@@ -24,12 +24,12 @@ struct Kernel {
   static constexpr TileConfig tile = Config::tile;
   static constexpr int kThreads = tile.threads();
   static constexpr int kWarpSize = tile.warp_size;
-  static constexpr int kClusterSize = 1, kMinArch = least_arch;
+  static constexpr int kClusterSize = tile.cluster, kMinArch = least_arch;
   static constexpr int kCtasPerSm = tile.ctas_per_sm;
   // What a CTA may have on every GPU from sm_80 on: 99 KB of the 100 KB of sm_86, sm_89 and sm_120.
   // On gfx942: 64 KB.
   static_assert(sizeof(Storage) <= (tile.warp_size == 64 ? 64 : 99) * 1024);
-  static_assert(!tile.is_decode ||
+  static_assert(!tile.is_decode || tile.cluster > 1 ||
                 decode_occupancy(tile.depth_qk).most * (sizeof(Storage) + 1024) <= 228 * 1024);
 
   static PAGODA_DEVICE void run(const Params& params) {
@@ -107,6 +107,7 @@ struct Kernel {
         is_loading_q = Ops::KVBuffers::template load_q<Config>(params, storage, work);
       }
       Mainloop<Config> mainloop(params, storage, work, warp_m, warp_n);
+      if constexpr (tile.cluster > 1) ClusterMerge<Config>(params, storage).begin(work);
       if constexpr (!tile.reads_q_directly) {
         if constexpr (Ops::is_async && Ops::token_gen && !tile.is_decode) {
           if (!is_loading_q) call_load_q<Config>(params, storage);
@@ -115,6 +116,8 @@ struct Kernel {
         }
       }
       mainloop.run(online, o);
+    } else if constexpr (tile.cluster > 1) {
+      ClusterMerge<Config>(params, storage).begin(work);
     }
     // Loaded again, to free its registers in the mainloop.
     const Work rest = tile.is_decode ? work : storage.work.load();

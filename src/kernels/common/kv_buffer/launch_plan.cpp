@@ -24,17 +24,22 @@ using core::Problem;
 // for each row of a warp and each 16 splits.
 constexpr double kTileTime = 0.94, kBusyBytes = 0.82 * (48 << 10), kBusyPower = 0.95;
 constexpr double kMergeStart = 0.8, kMergeChain = 1.3;
-constexpr Variant kDecode{RowKind::kDecode, Staging::kAsync, ScoreClass::kPlain};
+
+// Decoding of so many tokens a sequence by clusters of so many CTAs.
+constexpr Variant decode_variant(int32_t tokens = 1, int32_t cluster = 1) {
+  return {tokens > 1 ? RowKind::kDecodeTokens : RowKind::kDecode, Staging::kAsync,
+          ScoreClass::kPlain, cluster};
+}
 constexpr int64_t kL2Bytes = 32 << 20;  // K and V of a section of TileGrid; not measured
 
 // The first of the family's variants, in the order of speed, that serves the call.
-size_t variant_index(const Problem& p, const Family& family, RowKind rows) {
+size_t variant_index(const Problem& p, const Family& family, RowKind rows, int32_t cluster) {
   const bool has_same_type = p.k.dtype == p.q.dtype;
   const ScoreClass scores = has_same_type ? score_class(p) : ScoreClass::kGeneral;
   const bool has_aligned_rows = has_same_type && has_aligned_kv(p);  // for cp.async
   const bool has_vectors = has_aligned_rows && p.head_dim_qk % 8 == 0 && p.head_dim_vo % 8 == 0;
   for (const Variant& wanted :
-       {Variant{rows, Staging::kAsync, scores}, Variant{rows, Staging::kVectors, scores},
+       {Variant{rows, Staging::kAsync, scores, cluster}, Variant{rows, Staging::kVectors, scores},
         Variant{rows, Staging::kRegisters, ScoreClass::kGeneral}}) {
     if (wanted.staging == Staging::kAsync && !has_aligned_rows) continue;
     if (wanted.staging == Staging::kVectors && !has_vectors) continue;
@@ -94,11 +99,11 @@ int64_t stream_k_ctas(const Problem& p, const PackedRows& packed, const TileConf
   return best;
 }
 
-// Whether every sequence has at most one token, which sees all its keys.
+// Whether a sequence's tokens see all its keys but, at most, those of the tokens after them.
 bool sees_all_keys(const Problem& p) {
   const mask::IntervalMask interval = mask::make_expression_mask(p.mask).interval;
   const mask::IntervalRule rule = interval.rule;
-  return p.max_seqlen_q == 1 && p.seqlens_q_valid.empty() && p.cache_lengths.empty() &&
+  return p.seqlens_q_valid.empty() && p.cache_lengths.empty() &&
          interval.valid_lengths == nullptr && rule.chunk == 0 &&
          rule.left >= p.max_seqlen_kv_bound - 1 && p.functor.type == nullptr &&
          score_class(p) == ScoreClass::kPlain;
@@ -114,11 +119,14 @@ bool has_decode_layout(const Problem& p, const Shape& shape, const TileConfig& t
   const bool has_aligned_q = reinterpret_cast<uintptr_t>(p.q.data) % 16 == 0 &&
                              is_multiple(p.q.sequence_stride) && is_multiple(p.q.row_stride) &&
                              is_multiple(p.q.head_stride);
+  // One stride from a token to the next, of the same and of another sequence.
+  const bool has_even_q =
+      p.is_ragged || p.max_seqlen_q == 1 || p.q.sequence_stride == p.max_seqlen_q * p.q.row_stride;
   const int32_t rows_at_once = tile.threads() / 8;  // of AsyncKVBuffer::thread_layout
   const bool has_pages = p.block_table.data != nullptr && has_even_pages(p, rows_at_once) &&
                          is_near(p.block_table.row_stride);
   return p.head_dim_qk == shape.depth_qk && p.head_dim_vo == shape.depth_vo && has_aligned_q &&
-         has_aligned_kv(p) && has_near_strides(p.k) && has_near_strides(p.v) &&
+         has_even_q && has_aligned_kv(p) && has_near_strides(p.k) && has_near_strides(p.v) &&
          p.leftpad_kv.empty() &&
          (p.kv_kind == core::KVKind::kPaged ? has_pages : p.kv_kind == core::KVKind::kDense);
 }
@@ -126,7 +134,7 @@ bool has_decode_layout(const Problem& p, const Shape& shape, const TileConfig& t
 bool is_decode(const Problem& p, const Shape& shape, const TileConfig& tile) {
   // Of a sequence: SmallDivisor is exact. Of the batch: 32 bits hold them.
   const int64_t tiles = int64_t{p.num_kv_heads} * (p.max_seqlen_kv_bound / tile.BN + 1);
-  return has_decode_tile(shape) && p.k.dtype == p.q.dtype && p.group <= tile.BM &&
+  return has_decode_tile(shape) && p.k.dtype == p.q.dtype && p.max_seqlen_q * p.group <= tile.BM &&
          tiles < 1 << 20 && p.batch * tiles < 1 << 30 && sees_all_keys(p) &&
          has_decode_layout(p, shape, tile);
 }
@@ -155,38 +163,105 @@ void set_stream_k(const Problem& p, int32_t num_sms, bool may_split, Launch& lau
 constexpr int32_t kFewestTiles = 16;
 
 struct DecodeGrid {
-  int64_t divided_among = 1;
+  int32_t cluster = 1;   // CTAs
+  int64_t clusters = 1;  // that the KV tiles are divided among
   int64_t ctas = 1;
-  int32_t min_tiles_per_cta = 1;
+  int32_t min_tiles = 1;
   int32_t most_ctas_per_sm = 0;
 };
-DecodeGrid decode_grid(const Problem& p, const TileConfig& tile, int32_t num_sms) {
+
+// Clusters that decoding may have. GPCs differ in their numbers of multiprocessors, so that a GPU
+// holds fewer CTAs in clusters than it has places: `of_places` of them were there at once.
+struct ClusterSize {
+  int32_t ctas;
+  double of_places;
+  bool may_split;  // whether a row tile may have several clusters: slower than it is worth else
+};
+constexpr ClusterSize kClusterSizes[] = {{1, 1, true}, {2, 1, false}, {8, 10 / 11.0, true}};
+
+// The model of the time of decoding with clusters, in us, fitted to an H200 (mha_sm90_decode/
+// README.md). A KV tile takes kTileTime while CTAs are few; from about kBusyCtas of them a
+// multiprocessor on, with 48 KB in flight each, its time grows with their number. The merge in a
+// cluster; in clusters and between them; between CTAs, and there for each row of a warp and 16
+// splits.
+constexpr double kBusyCtas = 0.63, kBusySharpness = 3.3;
+constexpr double kClusterMerge = 0.6, kClustersMerge = 2.2, kSplitMerge = 1.0, kSplitChain = 0.84;
+constexpr int32_t kMostCtasInClusters = 3;  // of a multiprocessor
+
+double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms, int32_t cluster,
+                   int64_t splits) {
+  const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
+  const int64_t tiles = core::ceil_div(core::ceil_div(key_tiles, splits), int64_t{cluster});
+  const int64_t ctas = int64_t{p.batch} * p.num_kv_heads * splits * cluster;
+  const double busy_ctas = kBusyCtas * (48 << 10) / bytes_in_flight(tile) * num_sms;
+  const double busy = std::pow(static_cast<double>(ctas) / busy_ctas, kBusySharpness);
+  double merge = 0;
+  if (cluster > 1) {
+    merge = splits == 1 ? kClusterMerge : kClustersMerge;
+  } else if (splits > 1) {
+    const int32_t rows_of_warp = core::ceil_div(p.max_seqlen_q * p.group, tile.warps_n);
+    merge = kSplitMerge +
+            kSplitChain * static_cast<double>(rows_of_warp * core::ceil_div(splits, int64_t{16}));
+  }
+  return static_cast<double>(tiles) * kTileTime * std::pow(1 + busy, 1 / kBusySharpness) + merge;
+}
+
+// For at most as many row tiles as CTAs fit the GPU at once.
+DecodeGrid cluster_grid(const Problem& p, const TileConfig& tile, int32_t num_sms) {
+  const int64_t places = int64_t{num_sms} * std::min(tile.ctas_per_sm, kMostCtasInClusters);
+  const int64_t row_tiles = int64_t{p.batch} * p.num_kv_heads;
+  const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
+  DecodeGrid grid{.clusters = row_tiles};
+  double least = decode_time(p, tile, num_sms, 1, 1);
+  for (const ClusterSize size : kClusterSizes) {
+    const auto most = static_cast<int64_t>(size.of_places * static_cast<double>(places));
+    for (int64_t splits = 1; row_tiles * splits * size.ctas <= most && splits <= key_tiles;
+         ++splits) {
+      const double time = decode_time(p, tile, num_sms, size.ctas, splits);
+      if (time < least) {
+        least = time;
+        grid.cluster = size.ctas;
+        grid.clusters = row_tiles * splits;
+      }
+      if (!size.may_split) break;
+    }
+  }
+  if (grid.cluster == 1 && grid.clusters == row_tiles) grid.most_ctas_per_sm = tile.ctas_per_sm;
+  // Few CTAs of a cluster on a multiprocessor each: else some get two of them.
+  if (grid.cluster > 2 && 2 * grid.clusters * grid.cluster <= num_sms) grid.most_ctas_per_sm = 1;
+  return grid;
+}
+
+DecodeGrid decode_grid(const Problem& p, const TileConfig& tile, int32_t num_sms,
+                       bool has_clusters) {
   const int64_t places = int64_t{num_sms} * tile.ctas_per_sm;
   const int64_t row_tiles = int64_t{p.batch} * p.num_kv_heads;
   DecodeGrid grid;
-  if (row_tiles <= places) {
+  if (row_tiles <= places && has_clusters) {
+    grid = cluster_grid(p, tile, num_sms);
+  } else if (row_tiles <= places) {
     const PackedRows packed = PackedRows::of(p.group, tile.block_rows);
-    grid.divided_among = stream_k_ctas(p, packed, tile, num_sms, places);
-    if (grid.divided_among == row_tiles) grid.most_ctas_per_sm = tile.ctas_per_sm;
+    grid.clusters = stream_k_ctas(p, packed, tile, num_sms, places);
+    if (grid.clusters == row_tiles) grid.most_ctas_per_sm = tile.ctas_per_sm;
   } else if (const int32_t per_sm = unsplit_ctas_per_sm(row_tiles, tile.depth_qk, num_sms);
              per_sm > 0) {
-    grid.divided_among = row_tiles;
-    grid.min_tiles_per_cta = kFewestTiles;
+    grid.clusters = row_tiles;
+    grid.min_tiles = kFewestTiles;
     grid.most_ctas_per_sm = per_sm;
   } else {
     const int64_t most_splits = std::max(1, p.max_seqlen_kv_bound / (kFewestTiles * tile.BN));
-    grid.divided_among = row_tiles * std::min(most_splits, core::ceil_div(5 * places, row_tiles));
-    grid.min_tiles_per_cta = kFewestTiles;
+    grid.clusters = row_tiles * std::min(most_splits, core::ceil_div(5 * places, row_tiles));
+    grid.min_tiles = kFewestTiles;
   }
-  // Sequences of different lengths round up to more CTAs: up to one of each row tile. Those that
-  // get no work end at once.
-  grid.ctas = grid.divided_among + (p.batch > 1 ? row_tiles : 0);
+  // Sequences of different lengths round up to more clusters: up to one of each row tile. Those
+  // that get no work end at once.
+  grid.ctas = (grid.clusters + (p.batch > 1 ? row_tiles : 0)) * grid.cluster;
   return grid;
 }
 
 void set_decode(const DecodeGrid& grid, Launch& launch) {
-  launch.decode_ctas = static_cast<int32_t>(grid.divided_among);
-  launch.min_tiles_per_cta = grid.min_tiles_per_cta;
+  launch.decode_clusters = static_cast<int32_t>(grid.clusters);
+  launch.min_tiles = grid.min_tiles;
   launch.most_ctas_per_sm = grid.most_ctas_per_sm;
   launch.ctas = static_cast<int32_t>(grid.ctas);
 }
@@ -198,12 +273,12 @@ constexpr int64_t kMostDecodeWorkspace = int64_t{128} << 20;
 // Of a call that the family's kernels for decoding serve; else nullopt.
 std::optional<DecodeGrid> find_decode_grid(const Problem& p, const Shape& shape,
                                            const Family& family, int32_t num_sms) {
-  if (std::find(family.variants.begin(), family.variants.end(), kDecode) == family.variants.end()) {
-    return std::nullopt;
-  }
-  const TileConfig tile = family.tile_of(shape.depth_qk, shape.depth_vo, kDecode);
+  const Variant variant = decode_variant(p.max_seqlen_q);
+  if (!family.has(variant)) return std::nullopt;
+  const TileConfig tile = family.tile_of(shape.depth_qk, shape.depth_vo, variant);
   if (!is_decode(p, shape, tile)) return std::nullopt;
-  const DecodeGrid grid = decode_grid(p, tile, num_sms);
+  const DecodeGrid grid =
+      decode_grid(p, tile, num_sms, family.has(decode_variant(p.max_seqlen_q, 2)));
   SplitWorkspace workspace;
   workspace.hold(grid.ctas, tile.BM, tile.depth_vo);
   workspace.finish();
@@ -216,7 +291,10 @@ bool is_token_generation(const Launch& launch) { return launch.rows != RowKind::
 // Blocks of partial results, each of BM rows.
 int64_t num_slots(const Problem& p, const Launch& launch, bool splits) {
   if (!splits) return 0;
-  if (launch.rows == RowKind::kDecode) return launch.ctas;
+  if (is_decode(launch.rows)) {
+    const bool has_one_cluster_each = p.batch == 1 && launch.decode_clusters == p.num_kv_heads;
+    return has_one_cluster_each ? 0 : launch.ctas;
+  }
   if (is_token_generation(launch)) {
     const bool has_one_cta = launch.ctas == 1 || launch.ctas_per_kv_head == 1;
     return has_one_cta ? 0 : 2 * int64_t{launch.ctas};
@@ -229,7 +307,7 @@ void size_workspace(const Problem& p, LaunchPlan& plan) {
     const Launch& launch = plan.launches[i];
     const int64_t slots = num_slots(p, launch, !plan.is_batch_invariant);
     plan.split.hold(slots, launch.tile.BM, launch.tile.depth_vo);
-    if (slots > 0) plan.num_split_rows = total_rows(p) * p.num_q_heads;
+    if (slots > 0 || launch.tile.cluster > 1) plan.num_split_rows = total_rows(p) * p.num_q_heads;
   }
   plan.split.finish();
   plan.zeroed_workspace_bytes = plan.split.counter_bytes;
@@ -268,6 +346,40 @@ core::Fit fit(const Shape& shape, const Problem& p, const Options& options, std:
   return schedule == Fit::kServes ? fit_without_splits(options, reason) : schedule;
 }
 
+bool is_decode_call(const Problem& p) {
+  const Shape shape{"", p.q.dtype, p.head_dim_qk, p.head_dim_vo};
+  return (p.head_dim_qk == 64 || p.head_dim_qk == 128) && has_decode_tile(shape) &&
+         is_decode(p, shape, decode_tile(p.head_dim_qk)) &&
+         int64_t{p.batch} * p.num_kv_heads <= kMostDecodeRowTiles;
+}
+
+core::Fit fit_decode(const Shape& shape, const Problem& p, const Options& options,
+                     std::string* reason) {
+  using core::Fit;
+  const Fit fit = fit_of(p, shape.dtype, shape.depth_qk, shape.depth_vo, true, reason);
+  if (fit != Fit::kServes) return fit;
+  const ScheduleChoice choice = ScheduleChoice::of(options);
+  if (!choice.is_automatic() || options.num_kv_splits != 0 || options.is_batch_invariant) {
+    return core::unfit(Fit::kFeatures, reason, [] {
+      return "it chooses schedule and KV splits itself, and by the whole batch";
+    });
+  }
+  if (!is_decode(p, shape, decode_tile(shape.depth_qk))) {
+    return core::unfit(Fit::kFeatures, reason, [] {
+      return "it is for up to 16 rows of a KV head, whose tokens see all keys up to their own, "
+             "without score mods, over a dense cache or pages of 16, 32, .. keys, with rows at "
+             "multiples of 16 bytes";
+    });
+  }
+  if (int64_t{p.batch} * p.num_kv_heads > kMostDecodeRowTiles) {
+    return core::unfit(Fit::kFeatures, reason, [] {
+      return "it has workspace for " + std::to_string(kMostDecodeRowTiles) +
+             " KV heads of all sequences";
+    });
+  }
+  return Fit::kServes;
+}
+
 std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Family& family, const Problem& p,
                                       int32_t num_sms, const Options& options) {
   const ScheduleChoice choice = ScheduleChoice::of(options);
@@ -277,14 +389,15 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Family& family, 
   std::optional<DecodeGrid> decode;
   const auto add = [&](RowKind rows, int32_t min_rows, int32_t max_rows) {
     Launch& launch = plan->launches[plan->num_launches++];
-    launch.variant = variant_index(p, family, rows);
+    const int32_t cluster = is_decode(rows) ? decode->cluster : 1;
+    launch.variant = variant_index(p, family, rows, cluster);
     launch.rows = rows;
     launch.tile = family.tile_of(shape.depth_qk, shape.depth_vo, family.variants[launch.variant]);
     launch.min_rows = min_rows;
     launch.max_rows = max_rows;
     if (rows == RowKind::kPrefill) {
       set_prefill_grid(p, num_sms, choice, launch);
-    } else if (rows == RowKind::kDecode) {
+    } else if (is_decode(rows)) {
       set_decode(*decode, launch);
     } else {
       set_stream_k(p, num_sms, choice.may_split(), launch);
@@ -300,7 +413,7 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Family& family, 
     if (choice.is_automatic() && choice.may_split()) {
       decode = find_decode_grid(p, shape, family, num_sms);
     }
-    add(decode ? RowKind::kDecode : RowKind::kTokenGeneration, 0,
+    add(decode ? decode_variant(p.max_seqlen_q).rows : RowKind::kTokenGeneration, 0,
         has_long ? kFewTokens : INT32_MAX);
   }
   if (has_long) add(RowKind::kPrefill, has_short ? kFewTokens + 1 : 1, INT32_MAX);
@@ -321,8 +434,8 @@ LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch, con
   if (is_token_generation(launch)) {
     a.schedule = Schedule::kStreamK;
     a.ctas_per_kv_head = launch.ctas_per_kv_head;
-    if (launch.rows == RowKind::kDecode) {
-      a.decode = decode_arguments(a, launch.decode_ctas, launch.min_tiles_per_cta);
+    if (is_decode(launch.rows)) {
+      a.decode = decode_arguments(a, launch.decode_clusters, launch.min_tiles);
     }
   } else {
     a.schedule = Schedule::kTransient;

@@ -2,6 +2,7 @@
 // and which arguments. Host code that needs no GPU.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +21,10 @@ struct Family {
   // general scores.
   std::span<const Variant> variants;
   TileConfig (*tile_of)(int depth_qk, int depth_vo, const Variant& variant);
+
+  [[nodiscard]] bool has(const Variant& variant) const {
+    return std::find(variants.begin(), variants.end(), variant) != variants.end();
+  }
 };
 
 struct Launch {
@@ -28,8 +33,8 @@ struct Launch {
   TileConfig tile{};
   int32_t ctas = 0;
   int32_t num_splits = 1;                      // kPrefill: most KV splits of a row tile
-  int32_t decode_ctas = 1;                     // kDecode: that the KV tiles are divided among
-  int32_t min_tiles_per_cta = 1;               // kDecode: DecodeArguments
+  int32_t decode_clusters = 1;                 // kDecode: that the KV tiles are divided among
+  int32_t min_tiles = 1;                       // kDecode: DecodeArguments
   int32_t most_ctas_per_sm = 0;                // LaunchArguments
   int32_t ctas_per_kv_head = 0;                // AttentionArguments::ctas_per_kv_head
   int32_t min_rows = 0, max_rows = INT32_MAX;  // query rows of the sequences that it serves
@@ -42,6 +47,9 @@ struct LaunchPlan final : core::KernelPlan {
   SplitWorkspace split;
 };
 
+// (sequence, KV head) pairs whose partial results fit the workspace that decoding may take.
+inline constexpr int64_t kMostDecodeRowTiles = 7936;
+
 // With how many CTAs a multiprocessor decoding keeps the GPU busy to its end where each row tile is
 // one CTA and none is split; 0: with any number a last wave would leave too much of it idle.
 [[nodiscard]] int32_t unsplit_ctas_per_sm(int64_t row_tiles, int depth, int32_t num_sms);
@@ -49,6 +57,14 @@ struct LaunchPlan final : core::KernelPlan {
 // core::Kernel::fit of a shape.
 [[nodiscard]] core::Fit fit(const Shape& shape, const core::Problem& problem,
                             const Options& options, std::string* reason);
+
+// Whether kernels for decoding serve the call: for up to 16 rows of a KV head, whose tokens see all
+// keys up to their own.
+[[nodiscard]] bool is_decode_call(const core::Problem& problem);
+
+// The same of a family that has kernels for decoding alone.
+[[nodiscard]] core::Fit fit_decode(const Shape& shape, const core::Problem& problem,
+                                   const Options& options, std::string* reason);
 
 // For a GPU of `num_sms` multiprocessors.
 [[nodiscard]] std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Family& family,

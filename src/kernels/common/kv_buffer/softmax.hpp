@@ -52,11 +52,15 @@ class Softmax {
                                          Scores& s) const {
     if constexpr (tile.is_decode) {
       const int32_t column = work.walk.column(index);
-      if (column + tile.BN <= work.rows.seqlen_kv) return;
-      Row row;
-      row.keys = {0, work.rows.seqlen_kv};
+      const int32_t seen_by_all = work.rows.seqlen_kv - (tile.has_tokens ? work.num_tokens - 1 : 0);
+      if (column + tile.BN <= seen_by_all) return;
       PAGODA_UNROLL
-      for (int i = 0; i < Ops::rows; ++i) apply_mask(work, row, column + first_key, i, s);
+      for (int i = 0; i < Ops::rows; ++i) {
+        Row row;
+        row.keys = {0, work.rows.seqlen_kv};
+        if constexpr (tile.has_tokens) row = make_row(work, i);
+        apply_mask(work, row, column + first_key, i, s);
+      }
       return;
     }
     const bool is_masked = index >= work.walk.unmasked_end || index < work.walk.unmasked_begin;

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "arch/mbarrier.hpp"
 #include "arch/memory.hpp"
 #include "kernels/common/kv_buffer/config.hpp"
 #include "kernels/common/shared_value.hpp"
+#include "kernels/common/split_rows.hpp"
 #include "kernels/common/stream_k_start.hpp"
 #include "operand/kv_buffer.hpp"
 
@@ -79,6 +81,19 @@ struct WholeTiles {
   int32_t last_rows = 0;  // of the tile that follows these and has fewer rows; 0: none does
 };
 
+// What the CTAs of a cluster send each other (cluster_merge.hpp): each its partial results of the
+// columns of O that a CTA owns.
+template <class Config>
+struct ClusterInbox {
+  static constexpr TileConfig tile = Config::tile;
+  static constexpr int kColumns = tile.depth_vo / tile.cluster;   // of a CTA
+  arch::SharedArray<float, tile.cluster * tile.BM * kColumns> o;  // [sender][row][column]
+  arch::SharedArray<FloatPair, tile.cluster * tile.BM> sums;      // [sender][row]: pivot, sum
+  arch::SharedArray<float, tile.cluster * tile.BM> max;           // [sender][row]
+  arch::MBarrier full;
+};
+struct NoInbox {};
+
 template <class Config>
 struct Storage {
   using Ops = Operands<Config>;
@@ -106,6 +121,7 @@ struct Storage {
   SharedValue<Work> work;
   SharedValue<WholeTiles> whole_tiles;  // kAsync
   StreamKStorage stream_k;
+  std::conditional_t<(tile.cluster > 1), ClusterInbox<Config>, NoInbox> inbox;
 };
 
 }  // namespace pagoda::kernels::kv_buffer

@@ -23,13 +23,18 @@ enum class RowKind : uint8_t {
   kPrefill,          // BM tokens of one query head
   kTokenGeneration,  // (token, head of the KV head's group) pairs of up to kFewTokens tokens
   kDecode,           // one token of each sequence that sees all its keys: heads of the group
+  kDecodeTokens,     // a few tokens, which see all keys but those of the tokens after them
 };
+constexpr bool is_decode(RowKind rows) {
+  return rows == RowKind::kDecode || rows == RowKind::kDecodeTokens;
+}
 
 // One of the kernels of a shape; a launch runs one of them.
 struct Variant {
   RowKind rows;
   Staging staging;
   ScoreClass scores;
+  int cluster = 1;  // TileConfig
 
   bool operator==(const Variant&) const = default;
 };
@@ -46,15 +51,16 @@ constexpr bool has_decode_tile(const Shape& shape) {
   return shape.depth_qk == shape.depth_vo && shape.depth_qk <= 128;
 }
 constexpr bool has_kernel(const Shape& shape, const Variant& variant) {
-  return variant.rows != RowKind::kDecode || has_decode_tile(shape);
+  return !is_decode(variant.rows) || has_decode_tile(shape);
 }
 
 // The Config of a kernel. Its parameters stand in the kernel's symbol, which profilers print.
 template <class Chip, class T_, int depth_qk, int depth_vo, RowKind rows, Staging staging,
-          ScoreClass scores>
+          ScoreClass scores, int cluster>
 struct Instance {
   using T = T_;
-  static constexpr TileConfig tile = Chip::tile_of(depth_qk, depth_vo, {rows, staging, scores});
+  static constexpr TileConfig tile =
+      Chip::tile_of(depth_qk, depth_vo, {rows, staging, scores, cluster});
 };
 
 constexpr RowKind rows_of(const Shape& shape, const Variant& variant) {
@@ -67,6 +73,7 @@ template <class Chip, size_t shape, size_t variant>
 using InstanceOf =
     Instance<Chip, ElementType<Chip::kShapes[shape].dtype>, Chip::kShapes[shape].depth_qk,
              Chip::kShapes[shape].depth_vo, rows_of(Chip::kShapes[shape], Chip::kVariants[variant]),
-             Chip::kVariants[variant].staging, Chip::kVariants[variant].scores>;
+             Chip::kVariants[variant].staging, Chip::kVariants[variant].scores,
+             Chip::kVariants[variant].cluster>;
 
 }  // namespace pagoda::kernels::kv_buffer

@@ -1,0 +1,176 @@
+// Which calls the kernels for decoding serve, and in clusters of how many CTAs. The choices are
+// those that were the fastest on an H200 (README.md).
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+
+#include "core/int_math.hpp"
+#include "kernels/mha_sm90_decode/family.hpp"
+#include "pagoda/mask.hpp"
+
+namespace pagoda::mha_sm90_decode {
+namespace {
+
+using kernels::kv_buffer::Launch;
+using kernels::kv_buffer::LaunchPlan;
+using kernels::kv_buffer::RowKind;
+
+constexpr int32_t kMultiprocessors = 132;  // an H200
+
+struct Call {
+  int32_t batch, keys, q_heads = 32, kv_heads = 8, head_dim = 128, tokens = 1;
+};
+
+core::Problem problem_of(const Call& call) {
+  static const int32_t table = 0;
+  core::Problem p;
+  p.batch = call.batch;
+  p.num_q_heads = call.q_heads;
+  p.num_kv_heads = call.kv_heads;
+  p.group = call.q_heads / call.kv_heads;
+  p.head_dim_qk = p.head_dim_vo = call.head_dim;
+  p.has_host_lengths = false;
+  p.max_seqlen_q = p.max_seqlen_q_bound = call.tokens;
+  p.total_q = int64_t{call.batch} * call.tokens;
+  p.max_seqlen_kv = p.max_seqlen_kv_bound = call.keys;
+  p.kv_kind = core::KVKind::kPaged;
+  p.page_size = 16;
+  p.block_table.data = &table;
+  p.block_table.row_stride = core::ceil_div(call.keys, 16);
+  p.q.dtype = p.k.dtype = p.v.dtype = p.out.dtype = DType::kBF16;
+  const int64_t row = int64_t{call.q_heads} * call.head_dim;
+  p.q.row_stride = p.out.row_stride = row;
+  p.q.sequence_stride = p.out.sequence_stride = call.tokens * row;
+  p.q.head_stride = p.out.head_stride = p.k.head_stride = p.v.head_stride = call.head_dim;
+  p.k.row_stride = p.v.row_stride = int64_t{call.kv_heads} * call.head_dim;
+  p.k.outer_stride = p.v.outer_stride = 16 * p.k.row_stride;
+  static const Mask mask = Mask::causal();
+  p.mask = mask.nodes();
+  return p;
+}
+
+const Shape& shape_of(const core::Problem& p) { return kShapes[p.head_dim_qk == 64 ? 0 : 1]; }
+
+std::unique_ptr<LaunchPlan> plan_of(const Call& call) {
+  const core::Problem p = problem_of(call);
+  return Family::plan(shape_of(p), p, kMultiprocessors, {});
+}
+
+struct Choice {
+  int32_t cluster, clusters;
+};
+Choice choice_of(const Call& call) {
+  const auto plan = plan_of(call);
+  EXPECT_EQ(plan->num_launches, 1);
+  const Launch& launch = plan->launches[0];
+  EXPECT_EQ(launch.rows, call.tokens > 1 ? RowKind::kDecodeTokens : RowKind::kDecode);
+  EXPECT_EQ(launch.tile.cluster, kVariants[launch.variant].cluster);
+  EXPECT_EQ(launch.ctas % launch.tile.cluster, 0);
+  EXPECT_GE(launch.ctas, launch.decode_clusters * launch.tile.cluster);
+  return {launch.tile.cluster, launch.decode_clusters};
+}
+
+void expect_choice(const Call& call, int32_t cluster, int32_t clusters) {
+  const Choice choice = choice_of(call);
+  EXPECT_EQ(choice.cluster, cluster) << call.batch << " x " << call.keys;
+  EXPECT_EQ(choice.clusters, clusters) << call.batch << " x " << call.keys;
+}
+
+TEST(ClusterPlan, a_cluster_for_each_head_of_a_short_sequence) {
+  for (const int32_t keys : {500, 1024, 2048}) expect_choice({1, keys}, 8, 8);
+  expect_choice({7, 5000, 28, 4}, 8, 28);
+}
+
+TEST(ClusterPlan, several_clusters_where_kv_heads_are_few) {
+  expect_choice({1, 3000, 8, 1}, 8, 6);
+  expect_choice({3, 20'000, 8, 1}, 8, 30);
+  expect_choice({5, 60'000, 4, 1}, 8, 30);
+  expect_choice({1, 8192, 64, 8, 64}, 8, 32);
+  expect_choice({1, 131'072, 32, 8, 128, 4}, 8, 24);
+}
+
+TEST(ClusterPlan, pairs_where_two_splits_fill_the_gpu) {
+  expect_choice({8, 1024}, 2, 64);
+  expect_choice({16, 4096}, 2, 128);
+  expect_choice({32, 700, 16, 2}, 2, 64);
+}
+
+TEST(ClusterPlan, no_cluster_where_row_tiles_or_splits_are_many) {
+  EXPECT_EQ(choice_of({1, 65'536}).cluster, 1);
+  expect_choice({24, 1500, 40, 8}, 1, 192);
+  expect_choice({64, 4096}, 1, 512);
+  expect_choice({64, 4096, 32, 8, 128, 4}, 1, 512);
+}
+
+// Clusters that do not fit the GPU at once would start when others have ended.
+TEST(ClusterPlan, clusters_leave_places_that_gpcs_of_uneven_size_do_not_have) {
+  for (const int32_t batch : {1, 2, 3, 5, 7, 12, 20, 30}) {
+    for (const int32_t kv_heads : {1, 2, 4, 8}) {
+      for (const int32_t keys : {64, 700, 3000, 20'000, 131'072}) {
+        const Choice choice = choice_of({batch, keys, 4 * kv_heads, kv_heads});
+        if (choice.cluster == 8) {
+          EXPECT_LE(choice.cluster * choice.clusters, 240) << batch << " x " << keys;
+        }
+      }
+    }
+  }
+}
+
+TEST(ClusterPlan, one_cluster_each_needs_no_workspace) {
+  EXPECT_LE(plan_of({1, 1024})->workspace_bytes, 2 * core::kWorkspaceAlignment);  // no slot
+  EXPECT_EQ(plan_of({1, 1024})->num_split_rows, 32);
+  EXPECT_GT(plan_of({2, 1024})->workspace_bytes, 100'000);  // the lengths may differ
+  EXPECT_GT(plan_of({1, 3000, 8, 1})->workspace_bytes, 100'000);
+}
+
+TEST(ClusterPlan, few_ctas_get_a_multiprocessor_each) {
+  EXPECT_EQ(plan_of({1, 1024})->launches[0].most_ctas_per_sm, 1);
+  EXPECT_EQ(plan_of({3, 20'000, 8, 1})->launches[0].most_ctas_per_sm, 0);
+}
+
+bool is_served(const core::Problem& p, const Options& options = {}) {
+  std::string reason;
+  const core::Fit fit = Family::fit(shape_of(p), p, options, &reason);
+  EXPECT_EQ(fit != core::Fit::kServes, !reason.empty());
+  return fit == core::Fit::kServes;
+}
+
+TEST(ClusterPlan, serves_tokens_that_see_all_keys_up_to_their_own) {
+  EXPECT_TRUE(is_served(problem_of({1, 1024})));
+  EXPECT_TRUE(is_served(problem_of({4, 1024, 32, 8, 64, 4})));
+  EXPECT_FALSE(is_served(problem_of({4, 1024, 32, 8, 64, 5})));  // 20 rows
+  EXPECT_FALSE(is_served(problem_of({993, 1024})));              // kMostDecodeRowTiles
+
+  core::Problem p = problem_of({2, 1024, 32, 8, 128, 4});
+  p.q.sequence_stride += 8;  // tokens have no one stride
+  EXPECT_FALSE(is_served(p));
+
+  p = problem_of({1, 1024});
+  const Mask window = Mask::window(100, 0);
+  p.mask = window.nodes();
+  EXPECT_FALSE(is_served(p));
+  p = problem_of({1, 1024});
+  p.score_mod.softcap = 30;
+  EXPECT_FALSE(is_served(p));
+  p = problem_of({1, 1024});
+  p.page_size = 8;
+  EXPECT_FALSE(is_served(p));
+}
+
+TEST(ClusterPlan, leaves_asked_schedules_to_others) {
+  Options options;
+  options.schedule = Schedule::kStreamK;
+  EXPECT_FALSE(is_served(problem_of({1, 1024}), options));
+  options = {};
+  options.num_kv_splits = 2;
+  EXPECT_FALSE(is_served(problem_of({1, 1024}), options));
+  options = {};
+  options.is_batch_invariant = true;
+  EXPECT_FALSE(is_served(problem_of({1, 1024}), options));
+}
+
+}  // namespace
+}  // namespace pagoda::mha_sm90_decode

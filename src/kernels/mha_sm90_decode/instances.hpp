@@ -1,0 +1,49 @@
+// The compiled instances and their tiles. README.md has the times that they follow from.
+#pragma once
+
+#include <array>
+
+#include "kernels/common/kv_buffer/variants.hpp"
+#include "pagoda/dtype.hpp"
+
+namespace pagoda::mha_sm90_decode {
+
+using kernels::ScoreClass;
+using kernels::kv_buffer::RowKind;
+using kernels::kv_buffer::Shape;
+using kernels::kv_buffer::Staging;
+using kernels::kv_buffer::TileConfig;
+using kernels::kv_buffer::Variant;
+
+// In the order of the registry. A line is an instance: a translation unit with a kernel for each of
+// kVariants. The build reads the names (cmake/PagodaKernelFamilies.cmake).
+// clang-format off
+inline constexpr Shape kShapes[] = {
+    {"sm90_decode.d64.bf16", DType::kBF16, 64, 64},
+    {"sm90_decode.d128.bf16", DType::kBF16, 128, 128},
+    {"sm90_decode.d64.f16", DType::kF16, 64, 64},
+    {"sm90_decode.d128.f16", DType::kF16, 128, 128},
+};
+// clang-format on
+
+inline constexpr std::array kVariants = {
+    Variant{RowKind::kDecode, Staging::kAsync, ScoreClass::kPlain, 1},
+    Variant{RowKind::kDecode, Staging::kAsync, ScoreClass::kPlain, 2},
+    Variant{RowKind::kDecode, Staging::kAsync, ScoreClass::kPlain, 8},
+    Variant{RowKind::kDecodeTokens, Staging::kAsync, ScoreClass::kPlain, 1},
+    Variant{RowKind::kDecodeTokens, Staging::kAsync, ScoreClass::kPlain, 2},
+    Variant{RowKind::kDecodeTokens, Staging::kAsync, ScoreClass::kPlain, 8},
+};
+
+constexpr TileConfig tile_of(int depth_qk, int /*depth_vo*/, const Variant& variant) {
+  return kernels::kv_buffer::decode_tile(depth_qk, variant.rows == RowKind::kDecodeTokens,
+                                         variant.cluster);
+}
+
+struct Chip {
+  static constexpr auto& kShapes = mha_sm90_decode::kShapes;
+  static constexpr auto& kVariants = mha_sm90_decode::kVariants;
+  static constexpr auto tile_of = mha_sm90_decode::tile_of;
+};
+
+}  // namespace pagoda::mha_sm90_decode

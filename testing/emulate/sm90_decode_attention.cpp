@@ -1,0 +1,67 @@
+// Launches of small instances of the attention kernel on KVBuffer that decode in clusters.
+#include "kernels/common/kv_buffer/async_buffers.hpp"
+#include "kernels/common/kv_buffer/cluster_merge.hpp"
+#include "kernels/common/kv_buffer/decode_loads.hpp"
+#include "operand/mma_sync.hpp"
+#include "testing/emulate/attention.hpp"
+#include "testing/emulate/kv_buffer_attention.hpp"
+
+namespace pagoda::emulate {
+namespace {
+
+// 16 rows, four warps that share 64 keys.
+template <int ctas, bool has_tokens = false>
+struct ClusterConfig {
+  using T = arch::BFloat16;
+  static constexpr kernels::kv_buffer::TileConfig tile = [] {
+    kernels::kv_buffer::TileConfig tile;
+    tile.mma = {16, 8, 16};
+    tile.depth_qk = tile.depth_vo = tile.k_BK = AttentionCase::kDepth;
+    tile.BM = tile.block_rows = 16;
+    tile.warps_m = 1;
+    tile.warps_n = 4;
+    tile.BN = tile.v_BK = 64;
+    tile.k_tiles = tile.v_tiles = 2;
+    tile.num_stages = 3;
+    tile.is_decode = true;
+    tile.has_tokens = has_tokens;
+    tile.cluster = ctas;
+    return tile;
+  }();
+};
+
+}  // namespace
+
+// One token of four heads each: twenty KV tiles divided among nine pairs, three each. Sequences
+// have one to five pairs, nine in all, and a pair is left; in some a CTA has no keys.
+Outcome run_sm90_decode_pairs(const emulator::Options& options) {
+  const AttentionShape shape{.kernel = "sm90_decode/pairs",
+                             .sequences = {{1, 300}, {1, 37}, {1, 0}, {1, 830}},
+                             .num_kv_heads = 1,
+                             .group = 4,
+                             .ctas = 20,
+                             .schedule = kernels::Schedule::kStreamK};
+  return AttentionCase(shape, options.seed).run<KVBufferTraits<ClusterConfig<2>>>(options);
+}
+// A cluster, whose CTAs have two or three of 17 KV tiles, and one that is left.
+Outcome run_sm90_decode_clusters(const emulator::Options& options) {
+  const AttentionShape shape{.kernel = "sm90_decode/clusters",
+                             .sequences = {{1, 1050}},
+                             .num_kv_heads = 1,
+                             .group = 12,
+                             .ctas = 16,
+                             .schedule = kernels::Schedule::kStreamK};
+  return AttentionCase(shape, options.seed).run<KVBufferTraits<ClusterConfig<8>>>(options);
+}
+// Up to three tokens of four heads, whose last ones some rows do not see: as in pairs.
+Outcome run_sm90_decode_tokens(const emulator::Options& options) {
+  const AttentionShape shape{.kernel = "sm90_decode/tokens",
+                             .sequences = {{2, 258}, {3, 37}, {3, 2}, {1, 0}, {3, 513}},
+                             .num_kv_heads = 1,
+                             .group = 4,
+                             .ctas = 18,
+                             .schedule = kernels::Schedule::kStreamK};
+  return AttentionCase(shape, options.seed).run<KVBufferTraits<ClusterConfig<2, true>>>(options);
+}
+
+}  // namespace pagoda::emulate
