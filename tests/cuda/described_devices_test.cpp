@@ -79,8 +79,8 @@ constexpr Shape kFewKeys{8, 512, 512, 32, 8, 0};     // short ones, of head dim 
 constexpr Shape kChunk{1, 256, 100'000, 4, 1, 64};
 constexpr Shape kDecode{64, 1, 4096, 32, 8, 64}, kDecode8{8, 1, 4096, 32, 8, 64};
 constexpr Shape kPages1{64, 1, 4096, 32, 8, 1}, kShort{4, 1, 512, 32, 8, 16};
-constexpr Shape kFewHeads{1, 1, 2048, 16, 4, 64};  // a cluster each on Hopper
-constexpr Shape kLatent{8, 1, 4096, 128, 1, 64};   // one cached head for all, as in MLA
+constexpr Shape kFewHeads{1, 1, 512, 16, 4, 64};  // a cluster each on Hopper
+constexpr Shape kLatent{8, 1, 4096, 128, 1, 64};  // one cached head for all, as in MLA
 
 // One call. `sm90`, `sm100` and `sm80`: the row of those families that serves it; nullptr = none. A
 // name with a dot has its family: "decode.d128" is sm90_decode.d128.bf16.

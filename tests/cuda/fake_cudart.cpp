@@ -462,6 +462,8 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
   return cudaSuccess;
 }
 cudaError_t cudaFree(void*) { return cudaSuccess; }
+cudaError_t cudaMallocHost(void**, size_t) { return cudaErrorNotSupported; }
+cudaError_t cudaFreeHost(void*) { return cudaErrorNotSupported; }
 cudaError_t cudaMemsetAsync(void*, int, size_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaMemcpy(void*, const void*, size_t, cudaMemcpyKind) { return cudaErrorNotSupported; }
 cudaError_t cudaMemcpyAsync(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t) {

@@ -77,8 +77,10 @@ struct DecodeArguments {
   int32_t num_keys = 0;                              // of every sequence where there are no lengths
   arch::GlobalPtr<const int32_t> lengths = nullptr;  // optional: [batch]
   // Optional: [batch, table_stride] page ids of 1 << page_shift keys. Without it the keys of
-  // sequence b are in "page" b.
+  // sequence b are in "page" b. With first_page_of, [batch + 1], the ids of sequence b begin there,
+  // and `lengths` are those of last pages.
   arch::GlobalPtr<const int32_t> pages = nullptr;
+  arch::GlobalPtr<const int32_t> first_page_of = nullptr;
   int32_t table_stride = 0, page_shift = 30;
   // Strides in bytes. Q: of its rows, which are the tokens of all sequences.
   int32_t q_row_bytes = 0, q_head_bytes = 0;

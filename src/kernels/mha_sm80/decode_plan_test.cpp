@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "arch/quotient.hpp"
 #include "core/int_math.hpp"
 #include "kernels/common/kv_buffer/decode_arguments.hpp"
 #include "kernels/common/kv_buffer/decode_work.hpp"
@@ -104,6 +105,14 @@ TEST(DecodePlan, the_limit_of_ctas_reaches_the_launch) {
   EXPECT_EQ(make_arguments(*plan, plan->launches[0], p, workspace).most_ctas_per_sm, 2);
 }
 
+TEST(DecodePlan, serves_block_tables_and_csr) {
+  core::Problem p = problem_of(4, 4096);
+  p.block_table = {};
+  const auto plan =
+      make_plan(kShapes[1], {.variants = kVariants, .tile_of = tile_of}, p, kMultiprocessors, {});
+  EXPECT_EQ(plan->launches[0].rows, RowKind::kDecode);
+}
+
 TEST(DecodePlan, serves_wide_bounds_of_the_lengths) {
   EXPECT_EQ(launch_of(64, 131'072).rows, RowKind::kDecode);
   EXPECT_EQ(launch_of(200, 1'000'000).rows, RowKind::kDecode);
@@ -140,6 +149,33 @@ TEST(DecodePlan, tiles_of_a_cta_are_never_fewer_than_the_grid_has_room_for) {
     decode.min_tiles = 16;
     ASSERT_EQ(kernels::kv_buffer::tiles_per_cluster(decode, static_cast<uint32_t>(total)),
               std::max(16, tiles));
+  }
+}
+
+// Rests make the splits of a batch more than its share, by less than one a row tile.
+TEST(DecodePlan, splits_of_any_lengths_are_never_more_than_the_grid_has_room_for) {
+  using kernels::kv_buffer::num_splits;
+  std::mt19937 random(11);
+  for (int i = 0; i < 20'000; ++i) {
+    std::vector<int32_t> tiles(1 + random() % 40);
+    int64_t total = 0;
+    for (int32_t& of_sequence : tiles) {
+      of_sequence = static_cast<int32_t>(1 + random() % (1U << (1 + random() % 12)));
+      total += of_sequence;
+    }
+    const auto clusters = static_cast<int32_t>(tiles.size() + random() % 500);
+    const kernels::DecodeArguments decode =
+        kernels::kv_buffer::decode_arguments(kernels::AttentionArguments{}, clusters, 1);
+    const int32_t share =
+        kernels::kv_buffer::tiles_per_cluster(decode, static_cast<uint32_t>(total));
+    int64_t splits = 0;
+    for (const int32_t of_sequence : tiles) {
+      const int32_t own = num_splits(of_sequence, share, arch::SmallDivisor(share));
+      // A split takes at most a quarter more than its share, but for rounding.
+      ASSERT_LE(core::ceil_div(of_sequence, own), share + core::ceil_div(share, 4));
+      splits += own;
+    }
+    ASSERT_LE(splits, clusters + std::ssize(tiles));
   }
 }
 

@@ -23,6 +23,7 @@ inline DecodeArguments decode_arguments(const AttentionArguments& call, int32_t 
   if (keys.kind == operand::KeyRowsKind::kPaged) {
     result.lengths = keys.paged.lengths;
     result.pages = keys.paged.pages;
+    result.first_page_of = keys.paged.first_page_of;
     result.table_stride = static_cast<int32_t>(keys.paged.table_stride);
     result.page_shift = 0;
     while (1 << result.page_shift < keys.paged.page_size) ++result.page_shift;

@@ -29,7 +29,10 @@ class DecodeLoads {
         k_(source(params.k_data, params.decode.k, work.kv_head)),
         v_(source(params.v_data, params.decode.v, work.kv_head)) {
     if (params.decode.pages != nullptr) {
-      pages_ = params.decode.pages + int64_t{sequence_} * params.decode.table_stride;
+      pages_ =
+          params.decode.pages + (params.decode.first_page_of != nullptr
+                                     ? arch::load_read_only(params.decode.first_page_of + sequence_)
+                                     : int64_t{sequence_} * params.decode.table_stride);
     }
   }
 

@@ -3,10 +3,10 @@
 // the general partition (stream_k_start.hpp): a kernel that runs once in a while reads its
 // instructions from DRAM, and those before the first load are the largest part of a short decode.
 //
-//   Clusters are numbered by sequence, KV head, split (fastest). A sequence has
-//   ceil(KV tiles / tiles_per_cluster) splits, at least one; tiles_per_cluster is the same for the
-//   whole batch (DecodeArguments). The CTAs of a cluster divide its KV tiles evenly. In kernels
-//   without clusters each CTA is one.
+//   Clusters are numbered by sequence, KV head, split (fastest). A sequence has a split for each
+//   tiles_per_cluster of its KV tiles, at least one, and another for a rest of a quarter or more;
+//   tiles_per_cluster is the same for the whole batch (DecodeArguments). The CTAs of a cluster
+//   divide its KV tiles evenly. In kernels without clusters each CTA is one.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,35 @@ PAGODA_DEVICE int32_t tiles_per_cluster(const DecodeArguments& decode, uint32_t 
   return share > decode.min_tiles ? share : decode.min_tiles;
 }
 
+[[nodiscard]] PAGODA_DEVICE int32_t num_keys(const DecodeArguments& decode, int32_t sequence) {
+  if (decode.lengths == nullptr) return decode.num_keys;
+  const int32_t length = arch::load_read_only(decode.lengths + sequence);
+  if (decode.first_page_of == nullptr) return length;
+  const arch::GlobalPtr<const int32_t> first = decode.first_page_of + sequence;
+  const int32_t pages = arch::load_read_only(first + 1) - arch::load_read_only(first);
+  return pages > 0 ? ((pages - 1) << decode.page_shift) + length : 0;
+}
+
+// At least one: a sequence without keys has a work tile, too.
+template <class Config>
+PAGODA_DEVICE int32_t num_tiles(int32_t num_keys) {
+  return num_keys > 0 ? (num_keys - 1) / Config::tile.BN + 1 : 1;
+}
+
+// Splits of a sequence of `tiles` > 0 KV tiles where a cluster takes `tiles_per_cluster` of them. A
+// smaller rest is shared by the splits: a cluster more would cost more than it computes.
+PAGODA_DEVICE int32_t num_splits(int32_t tiles, int32_t tiles_per_cluster,
+                                 const arch::SmallDivisor& by_tiles_per_cluster) {
+  const int32_t splits = by_tiles_per_cluster.quotient(tiles + tiles_per_cluster * 3 / 4);
+  return splits > 1 ? splits : 1;
+}
+
 // How the batch is divided among the clusters. Every warp finds it for itself, without a barrier: a
 // lane has neighbouring sequences, one of them in batches of up to kLanes.
 template <class Config>
 class DecodePartition {
  public:
   static constexpr int kLanes = Config::tile.warp_size;
-  static constexpr uint32_t BN = Config::tile.BN;
 
   PAGODA_DEVICE explicit DecodePartition(const AttentionParams& params)
       : params_(params), sequences_of_lane_((params.sequences.batch - 1) / kLanes + 1) {
@@ -43,7 +65,8 @@ class DecodePartition {
       clusters_of_lane_ = 0;
       PAGODA_NO_UNROLL
       for (int32_t b = begin; b < begin + sequences_of_lane_ && b < params.sequences.batch; ++b) {
-        clusters_of_lane_ += static_cast<uint32_t>(splits(num_keys(b)) * params.num_kv_heads);
+        const int32_t keys = num_keys(params.decode, b);
+        clusters_of_lane_ += static_cast<uint32_t>(splits(keys) * params.num_kv_heads);
       }
       if (round > 0) break;
       tiles_per_cluster_ =
@@ -72,7 +95,7 @@ class DecodePartition {
     share.first_cluster = static_cast<int32_t>(arch::shuffle(past - clusters_of_lane_, lane));
     PAGODA_NO_UNROLL
     for (share.sequence = lane * sequences_of_lane_;; ++share.sequence) {
-      share.num_keys = num_keys(share.sequence);
+      share.num_keys = num_keys(params_.decode, share.sequence);
       share.splits = splits(share.num_keys);
       const int32_t end = share.first_cluster + share.splits * params_.num_kv_heads;
       if (cluster < end) return true;
@@ -83,13 +106,8 @@ class DecodePartition {
   [[nodiscard]] PAGODA_DEVICE int32_t tiles_per_cluster() const { return tiles_per_cluster_; }
 
  private:
-  [[nodiscard]] PAGODA_DEVICE int32_t num_keys(int32_t b) const {
-    if (params_.decode.lengths == nullptr) return params_.decode.num_keys;
-    return arch::load_read_only(params_.decode.lengths + b);
-  }
   [[nodiscard]] PAGODA_DEVICE int32_t splits(int32_t num_keys) const {
-    const uint32_t last = num_keys > 0 ? static_cast<uint32_t>(num_keys - 1) / BN : 0;
-    return divisor_.quotient(static_cast<int32_t>(last)) + 1;
+    return num_splits(num_tiles<Config>(num_keys), tiles_per_cluster_, divisor_);
   }
 
   const AttentionParams& params_;
@@ -105,13 +123,12 @@ template <class Config>
 PAGODA_DEVICE int32_t share_of_one(const AttentionParams& params,
                                    typename DecodePartition<Config>::Share& share) {
   const DecodeArguments& decode = params.decode;
-  share.num_keys =
-      decode.lengths != nullptr ? arch::load_read_only(decode.lengths) : decode.num_keys;
-  const int32_t last = share.num_keys > 0 ? (share.num_keys - 1) / Config::tile.BN : 0;
-  const auto total = static_cast<uint32_t>((last + 1) * params.num_kv_heads);
-  const int32_t tiles = tiles_per_cluster(decode, total);
-  share.splits = arch::SmallDivisor(tiles).quotient(last) + 1;
-  return tiles;
+  share.num_keys = num_keys(decode, 0);
+  const int32_t tiles = num_tiles<Config>(share.num_keys);
+  const auto total = static_cast<uint32_t>(tiles * params.num_kv_heads);
+  const int32_t of_cluster = tiles_per_cluster(decode, total);
+  share.splits = num_splits(tiles, of_cluster, arch::SmallDivisor(of_cluster));
+  return of_cluster;
 }
 
 // All threads make the work tile of their CTA. False: its cluster has none.
@@ -147,10 +164,14 @@ PAGODA_DEVICE bool make_decode_work(const AttentionParams& params, Work& work) {
   }
   work.valid_tokens = work.num_tokens;
   work.rows = mask::RowTile{sequence, keys, keys - work.num_tokens, 0, work.num_tokens};
+  const int32_t tiles = num_tiles<Config>(keys);
+  if (share.splits * tiles_of_cluster < tiles) {
+    tiles_of_cluster = arch::SmallDivisor(share.splits).quotient(tiles - 1) + 1;
+  }
   const int32_t split_keys = tiles_of_cluster * BN;
   work.walk.tile_keys = BN;
   work.walk.start_column = work.split * split_keys;
-  const int32_t left = keys - work.walk.start_column;
+  const int32_t left = keys > work.walk.start_column ? keys - work.walk.start_column : 0;
   const int32_t length = left < split_keys ? left : split_keys;
   work.walk.end_column = work.walk.start_column + length;
   work.walk.num_tiles = (length + BN - 1) / BN;

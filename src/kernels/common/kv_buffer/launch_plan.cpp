@@ -123,8 +123,9 @@ bool has_decode_layout(const Problem& p, const Shape& shape, const TileConfig& t
   const bool has_even_q =
       p.is_ragged || p.max_seqlen_q == 1 || p.q.sequence_stride == p.max_seqlen_q * p.q.row_stride;
   const int32_t rows_at_once = tile.threads() / 8;  // of AsyncKVBuffer::thread_layout
-  const bool has_pages = p.block_table.data != nullptr && has_even_pages(p, rows_at_once) &&
-                         is_near(p.block_table.row_stride);
+  const bool has_pages =
+      has_even_pages(p, rows_at_once) &&
+      (p.block_table.data == nullptr || is_near(p.block_table.row_stride));  // null: CSR
   return p.head_dim_qk == shape.depth_qk && p.head_dim_vo == shape.depth_vo && has_aligned_q &&
          has_even_q && has_aligned_kv(p) && has_near_strides(p.k) && has_near_strides(p.v) &&
          p.leftpad_kv.empty() &&
@@ -179,6 +180,18 @@ struct ClusterSize {
 };
 constexpr ClusterSize kClusterSizes[] = {{1, 1, true}, {2, 1, false}, {8, 10 / 11.0, true}};
 
+// The sequences of a batch may have any lengths up to the bound. Where a row tile has one cluster,
+// those of longer sequences become more CTAs than the GPU holds, while short ones leave most of
+// theirs empty (mha_sm90_decode/README.md has the times). So a batch has clusters where they are
+// several to a row tile, or pairs where all sequences are short, or where a merge by counters takes
+// long because of several rows a warp.
+constexpr int64_t kFewestClusters = 2;
+constexpr int32_t kFewPairedKeys = 2048;
+bool suits_batch(const Problem& p, int32_t cluster, int64_t splits) {
+  if (cluster == 1 || p.batch == 1 || splits >= kFewestClusters) return true;
+  return cluster == 2 && (p.max_seqlen_kv_bound <= kFewPairedKeys || p.max_seqlen_q > 1);
+}
+
 // The model of the time of decoding with clusters, in us, fitted to an H200 (mha_sm90_decode/
 // README.md). A KV tile takes kTileTime while CTAs are few; from about kBusyCtas of them a
 // multiprocessor on, with 48 KB in flight each, its time grows with their number. The merge in a
@@ -218,7 +231,7 @@ DecodeGrid cluster_grid(const Problem& p, const TileConfig& tile, int32_t num_sm
     for (int64_t splits = 1; row_tiles * splits * size.ctas <= most && splits <= key_tiles;
          ++splits) {
       const double time = decode_time(p, tile, num_sms, size.ctas, splits);
-      if (time < least) {
+      if (time < least && suits_batch(p, size.ctas, splits)) {
         least = time;
         grid.cluster = size.ctas;
         grid.clusters = row_tiles * splits;
