@@ -14,10 +14,23 @@
 #include "arch/cluster.hpp"
 #include "arch/fault.hpp"
 #include "arch/math.hpp"
+#include "arch/mbarrier.hpp"
 #include "kernels/common/kv_buffer/softmax.hpp"
 #include "kernels/common/split_rows.hpp"
 
 namespace pagoda::kernels::kv_buffer {
+
+// What the CTAs of a cluster send each other: each its partial results of the columns of O that a
+// CTA owns.
+template <class Config>
+struct ClusterInbox {
+  static constexpr TileConfig tile = Config::tile;
+  static constexpr int kColumns = tile.depth_vo / tile.cluster;   // of a CTA
+  arch::SharedArray<float, tile.cluster * tile.BM * kColumns> o;  // [sender][row][column]
+  arch::SharedArray<FloatPair, tile.cluster * tile.BM> sums;      // [sender][row]: pivot, sum
+  arch::SharedArray<float, tile.cluster * tile.BM> max;           // [sender][row]
+  arch::MBarrier full;
+};
 
 template <class Config>
 class ClusterMerge {

@@ -4,11 +4,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "arch/mbarrier.hpp"
 #include "arch/memory.hpp"
 #include "kernels/common/kv_buffer/config.hpp"
 #include "kernels/common/shared_value.hpp"
-#include "kernels/common/split_rows.hpp"
 #include "kernels/common/stream_k_start.hpp"
 #include "operand/kv_buffer.hpp"
 
@@ -81,17 +79,10 @@ struct WholeTiles {
   int32_t last_rows = 0;  // of the tile that follows these and has fewer rows; 0: none does
 };
 
-// What the CTAs of a cluster send each other (cluster_merge.hpp): each its partial results of the
-// columns of O that a CTA owns.
+// What the CTAs of a cluster send each other: cluster_merge.hpp, which a family includes that has
+// kernels with clusters.
 template <class Config>
-struct ClusterInbox {
-  static constexpr TileConfig tile = Config::tile;
-  static constexpr int kColumns = tile.depth_vo / tile.cluster;   // of a CTA
-  arch::SharedArray<float, tile.cluster * tile.BM * kColumns> o;  // [sender][row][column]
-  arch::SharedArray<FloatPair, tile.cluster * tile.BM> sums;      // [sender][row]: pivot, sum
-  arch::SharedArray<float, tile.cluster * tile.BM> max;           // [sender][row]
-  arch::MBarrier full;
-};
+struct ClusterInbox;
 struct NoInbox {};
 
 template <class Config>
