@@ -9,25 +9,11 @@
 namespace pagoda::emulate {
 namespace {
 
-// 16 rows, four warps that share 64 keys.
 template <int ctas, bool has_tokens = false>
 struct ClusterConfig {
   using T = arch::BFloat16;
-  static constexpr kernels::kv_buffer::TileConfig tile = [] {
-    kernels::kv_buffer::TileConfig tile;
-    tile.mma = {16, 8, 16};
-    tile.depth_qk = tile.depth_vo = tile.k_BK = AttentionCase::kDepth;
-    tile.BM = tile.block_rows = 16;
-    tile.warps_m = 1;
-    tile.warps_n = 4;
-    tile.BN = tile.v_BK = 64;
-    tile.k_tiles = tile.v_tiles = 2;
-    tile.num_stages = 3;
-    tile.is_decode = true;
-    tile.has_tokens = has_tokens;
-    tile.cluster = ctas;
-    return tile;
-  }();
+  static constexpr kernels::kv_buffer::TileConfig tile =
+      kernels::kv_buffer::decode_tile(AttentionCase::kDepth, has_tokens, ctas);
 };
 
 }  // namespace
