@@ -1,6 +1,7 @@
 // Integer division for the code that makes work tiles and looks up pages. The GPUs have no such
-// instruction: a division takes 36 instructions, quotient() 16, SmallDivisor 5. What runs before
-// the first load of a kernel is fetched from DRAM, and one lane of the scheduler divides ten times.
+// instruction: a division takes 36 instructions, quotient() 16, SmallDivisor 5, and Divisor, which
+// the host makes, 3. What runs before the first load of a kernel is fetched from DRAM, and one lane
+// of the scheduler divides up to ten times.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +52,31 @@ class SmallDivisor {
 
  private:
   float reciprocal_;
+};
+
+// Divides dividends in [0, 2^31) by one number > 0 that the host knows: by multiplication with its
+// reciprocal, 2^(31 + shift) / divisor rounded up, where 2^shift is at least the divisor. The
+// estimate is too large by less than 1 / divisor, which changes no integer part (Granlund and
+// Montgomery, "Division by invariant integers using multiplication", 1994).
+class Divisor {
+ public:
+  Divisor() = default;  // 1
+  explicit constexpr Divisor(int32_t divisor) {
+    while (int64_t{1} << shift_ < divisor) ++shift_;
+    const uint64_t power = uint64_t{1} << (31U + shift_);
+    const auto by = static_cast<uint64_t>(divisor);
+    multiplier_ = static_cast<uint32_t>((power + by - 1) / by);
+  }
+
+  [[nodiscard]] PAGODA_HOST_DEVICE int32_t quotient(int32_t a) const {
+    const uint32_t twice = static_cast<uint32_t>(a) << 1U;
+    return static_cast<int32_t>(static_cast<uint32_t>(uint64_t{twice} * multiplier_ >> 32U) >>
+                                shift_);
+  }
+
+ private:
+  uint32_t multiplier_ = 1U << 31U;
+  uint32_t shift_ = 0;
 };
 
 }  // namespace pagoda::arch

@@ -1,5 +1,5 @@
-// quotient() and SmallDivisor for reciprocals that are one unit in the last place off, as those of
-// rcp.approx may be: the emulator's are exact.
+// Divisor; quotient() and SmallDivisor for reciprocals that are one unit in the last place off, as
+// those of rcp.approx may be: the emulator's are exact.
 #include "arch/quotient.hpp"
 
 #include <cmath>
@@ -48,6 +48,16 @@ TEST(Quotient, is_exact_for_every_dividend) {
       for (const float r : reciprocals(b)) ASSERT_EQ(quotient(a, b, r), a / b) << a << ", " << b;
     }
   }
+}
+
+TEST(Quotient, by_a_divisor_of_the_host_is_exact) {
+  std::mt19937 random(3);
+  for (const int32_t b : divisors(random)) {
+    for (const int32_t a : dividends(b, int64_t{1} << 31, random)) {
+      ASSERT_EQ(Divisor(b).quotient(a), a / b) << a << ", " << b;
+    }
+  }
+  EXPECT_EQ(Divisor().quotient(INT32_MAX), INT32_MAX);
 }
 
 TEST(Quotient, of_a_small_dividend_is_exact) {

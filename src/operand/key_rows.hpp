@@ -43,6 +43,14 @@ struct KeyRows {
     const uint32_t rows = used_rows(batch), first = first_row(batch);
     return rows < first ? 0 : rows - first;
   }
+  // Those of the first 32 sequences.
+  PAGODA_DEVICE void prefetch_lengths() const {
+    const arch::GlobalPtr<const int32_t> lengths =
+        kind == KeyRowsKind::kPaged
+            ? paged.lengths
+            : (kind == KeyRowsKind::kRagged ? ragged.offsets : dense.lengths);
+    if (lengths != nullptr) arch::prefetch_l2(lengths);
+  }
   // Key 0's row in its sequence.
   PAGODA_DEVICE uint32_t first_row(int32_t batch) const {
     return leftpad == nullptr ? 0 : static_cast<uint32_t>(arch::load_read_only(leftpad + batch));

@@ -1,5 +1,5 @@
-// TileGrid: numbers the row tiles of a call; the device decodes an index. Its size follows from
-// shapes alone, so that a launch needs no length from device memory.
+// TileGrid: numbers the row tiles of a call. Its size follows from shapes alone, so that a launch
+// needs no length from device memory. TileDecoder: finds the row tile of an index, on the device.
 #pragma once
 
 #include <cstdint>
@@ -61,44 +61,79 @@ struct TileGrid {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t size() const {
     return num_whole + (num_tiles() - num_whole) * num_splits;
   }
-  // In every order the splits of a tile are neighbours.
-  [[nodiscard]] PAGODA_DEVICE TileCoord at(int32_t index) const {
-    if (index < 0 || index >= size()) return {};
-    if (num_splits == 1 || index < num_whole) return unsplit(index);
-    const int32_t unit = arch::quotient(index - num_whole, num_splits);
-    TileCoord coord = unsplit(num_whole + unit);
-    coord.split = index - num_whole - unit * num_splits;
-    coord.num_splits = num_splits;
-    return coord;
-  }
-
- private:
-  // Entry `unit` of a grid without splits.
-  [[nodiscard]] PAGODA_DEVICE TileCoord unsplit(int32_t unit) const {
-    return is_bisected() ? bisected(unit) : equal(unit);
-  }
-  // Of a sequence, where all have as many entries.
+  // Of a sequence, where all have as many.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t equal_tiles() const {
     const int32_t most = cu_rows != nullptr ? most_rows : rows;
     return most == 0 ? 0 : (most - 1) / tile_rows + 1;
   }
+};
+
+// Decodes the indices of a grid. The host makes it, with the divisors: a kernel would need a
+// hundred instructions more for its first row tile.
+class TileDecoder : TileGrid {
+ public:
+  using TileGrid::size;
+
+  TileDecoder() = default;
+  constexpr TileDecoder(const TileGrid& grid)  // NOLINT(google-explicit-constructor)
+      : TileGrid(grid) {
+    const int32_t heads = grid.is_bisected() ? num_heads : num_heads * batch;
+    wide_ = positive(section < heads ? section : heads);
+    by_splits_ = arch::Divisor(num_splits);
+    by_heads_ = arch::Divisor(positive(num_heads));
+    by_wide_ = arch::Divisor(wide_);
+    by_last_width_ = arch::Divisor(positive(heads % wide_));
+    if (grid.is_bisected()) {
+      by_rows_ = arch::Divisor(positive(tile_rows));
+    } else {
+      const int32_t tiles = positive(equal_tiles());
+      by_tiles_ = arch::Divisor(tiles);
+      by_section_ = arch::Divisor(wide_ * tiles);
+    }
+  }
+
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr const TileGrid& grid() const { return *this; }
+  // The number that the grid has, as a constant.
+  PAGODA_HOST_DEVICE constexpr void set_tile_rows(int32_t rows_of_tile) {
+    tile_rows = rows_of_tile;
+  }
+
+  // In every order the splits of a tile are neighbours.
+  [[nodiscard]] PAGODA_DEVICE TileCoord at(int32_t index) const {
+    if (index < 0 || index >= size()) return {};
+    int32_t unit = index, split = 0;  // of a grid without splits
+    const bool is_split = num_splits > 1 && index >= num_whole;
+    if (is_split) {
+      const int32_t rest = index - num_whole, row_tile = by_splits_.quotient(rest);
+      unit = num_whole + row_tile;
+      split = rest - row_tile * num_splits;
+    }
+    TileCoord coord = is_bisected() ? bisected(unit) : equal(unit);
+    coord.split = split;
+    if (is_split) coord.num_splits = num_splits;
+    return coord;
+  }
+
+ private:
+  static constexpr int32_t positive(int32_t value) { return value > 0 ? value : 1; }
   [[nodiscard]] PAGODA_DEVICE int32_t first_row(int32_t sequence) const {
     return arch::load_read_only(cu_rows + sequence);
   }
   [[nodiscard]] PAGODA_DEVICE int32_t first_entry(int32_t sequence) const {
-    return arch::quotient(first_row(sequence), tile_rows) + sequence;
+    return by_rows_.quotient(first_row(sequence)) + sequence;
   }
 
+  // Entry `unit` of a grid without splits whose sequences have as many entries.
   [[nodiscard]] PAGODA_DEVICE TileCoord equal(int32_t unit) const {
     const int32_t tiles = equal_tiles();
     HeadTile at;  // the head of all sequences
     if (order == TileOrder::kRowsFastest) {
-      at.head = arch::quotient(unit, tiles);
+      at.head = by_tiles_.quotient(unit);
       at.tile = unit - at.head * tiles;
     } else {
-      at = longest_first(unit, num_heads * batch, tiles);
+      at = longest_first(unit, by_section_.quotient(unit), num_heads * batch, tiles);
     }
-    const int32_t sequence = arch::quotient(at.head, num_heads);
+    const int32_t sequence = by_heads_.quotient(at.head);
     const int32_t length =
         cu_rows != nullptr ? first_row(sequence + 1) - first_row(sequence) : rows;
     return coord(sequence, at.head - sequence * num_heads, at.tile, length);
@@ -107,20 +142,20 @@ struct TileGrid {
   struct HeadTile {
     int32_t head = 0, tile = 0;
   };
-  // Entry `unit` of `heads` x `tiles`.
-  [[nodiscard]] PAGODA_DEVICE HeadTile longest_first(int32_t unit, int32_t heads,
-                                                     int32_t tiles) const {
-    const int32_t wide = section < heads ? section : heads;
-    const int32_t first = arch::quotient(unit, wide * tiles) * wide;
-    const int32_t width = heads - first < wide ? heads - first : wide;
-    const int32_t rest = unit - first * tiles;
-    const int32_t row = arch::quotient(rest, width);
+  // Entry `unit` of `heads` x `tiles`, in section `section_index`.
+  [[nodiscard]] PAGODA_DEVICE HeadTile longest_first(int32_t unit, int32_t section_index,
+                                                     int32_t heads, int32_t tiles) const {
+    const int32_t first = section_index * wide_, rest = unit - first * tiles;
+    const bool is_last = heads - first < wide_;
+    const int32_t row = (is_last ? by_last_width_ : by_wide_).quotient(rest);
+    const int32_t width = is_last ? heads - first : wide_;
     return {first + rest - row * width, tiles - 1 - row};
   }
 
+  // The same whose sequences have entries by their own lengths.
   [[nodiscard]] PAGODA_DEVICE TileCoord bisected(int32_t unit) const {
     // The last sequence whose entries start at or before the unit's.
-    const int32_t entry = arch::quotient(unit, num_heads);
+    const int32_t entry = by_heads_.quotient(unit);
     int32_t sequence = 0;
     for (int32_t past = batch; past - sequence > 1;) {
       const int32_t middle = sequence + (past - sequence) / 2;
@@ -138,7 +173,8 @@ struct TileGrid {
       const int32_t head = arch::quotient(rest, entries);
       return coord(sequence, head, rest - head * entries, length);
     }
-    const HeadTile at = longest_first(rest, num_heads, entries);
+    const HeadTile at =
+        longest_first(rest, arch::quotient(rest, wide_ * entries), num_heads, entries);
     return coord(sequence, at.head, at.tile, length);
   }
 
@@ -148,6 +184,11 @@ struct TileGrid {
     const int32_t num_rows = left < tile_rows ? (left < 0 ? 0 : left) : tile_rows;
     return {sequence, head, tile, 0, 1, tile * tile_rows, num_rows};
   }
+
+  int32_t wide_ = 1;  // heads of a section but the last, which may have fewer
+  // Not bisected: by equal_tiles() and by those of a section. Bisected: by tile_rows.
+  arch::Divisor by_tiles_, by_section_, by_rows_;
+  arch::Divisor by_splits_, by_heads_, by_wide_, by_last_width_;
 };
 
 }  // namespace pagoda::schedule

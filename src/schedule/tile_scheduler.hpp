@@ -25,7 +25,7 @@ concept TileScheduler = requires(S& scheduler, TileCoord& tile) {
 // One CTA for every entry of the grid: the hardware schedules.
 class TransientScheduler {
  public:
-  PAGODA_HOST_DEVICE constexpr TransientScheduler(const TileGrid& grid, int32_t cta)
+  PAGODA_HOST_DEVICE constexpr TransientScheduler(const TileDecoder& grid, int32_t cta)
       : grid_(grid), index_(cta) {}
 
   PAGODA_DEVICE bool next(TileCoord& tile) {
@@ -37,7 +37,7 @@ class TransientScheduler {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t index() const { return index_; }
 
  private:
-  TileGrid grid_;
+  TileDecoder grid_;
   int32_t index_;
   bool is_done_ = false;
 };
@@ -45,7 +45,7 @@ class TransientScheduler {
 // Static persistent schedule: CTA i takes entries i, i + num_ctas, ...
 class PersistentScheduler {
  public:
-  PAGODA_HOST_DEVICE constexpr PersistentScheduler(const TileGrid& grid, int32_t cta,
+  PAGODA_HOST_DEVICE constexpr PersistentScheduler(const TileDecoder& grid, int32_t cta,
                                                    int32_t num_ctas)
       : grid_(grid), next_(cta), num_ctas_(num_ctas) {}
 
@@ -61,7 +61,7 @@ class PersistentScheduler {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t index() const { return index_; }
 
  private:
-  TileGrid grid_;
+  TileDecoder grid_;
   int32_t next_;
   int32_t num_ctas_;
   int32_t index_ = 0;
@@ -78,8 +78,8 @@ concept TileCounter = requires(C& counter) {
 template <TileCounter Counter>
 class QueuedScheduler {
  public:
-  PAGODA_HOST_DEVICE constexpr QueuedScheduler(const TileGrid& grid, int32_t cta, int32_t num_ctas,
-                                               Counter counter)
+  PAGODA_HOST_DEVICE constexpr QueuedScheduler(const TileDecoder& grid, int32_t cta,
+                                               int32_t num_ctas, Counter counter)
       : grid_(grid), index_(cta), num_ctas_(num_ctas), counter_(counter) {}
 
   PAGODA_DEVICE bool next(TileCoord& tile) {
@@ -94,7 +94,7 @@ class QueuedScheduler {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t index() const { return index_; }
 
  private:
-  TileGrid grid_;
+  TileDecoder grid_;
   int32_t index_;
   int32_t num_ctas_;
   Counter counter_;

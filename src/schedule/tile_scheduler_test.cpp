@@ -80,10 +80,11 @@ std::map<Tile, int32_t> splits_of_tiles(const Batch& batch) {
   TileGrid unsplit = batch.grid;
   unsplit.num_splits = 1;
   unsplit.num_whole = 0;
+  const TileDecoder decoder = unsplit;
   std::map<Tile, int32_t> splits;
   with_rows(batch.cu_rows, [&] {
     for (int32_t i = 0; i < unsplit.size(); ++i) {
-      const TileCoord tile = unsplit.at(i);
+      const TileCoord tile = decoder.at(i);
       if (!tile.exists()) continue;
       splits[{tile.sequence, tile.head, tile.tile}] =
           i < batch.grid.num_whole ? 1 : batch.grid.num_splits;
@@ -192,7 +193,7 @@ TEST(QueuedScheduler, gives_every_tile_once_in_any_interleaving) {
         if (running[who].next(tile)) {
           seen.add(batch, tile);
           // The index alone identifies the tile: roles get it through shared memory.
-          const TileCoord decoded = batch.grid.at(running[who].index());
+          const TileCoord decoded = TileDecoder(batch.grid).at(running[who].index());
           ASSERT_EQ(decoded.first_row, tile.first_row);
           ASSERT_EQ(decoded.sequence, tile.sequence);
           ASSERT_EQ(decoded.head, tile.head);
@@ -225,7 +226,7 @@ TEST(TileGrid, ragged_size_is_bounded_by_the_shapes_alone) {
     longer.rows += 1000;
     with_rows(batch.cu_rows, [&] {
       for (int32_t index = grid.size(); index < longer.size(); ++index) {
-        ASSERT_FALSE(longer.at(index).exists());
+        ASSERT_FALSE(TileDecoder(longer).at(index).exists());
       }
     });
   }
@@ -240,9 +241,10 @@ TEST(TileGrid, equal_lengths_have_no_empty_entry) {
                 .cu_rows = cu_rows.data(),
                 .most_rows = 512};
   ASSERT_EQ(grid.size(), 3 * 2 * 4);
+  const TileDecoder decoder = grid;
   with_rows(cu_rows, [&] {
     for (int32_t index = 0; index < grid.size(); ++index) {
-      ASSERT_EQ(grid.at(index).num_rows, 128) << index;
+      ASSERT_EQ(decoder.at(index).num_rows, 128) << index;
     }
   });
 }
@@ -254,18 +256,20 @@ TEST(TileGrid, longest_first_takes_the_last_rows_of_every_head_first) {
                 .rows = 64 * 5 - 1,
                 .order = TileOrder::kLongestFirst};
   ASSERT_EQ(grid.size(), 30);
+  const TileDecoder padded = grid;
   for (int32_t index = 1; index < 30; ++index) {
-    ASSERT_LE(grid.at(index).tile, grid.at(index - 1).tile);
+    ASSERT_LE(padded.at(index).tile, padded.at(index - 1).tile);
   }
-  EXPECT_EQ(grid.at(0).tile, 4);
-  EXPECT_EQ(grid.at(0).num_rows, 63);
+  EXPECT_EQ(padded.at(0).tile, 4);
+  EXPECT_EQ(padded.at(0).num_rows, 63);
   const std::vector<int32_t> cu_rows = {0, 640, 700};
   grid.batch = 2;
   grid.rows = 700;
   grid.cu_rows = cu_rows.data();
+  const TileDecoder ragged = grid;
   with_rows(cu_rows, [&] {
     for (int32_t index = 1; index < grid.size(); ++index) {
-      const TileCoord before = grid.at(index - 1), now = grid.at(index);
+      const TileCoord before = ragged.at(index - 1), now = ragged.at(index);
       if (before.exists() && now.exists() && now.sequence == before.sequence) {
         ASSERT_LE(now.tile, before.tile);
       }
@@ -276,7 +280,7 @@ TEST(TileGrid, longest_first_takes_the_last_rows_of_every_head_first) {
 TEST(TileGrid, rows_fastest_keeps_the_tiles_of_a_head_together) {
   const TileGrid grid{.batch = 2, .num_heads = 3, .tile_rows = 16, .rows = 64};
   for (int32_t index = 0; index < grid.size(); ++index) {
-    const TileCoord tile = grid.at(index);
+    const TileCoord tile = TileDecoder(grid).at(index);
     ASSERT_EQ((tile.sequence * 3 + tile.head) * 4 + tile.tile, index);
   }
 }

@@ -226,6 +226,7 @@ class TypedAttentionCase {
                                    .row_stride = static_cast<uint32_t>(shape_.page_size)};
     params.num_kv_heads = shape_.num_kv_heads;
     params.group = shape_.group;
+    params.by_group = arch::Divisor(shape_.group);
     params.dim_qk = shape_.dim_qk;
     params.dim_vo = kDepth;
     params.q_data = q_.data();
@@ -240,14 +241,14 @@ class TypedAttentionCase {
     params.is_out_by_tma = true;
     params.mask.interval.rule.right = 0;
     params.score_map = softmax::score_map(scale(), 0);
-    params.grid.batch = params.sequences.batch;
     params.schedule = shape_.schedule;
-    params.grid.num_heads = num_heads / fused;
-    params.grid.tile_rows = Traits::blocks * block_tokens;
-    params.grid.rows = cu_rows_.back();
-    params.grid.cu_rows = cu_rows_.data();
-    params.grid.num_splits = shape_.num_splits;
-    params.grid.order = schedule::TileOrder::kLongestFirst;
+    params.grid = schedule::TileGrid{.batch = params.sequences.batch,
+                                     .num_heads = num_heads / fused,
+                                     .tile_rows = Traits::blocks * block_tokens,
+                                     .rows = cu_rows_.back(),
+                                     .cu_rows = cu_rows_.data(),
+                                     .num_splits = shape_.num_splits,
+                                     .order = schedule::TileOrder::kLongestFirst};
     params.is_gathered = shape_.is_gathered;
     params.k_data = k_.data();
     params.v_data = v_.data();

@@ -106,6 +106,11 @@ PAGODA_DEVICE void store(Pointer to, std::type_identity_t<PointeeOf<Pointer>> va
 }
 
 template <class T>
+PAGODA_DEVICE void prefetch_l2(GlobalPtr<T> pointer, Where = Where::current()) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(RawGlobal::of(pointer))));
+}
+
+template <class T>
 PAGODA_DEVICE std::remove_const_t<T> load_read_only(GlobalPtr<T> pointer,
                                                     Where = Where::current()) {
   static_assert(is_access_size<T>, "an access moves 1, 2, 4, 8 or 16 bytes");

@@ -7,6 +7,7 @@
 
 #include "arch/layout/types.hpp"
 #include "arch/memory.hpp"
+#include "arch/quotient.hpp"
 #include "arch/tma.hpp"
 #include "core/target.hpp"
 #include "mask/expression_mask.hpp"
@@ -39,6 +40,11 @@ struct Sequences {
   arch::GlobalPtr<const int32_t> q_positions = nullptr;
   operand::KeyRows keys{};
 
+  // What a work tile is made from, of the first 32 sequences.
+  PAGODA_DEVICE void prefetch_lengths() const {
+    if (cu_rows != nullptr) arch::prefetch_l2(cu_rows);
+    keys.prefetch_lengths();
+  }
   // Row of the sequence's token 0 in memory; 0 where padded.
   PAGODA_DEVICE int32_t first_row(int32_t b) const {
     return cu_rows != nullptr ? arch::load_read_only(cu_rows + b) : 0;
@@ -94,6 +100,7 @@ struct AttentionArguments {
   Sequences sequences;
   int32_t num_kv_heads = 1;
   int32_t group = 1;  // query heads of a KV head
+  arch::Divisor by_group;
   int32_t dim_qk = 0, dim_vo = 0;
 
   arch::GlobalPtr<const void> q_data = nullptr;
@@ -132,7 +139,7 @@ struct AttentionArguments {
   }
   // Row tiles of tokens. This launch skips sequences of fewer than min_rows launch_rows.
   Schedule schedule = Schedule::kQueue;
-  schedule::TileGrid grid;
+  schedule::TileDecoder grid;
   arch::GlobalPtr<uint32_t> grid_counter = nullptr;  // zero between launches
   int32_t min_rows = 0;
   // Packed rows. This launch skips sequences of more than max_rows launch_rows.

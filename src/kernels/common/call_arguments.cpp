@@ -370,6 +370,7 @@ void set_call(const Problem& p, AttentionArguments& a) {
   a.sequences = sequences_of(p);
   a.num_kv_heads = p.num_kv_heads;
   a.group = p.group;
+  a.by_group = arch::Divisor(p.group);
   a.dim_qk = p.head_dim_qk;
   a.dim_vo = p.head_dim_vo;
   a.q_data = p.q.data;

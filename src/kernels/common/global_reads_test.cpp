@@ -18,7 +18,7 @@ enum class Reader : uint8_t { kGrid, kMask };
 
 struct ReadsLengths {
   struct Params {
-    schedule::TileGrid grid;
+    schedule::TileDecoder grid;
     mask::IntervalMask mask;
     Reader reader = Reader::kGrid;
     bool is_early = false;
@@ -49,8 +49,8 @@ emulator::Result read_lengths(Reader reader, bool is_early, int32_t sequence = 0
   params.reader = reader;
   params.is_early = is_early;
   params.sequence = sequence;
-  params.grid = {.batch = 2, .num_heads = 1, .tile_rows = 16, .rows = 32};
-  params.grid.cu_rows = kCuRows.data();
+  params.grid = schedule::TileGrid{
+      .batch = 2, .num_heads = 1, .tile_rows = 16, .rows = 32, .cu_rows = kCuRows.data()};
   params.mask.valid_lengths = kValid.data();
   return emulator::launch<ReadsLengths>(
       emulator::shape_of<ReadsLengths>("reads_lengths", {1}), params,

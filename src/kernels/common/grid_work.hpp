@@ -35,14 +35,16 @@ using GridQueue = schedule::QueuedScheduler<GridCounter>;
 
 // The grid of a kernel, with the rows of its tiles as a constant where the Config has them.
 template <class Config>
-PAGODA_DEVICE schedule::TileGrid grid_of(const AttentionParams& params) {
-  schedule::TileGrid grid = params.grid;
-  if constexpr (requires { Config::tile.tile_rows(); }) grid.tile_rows = Config::tile.tile_rows();
+PAGODA_DEVICE schedule::TileDecoder grid_of(const AttentionParams& params) {
+  schedule::TileDecoder grid = params.grid;
+  if constexpr (requires { Config::tile.tile_rows(); }) {
+    grid.set_tile_rows(Config::tile.tile_rows());
+  }
   return grid;
 }
 template <class Config>
 PAGODA_DEVICE GridQueue grid_queue(const AttentionParams& params) {
-  const schedule::TileGrid grid = grid_of<Config>(params);
+  const schedule::TileDecoder grid = grid_of<Config>(params);
   return {grid, arch::block_idx().x, arch::grid_dim().x,
           GridCounter{params.grid_counter, grid.size()}};
 }
@@ -89,10 +91,10 @@ class GridWork {
     work.sequence = b;
     work.first_head = tile.head;
     if constexpr (Config::tile.fuses_heads) {  // grid.num_heads counts groups of work.num_heads
-      work.num_heads = params_.num_kv_heads * params_.group / params_.grid.num_heads;
+      work.num_heads = params_.num_kv_heads * params_.group / params_.grid.grid().num_heads;
       work.first_head = tile.head * work.num_heads;
     }
-    work.kv_head = arch::quotient(work.first_head, params_.group);
+    work.kv_head = params_.by_group.quotient(work.first_head);
     work.first_token = tile.first_row;
     work.num_tokens = tile.num_rows;
     work.valid_tokens = valid_of_tile(valid_left, tile.num_rows);
@@ -117,7 +119,7 @@ class GridWork {
     work.walk = work.walk.part(keys.lo, keys.hi);
     work.split = tile.split;
     work.num_splits = num_parts;
-    work.first_slot = tiles_.index() - params_.grid.num_whole - tile.split;
+    work.first_slot = tiles_.index() - params_.grid.grid().num_whole - tile.split;
     work.next_slot = work.first_slot + 1;
     work.slot_step = 1;
     return true;

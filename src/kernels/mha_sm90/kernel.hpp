@@ -38,10 +38,10 @@ struct Kernel {
 
   static PAGODA_DEVICE void run(const Params& params) {
     auto& storage = arch::shared_storage<Storage>();
-    prefetch(params);
+    prefetch(params);  // while another thread initialises the barriers
     init_barriers(storage);
     // Waits until the previous kernel has completed: from here on its writes are visible. Nothing
-    // above touches global memory that it may write.
+    // above touches global memory that it may write before such a wait.
     arch::grid_dependency_wait();
     if constexpr (tile.rows == RowKind::kPacked) {
       find_stream_k_start<Config>(params, storage.stream_k);  // ends with a syncthreads
@@ -91,7 +91,11 @@ struct Kernel {
     if (tile.load == LoadKind::kGather || arch::thread_idx() != kWarpgroup) return;
     arch::tma_prefetch_descriptor(params.k);
     arch::tma_prefetch_descriptor(params.v);
-    if constexpr (tile.rows == RowKind::kTokens) arch::tma_prefetch_descriptor(params.q);
+    if constexpr (tile.rows == RowKind::kTokens) {
+      arch::tma_prefetch_descriptor(params.q);
+      arch::grid_dependency_wait();  // the previous kernel may have written the lengths
+      params.sequences.prefetch_lengths();
+    }
   }
 
   // One thread initialises all barriers; the next syncthreads makes them visible to the others, and
@@ -110,7 +114,7 @@ struct Kernel {
       storage.work.init(Ops::work_readers);
       for (int w = 0; w < tile.num_consumers; ++w) {
         constexpr const char* names[] = {"q of consumer 0", "q of consumer 1", "q of consumer 2"};
-        Ops::QRing::init(storage.q_ring[w], 4, names[w], where);
+        Ops::QRing::init(storage.q_ring[w], 4, names[w], where, Ops::q_fills);
       }
       if constexpr (QBeforeKV<Config>::is_used) {
         storage.q_issued.init(tile.uses_mma_sync() ? 4 : 1);  // warps that load Q

@@ -71,10 +71,12 @@ bool sees_half(const Problem& p, const schedule::TileGrid& grid) {
          p.max_seqlen_kv_bound < 2 * int64_t{p.max_seqlen_q};
 }
 
-// KV tiles take about as long with O of 256 columns, which have half as many keys, as with fewer.
+// KV tiles take about as long with O of 256 columns, which have half as many keys, as with fewer;
+// those of short row tiles, which have half as many keys, too, half as long.
 kernels::KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid,
                             const TileConfig& tile, int32_t num_ctas) {
-  return kernels::kv_splits(p, grid, num_ctas, tile.BN, tile.depth_vo > 128 ? 2 : 1);
+  const bool is_short = tile.ctas_per_sm > 1;
+  return kernels::kv_splits(p, grid, num_ctas, tile.BN, tile.depth_vo > 128 || is_short ? 2 : 1);
 }
 
 // The time until the last row tile of a grid is done, in row tiles that see all keys.
@@ -93,12 +95,15 @@ int32_t mean_keys(const Problem& p, const schedule::TileGrid& grid) {
   return keys == p.max_seqlen_kv_bound && sees_half(p, grid) ? keys / 2 : keys;
 }
 
-// Short row tiles: for many row tiles that see few keys. Measured, README.md.
+// Short row tiles: where row tiles see few keys, all of them or, where they are many, on average.
+// Measured, README.md.
 bool wants_short_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
   constexpr int32_t kWaves = 2;
   const TileConfig tile = tile_of(shape, RowKind::kShortTokens, ScoreClass::kPlain);
+  if (!is_kv_by_tma(p, tile)) return false;
+  if (kernels::max_visible_keys(p, 1) <= kFewKeys) return true;
   const int64_t row_tiles = total_rows(p) * p.num_q_heads / tile.tile_rows();
-  return is_kv_by_tma(p, tile) && mean_keys(p, grid_of(p, tile, Launch{})) <= kFewKeys &&
+  return mean_keys(p, grid_of(p, tile, Launch{})) <= kFewKeys &&
          row_tiles >= int64_t{kWaves} * num_sms * tile.ctas_per_sm;
 }
 

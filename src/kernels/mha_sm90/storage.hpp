@@ -87,6 +87,7 @@ struct Operands {
   // of four converting warps.
   static constexpr uint32_t k_fills = tile.widens() ? 4 : (tile.load == LoadKind::kGather ? 2 : 1);
   static constexpr uint32_t v_fills = tile.transposes_v() ? 4 : k_fills;
+  static constexpr uint32_t q_fills = OwnTilesOf<Config>::are_found_by_load_q ? 2 : 1;
   // Bytes of a K or V tile of 8-bit elements, rounded up to 16 for each of 128 threads.
   static constexpr int raw_bytes =
       (tile.BN * (tile.depth_qk > tile.depth_vo ? tile.depth_qk : tile.depth_vo) + 2047) / 2048 *

@@ -89,7 +89,8 @@ class Consumer {
       PackedLoad<Config, kWarpgroup>::run(params_, storage_, reader.work(), order);
       sync_warpgroup(warpgroup_);  // all threads have stored their part of Q
     } else {
-      q_ring().consumer_wait();  // load Q: its bytes have landed, or its lanes have stored it
+      // Load Q: its bytes have landed, or its lanes have stored it; own tiles are stored.
+      q_ring().consumer_wait();
       if constexpr (OwnTilesOf<Config>::are_found_by_load_q) {
         walk = arch::load(storage_.own_tiles_at(q_.index, warpgroup_));
         // All lanes have read it before one releases the stage; else the turn's barrier says so.

@@ -99,9 +99,9 @@ PAGODA_DEVICE void load_v(const AttentionParams& params, Storage<Config>& storag
   WorkReader reader(storage.work);
   for (; reader.next(); reader.release()) {
     order.wait_q_issued();
-    const Work work = reader.work();
-    const auto num_keys = static_cast<uint32_t>(work.rows.seqlen_kv);
-    for (int32_t tile = work.walk.num_tiles; tile-- > 0;) {
+    const auto num_keys = static_cast<uint32_t>(reader.work().rows.seqlen_kv);
+    for (int32_t tile = reader.work().walk.num_tiles; tile-- > 0;) {
+      const Work work = reader.work();  // here: 32 registers a producer hold no more
       const auto column = static_cast<uint32_t>(kernels::first_key_of<Config>(work.walk, tile));
       const auto rows = params.sequences.keys.template populate<Indices>(work.sequence, column);
       const Tile op{&params.v};

@@ -154,10 +154,6 @@ PAGODA_DEVICE void load_q(const AttentionParams& params, Storage<Config>& storag
     for (int w = 0; w < Config::tile.num_consumers; ++w) {
       const QRing ring{storage.q_ring[w], state};
       ring.producer_acquire();  // the consumer's four warps have released the stage
-      if constexpr (OwnTilesOf<Config>::are_found_by_load_q) {
-        const OwnTiles own = OwnTilesOf<Config>::find(params, work, w);
-        if (elect != 0) arch::store(storage.own_tiles_at(state.index, w), own);
-      }
       if constexpr (Config::tile.rows == RowKind::kTokens) {
         load_tokens<Config>(params, storage, work, ring, w, elect);
       } else {
@@ -166,6 +162,14 @@ PAGODA_DEVICE void load_q(const AttentionParams& params, Storage<Config>& storag
         arch::fence_proxy_async_shared();  // orders this thread's stores of Q before wgmma reads Q
         arch::syncwarp();  // every lane has stored its part of Q and executed the fence
         ring.producer_mbar().arrive_if(elect);
+      }
+    }
+    if constexpr (OwnTilesOf<Config>::are_found_by_load_q) {
+      // While Q is on its way.
+      for (int w = 0; w < Config::tile.num_consumers; ++w) {
+        const OwnTiles own = OwnTilesOf<Config>::find(params, work, w);
+        if (elect != 0) arch::store(storage.own_tiles_at(state.index, w), own);
+        QRing{storage.q_ring[w], state}.producer_mbar().arrive_if(elect);
       }
     }
     state.step();

@@ -66,7 +66,9 @@ class MultiplyAgain {
       PAGODA_UNROLL
       for (int i = 0; i < 4; ++i) s[4 * block + i] = sums[i];
     }
-    arch::syncwarp();  // all lanes have read Q, whose stage one of them releases
+    // All lanes have read Q, whose stage one of them releases. With O staged in it, the lanes meet
+    // again before that (Consumer::release_q).
+    if constexpr (!tile.stages_o_in_q()) arch::syncwarp();
   }
 
  private:
