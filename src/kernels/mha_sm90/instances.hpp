@@ -214,7 +214,9 @@ PAGODA_HOST_DEVICE constexpr TileConfig e4m3_tile(int depth_qk, int depth_vo, Ro
   if (rows == RowKind::kTallTokens) {
     tile.num_consumers = 3;
     tile.overlaps_pv = false;
-    tile.producer_registers = 32;
+    // With 32 and 40 ptxas orders the consumers' exponentials in another way, 5 % slower at 8k.
+    tile.producer_registers = 40;
+    tile.converter_registers = 32;
     tile.consumer_registers = 136;
   }
   return tile;
