@@ -43,7 +43,7 @@ struct KeyRows {
     const uint32_t rows = used_rows(batch), first = first_row(batch);
     return rows < first ? 0 : rows - first;
   }
-  // Those of the first 32 sequences.
+  // The cache line in which the lengths begin, or the offsets that they are made from.
   PAGODA_DEVICE void prefetch_lengths() const {
     const arch::GlobalPtr<const int32_t> lengths =
         kind == KeyRowsKind::kPaged

@@ -2,6 +2,7 @@
 // needs no length from device memory. TileDecoder: finds the row tile of an index, on the device.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "arch/memory.hpp"
@@ -78,15 +79,15 @@ class TileDecoder : TileGrid {
   constexpr TileDecoder(const TileGrid& grid)  // NOLINT(google-explicit-constructor)
       : TileGrid(grid) {
     const int32_t heads = grid.is_bisected() ? num_heads : num_heads * batch;
-    wide_ = positive(section < heads ? section : heads);
+    wide_ = std::max(std::min(section, heads), 1);
     by_splits_ = arch::Divisor(num_splits);
-    by_heads_ = arch::Divisor(positive(num_heads));
+    by_heads_ = arch::Divisor(std::max(num_heads, 1));
     by_wide_ = arch::Divisor(wide_);
-    by_last_width_ = arch::Divisor(positive(heads % wide_));
+    by_last_width_ = arch::Divisor(std::max(heads % wide_, 1));
     if (grid.is_bisected()) {
-      by_rows_ = arch::Divisor(positive(tile_rows));
+      by_rows_ = arch::Divisor(std::max(tile_rows, 1));
     } else {
-      const int32_t tiles = positive(equal_tiles());
+      const int32_t tiles = std::max(equal_tiles(), 1);
       by_tiles_ = arch::Divisor(tiles);
       by_section_ = arch::Divisor(wide_ * tiles);
     }
@@ -115,7 +116,6 @@ class TileDecoder : TileGrid {
   }
 
  private:
-  static constexpr int32_t positive(int32_t value) { return value > 0 ? value : 1; }
   [[nodiscard]] PAGODA_DEVICE int32_t first_row(int32_t sequence) const {
     return arch::load_read_only(cu_rows + sequence);
   }

@@ -134,11 +134,11 @@ PAGODA_DEVICE void store(GlobalPtr<T> to, std::type_identity_t<T> value, Where =
   *(PAGODA_GLOBAL detail::Access<T>*)raw(to) = __builtin_bit_cast(detail::Access<T>, value);
 }
 
-// A load from the constant address space is invariant: where the address is uniform, it is a scalar
-// load (s_load).
 template <class T>
 PAGODA_DEVICE void prefetch_l2(GlobalPtr<T> /*pointer*/, Where = Where::current()) {}
 
+// A load from the constant address space is invariant: where the address is uniform, it is a scalar
+// load (s_load).
 template <class T>
 PAGODA_DEVICE std::remove_const_t<T> load_read_only(GlobalPtr<T> pointer,
                                                     Where = Where::current()) {

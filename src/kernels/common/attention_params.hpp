@@ -40,7 +40,7 @@ struct Sequences {
   arch::GlobalPtr<const int32_t> q_positions = nullptr;
   operand::KeyRows keys{};
 
-  // What a work tile is made from, of the first 32 sequences.
+  // The cache lines in which the lengths of queries and keys begin.
   PAGODA_DEVICE void prefetch_lengths() const {
     if (cu_rows != nullptr) arch::prefetch_l2(cu_rows);
     keys.prefetch_lengths();
@@ -99,8 +99,8 @@ struct DecodeArguments {
 struct AttentionArguments {
   Sequences sequences;
   int32_t num_kv_heads = 1;
-  int32_t group = 1;  // query heads of a KV head
-  arch::Divisor by_group;
+  int32_t group = 1;       // query heads of a KV head
+  arch::Divisor by_group;  // of `group`
   int32_t dim_qk = 0, dim_vo = 0;
 
   arch::GlobalPtr<const void> q_data = nullptr;

@@ -41,7 +41,7 @@ struct Kernel {
     prefetch(params);  // while another thread initialises the barriers
     init_barriers(storage);
     // Waits until the previous kernel has completed: from here on its writes are visible. Nothing
-    // above touches global memory that it may write before such a wait.
+    // above touches global memory that it may write; prefetch() has a wait of its own.
     arch::grid_dependency_wait();
     if constexpr (tile.rows == RowKind::kPacked) {
       find_stream_k_start<Config>(params, storage.stream_k);  // ends with a syncthreads
