@@ -73,11 +73,9 @@ struct TileGrid {
 // hundred instructions more for its first row tile.
 class TileDecoder : TileGrid {
  public:
-  using TileGrid::size;
-
   TileDecoder() = default;
   constexpr TileDecoder(const TileGrid& grid)  // NOLINT(google-explicit-constructor)
-      : TileGrid(grid) {
+      : TileGrid(grid), size_(grid.size()) {
     const int32_t heads = grid.is_bisected() ? num_heads : num_heads * batch;
     wide_ = std::max(std::min(section, heads), 1);
     by_splits_ = arch::Divisor(num_splits);
@@ -87,12 +85,13 @@ class TileDecoder : TileGrid {
     if (grid.is_bisected()) {
       by_rows_ = arch::Divisor(std::max(tile_rows, 1));
     } else {
-      const int32_t tiles = std::max(equal_tiles(), 1);
-      by_tiles_ = arch::Divisor(tiles);
-      by_section_ = arch::Divisor(wide_ * tiles);
+      tiles_ = std::max(equal_tiles(), 1);
+      by_tiles_ = arch::Divisor(tiles_);
+      by_section_ = arch::Divisor(wide_ * tiles_);
     }
   }
 
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t size() const { return size_; }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr const TileGrid& grid() const { return *this; }
   // The number that the grid has, as a constant.
   PAGODA_HOST_DEVICE constexpr void set_tile_rows(int32_t rows_of_tile) {
@@ -101,7 +100,7 @@ class TileDecoder : TileGrid {
 
   // In every order the splits of a tile are neighbours.
   [[nodiscard]] PAGODA_DEVICE TileCoord at(int32_t index) const {
-    if (index < 0 || index >= size()) return {};
+    if (index < 0 || index >= size_) return {};
     int32_t unit = index, split = 0;  // of a grid without splits
     const bool is_split = num_splits > 1 && index >= num_whole;
     if (is_split) {
@@ -125,13 +124,12 @@ class TileDecoder : TileGrid {
 
   // Entry `unit` of a grid without splits whose sequences have as many entries.
   [[nodiscard]] PAGODA_DEVICE TileCoord equal(int32_t unit) const {
-    const int32_t tiles = equal_tiles();
     HeadTile at;  // the head of all sequences
     if (order == TileOrder::kRowsFastest) {
       at.head = by_tiles_.quotient(unit);
-      at.tile = unit - at.head * tiles;
+      at.tile = unit - at.head * tiles_;
     } else {
-      at = longest_first(unit, by_section_.quotient(unit), num_heads * batch, tiles);
+      at = longest_first(unit, by_section_.quotient(unit), num_heads * batch, tiles_);
     }
     const int32_t sequence = by_heads_.quotient(at.head);
     const int32_t length =
@@ -185,7 +183,9 @@ class TileDecoder : TileGrid {
     return {sequence, head, tile, 0, 1, tile * tile_rows, num_rows};
   }
 
-  int32_t wide_ = 1;  // heads of a section but the last, which may have fewer
+  int32_t size_ = 0;
+  int32_t tiles_ = 1;  // not bisected: equal_tiles(), or 1
+  int32_t wide_ = 1;   // heads of a section but the last, which may have fewer
   // Not bisected: by equal_tiles() and by those of a section. Bisected: by tile_rows.
   arch::Divisor by_tiles_, by_section_, by_rows_;
   arch::Divisor by_splits_, by_heads_, by_wide_, by_last_width_;

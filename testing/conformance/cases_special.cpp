@@ -156,6 +156,41 @@ void add_short_tiles(CaseList& list) {
   list.add(c);
 }
 
+// More row tiles than Hopper computes by one consumer each, on an H200, and of more keys than short
+// ones: several consumers, head dims 64 (the padding of 16), 128 and 256.
+void add_many_tiles(CaseList& list) {
+  for (const int32_t dim : {128, 256}) {
+    Case c = typed(DType::kBF16);
+    c.q_heads = 16;
+    c.kv_heads = 4;
+    c.dim_qk = c.dim_vo = dim;
+    c.page_size = 64;
+    c.mask = {};
+    c.lengths = {"tiles148", std::vector<Sequence>(9, {66, 100})};
+    list.add(c);
+    c.lengths = {"tiles297", std::vector<Sequence>(18, {66, 100})};
+    c.mask = window(39);
+    list.add(c);
+    c.mask = causal();  // of head dim 128 short ones
+    list.add(c);
+    c.page_size = 32;
+    c.sinks = 0.5F;
+    c.lengths = {"tiles312", std::vector<Sequence>(5, {250, 400})};
+    list.add(c);
+  }
+  Case c = typed(DType::kBF16);
+  c.dim_qk = c.dim_vo = 16;
+  c.q_heads = 8;
+  c.kv_heads = 2;
+  c.lengths = {"keys2100", {{1100, 2100}}};
+  list.add(c);
+  c.q_heads = 2;
+  c.page_size = 64;
+  c.mask = {};
+  c.lengths = {"keys1100", {{66, 1100}, {200, 1050}}};
+  list.add(c);
+}
+
 // fp8 caches under enough rows for row tiles of tokens: tiles of several pages, pages of several
 // tiles, a sequence's end in a tile, sequences without keys, and short ones beside them.
 void add_fp8_prefill(CaseList& list) {

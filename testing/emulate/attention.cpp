@@ -31,6 +31,18 @@ struct TallConfig {
                                              .producer_registers = 32,
                                              .consumer_registers = 160};
 };
+struct SingleConfig {
+  using T = arch::BFloat16;
+  static constexpr mha_sm90::TileConfig tile{.depth_qk = AttentionCase::kDepth,
+                                             .depth_vo = AttentionCase::kDepth,
+                                             .BN = 32,
+                                             .num_consumers = 1,
+                                             .q_stages = 2,
+                                             .is_ping_pong = false,
+                                             .ctas_per_sm = 2,
+                                             .producer_registers = 64,
+                                             .consumer_registers = 192};
+};
 // One Q stage, as with wide heads.
 struct SplitConfig {
   using T = arch::BFloat16;
@@ -132,6 +144,18 @@ Outcome run_prefill_tall(const Options& options) {
                              .ctas = 2,
                              .leaps = true};
   return AttentionCase(shape, options.seed).run<Traits<TallConfig>>(options);
+}
+
+// Tiles of 64 rows by one consumer. As in run_prefill all rings wrap, and a sequence ends in the
+// first rows of a tile.
+Outcome run_prefill_single(const Options& options) {
+  const AttentionShape shape{.kernel = "sm90/prefill_single",
+                             .sequences = {{64, 66}, {70, 0}, {33, 33}, {70, 75}, {128, 200}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 2,
+                             .leaps = true};
+  return AttentionCase(shape, options.seed).run<Traits<SingleConfig>>(options);
 }
 
 // Fifteen KV tiles in three splits, which the last CTA to finish merges; each split wraps the rings

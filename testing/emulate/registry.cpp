@@ -39,6 +39,7 @@ constexpr EmulatedKernel kKernels[] = {
     {"simt/waves", "gfx942", "The same, four waves of 64 lanes", run_simt_waves},
     {"sm90/prefill", "sm_90a", "Attention, tiles of tokens: two consumers in turns, a queue of tiles", run_prefill},
     {"sm90/prefill_tall", "sm_90a", "The same, three consumers, whose P V ends before their next Q K'", run_prefill_tall},
+    {"sm90/prefill_single", "sm_90a", "The same, one consumer, which takes no turns", run_prefill_single},
     {"sm90/prefill_split", "sm_90a", "Attention, tiles of tokens: keys in three parts, merged by the last", run_prefill_split},
     {"sm90/decode", "sm_90a", "Attention, packed rows: equal shares of all keys, merged by the last", run_decode},
     {"sm90/decode_gathered", "sm_90a", "The same, K and V brought row by row by four warps", run_decode_gathered},

@@ -76,6 +76,8 @@ struct Shape {
 constexpr Shape kPrefill{4, 512, 512, 32, 8, 0};
 constexpr Shape kPrompts{8, 2048, 2048, 16, 16, 0};  // tall row tiles on Hopper
 constexpr Shape kFewKeys{8, 512, 512, 32, 8, 0};     // short ones, of head dim 64
+constexpr Shape kFewer{16, 256, 256, 32, 8, 0};      // .. and of 128
+constexpr Shape kFewTiles{1, 512, 512, 8, 2, 0};     // those of one consumer
 constexpr Shape kChunk{1, 256, 100'000, 4, 1, 64};
 constexpr Shape kDecode{64, 1, 4096, 32, 8, 64}, kDecode8{8, 1, 4096, 32, 8, 64};
 constexpr Shape kPages1{64, 1, 4096, 32, 8, 1}, kShort{4, 1, 512, 32, 8, 16};
@@ -124,6 +126,10 @@ const Call kCalls[] = {
     {"prompts d96 f16",      kF16,   {96, 96},   kPrompts, false, "d96",      "pair.d128", "d128"},
     {"few keys d64",         kBF16,  {64, 64},   kFewKeys, false, "d64",      "d64",   "d64"},
     {"few keys d64 f16",     kF16,   {64, 64},   kFewKeys, false, "d64",      "d64",   "d64"},
+    {"few keys d128",        kBF16,  {128, 128}, kFewer,   false, "d128",     "pair.d128", "d128"},
+    {"few tiles d64 f16",    kF16,   {64, 64},   kFewTiles, false, "d64",     "d64",   "d64"},
+    {"few tiles d128",       kBF16,  {128, 128}, kFewTiles, false, "d128",    "pair.d128", "d128"},
+    {"few tiles d256",       kBF16,  {256, 256}, kFewTiles, false, "d256",    "d256",  "d256"},
     {"prompts fp8 d64",      kFp8,   {64, 64},   kPrompts, false, "d64",      "d64",   nullptr},
     {"chunk, long cache",    kBF16,  {128, 128}, kChunk,   false, "d128",     "d128",  "d128"},
     {"decode",               kBF16,  {128, 128}, kDecode,  false, "decode.d128", "d128",  "d128"},
@@ -398,6 +404,9 @@ TEST(DescribedDevices, launches_fit_the_device_and_have_code_for_it) {
         }
         if (device.arch == 90 && std::string_view(call.name).starts_with("few keys")) {
           EXPECT_TRUE(contains(launch.kernel, "mha_sm90::RowKind)2")) << "short row tiles";
+        }
+        if (device.arch == 90 && std::string_view(call.name).starts_with("few tiles")) {
+          EXPECT_TRUE(contains(launch.kernel, "mha_sm90::RowKind)3")) << "one consumer";
         }
         if (device.arch == 90 && std::string_view(call.name) == "decode") {
           EXPECT_TRUE(is_decode(launch));

@@ -22,9 +22,11 @@ enum class RowKind : uint8_t {
   // The same with three consumers where kTokens has two (tall_tile, e4m3_tile). TileConfig::rows is
   // kTokens.
   kTallTokens,
-  // The same with two consumers where kTokens has three, in two CTAs a multiprocessor (short_tile).
-  // TileConfig::rows is kTokens.
+  // The same with a consumer less, in two CTAs a multiprocessor (short_tile). TileConfig::rows is
+  // kTokens.
   kShortTokens,
+  // The same with one consumer, for few row tiles (single_tile). TileConfig::rows is kTokens.
+  kSingleTokens,
   // Decode: (token, query head of the KV head's group) pairs. Threads load Q. Stream-K
   // (StreamKWork).
   kPacked,

@@ -59,6 +59,7 @@ inline constexpr Variant kVariants[] = {
     {RowKind::kTokens, LoadKind::kTmaWiden, ScoreClass::kGeneral},
     {RowKind::kTallTokens, LoadKind::kTma, ScoreClass::kPlain},
     {RowKind::kShortTokens, LoadKind::kTma, ScoreClass::kPlain},
+    {RowKind::kSingleTokens, LoadKind::kTma, ScoreClass::kPlain},
 };
 
 // Whether tokens of 16-bit queries over an fp8 cache have a kernel. General scores with O of 256
@@ -73,18 +74,24 @@ constexpr bool has_tall_tokens(const Shape& shape) {
 }
 // Whether prompts of few keys have short row tiles.
 constexpr bool has_short_tokens(const Shape& shape) {
-  return shape.dtype != DType::kF8E4M3 && shape.depth_qk == 64 && shape.depth_vo == 64;
+  return shape.dtype != DType::kF8E4M3 && shape.depth_vo == shape.depth_qk &&
+         (shape.depth_qk == 64 || shape.depth_qk == 128);
+}
+// Whether prompts of few row tiles have those of one consumer.
+constexpr bool has_single_tokens(const Shape& shape) {
+  return has_short_tokens(shape) || (shape.dtype != DType::kF8E4M3 && shape.depth_qk == 256);
 }
 // Shapes of e4m3 queries have K and V by TMA only.
 constexpr bool has_kernel(const Shape& shape, size_t variant) {
   const Variant& wanted = kVariants[variant];
+  if (wanted.rows == RowKind::kSingleTokens) return has_single_tokens(shape);
   if (wanted.rows == RowKind::kShortTokens) return has_short_tokens(shape);
   if (wanted.rows == RowKind::kTallTokens) return has_tall_tokens(shape);
   if (wanted.load == LoadKind::kTmaWiden) return has_widened(shape, wanted.scores);
   return shape.dtype != DType::kF8E4M3 || wanted.load == LoadKind::kTma;
 }
 // Kernels for functors are compiled of these variants alone. Those with kTmaWiden would spill, and
-// those of tall and short row tiles.
+// those of tall and short row tiles; those of one consumer are not worth their compilation.
 constexpr bool is_for_functors(const Shape& shape, size_t variant) {
   const Variant& of = kVariants[variant];
   return has_kernel(shape, variant) && of.scores == ScoreClass::kPlain &&
@@ -122,11 +129,29 @@ PAGODA_HOST_DEVICE constexpr TileConfig tall_tile(int depth_qk, int depth_vo) {
 // tiles see few keys that is more than what the smaller tiles of keys cost.
 PAGODA_HOST_DEVICE constexpr TileConfig short_tile(int depth_qk, int depth_vo) {
   TileConfig tile = tokens_tile(depth_qk, depth_vo);
-  tile.num_consumers = 2;
+  tile.num_consumers -= 1;
   tile.ctas_per_sm = 2;
   tile.BN = 64;
-  tile.producer_registers = 32;
-  tile.consumer_registers = 104;
+  tile.is_ping_pong = tile.num_consumers > 1;
+  tile.producer_registers = depth_qk == 64 ? 32 : 64;
+  tile.consumer_registers = depth_qk == 64 ? 104 : 192;
+  return tile;
+}
+
+// Half of the rows: more multiprocessors have one, and a KV tile of it takes three quarters of the
+// time, or less with O of 256 columns.
+PAGODA_HOST_DEVICE constexpr TileConfig single_tile(int depth_qk, int depth_vo) {
+  TileConfig tile = tokens_tile(depth_qk, depth_vo);
+  tile.num_consumers = 1;
+  tile.is_ping_pong = false;
+  tile.overlaps_pv = true;
+  if (depth_qk == 64) {
+    tile.ctas_per_sm = 2;
+    tile.k_stages = tile.v_stages = 3;
+    tile.producer_registers = 64;
+    tile.consumer_registers = 192;
+  }
+  if (depth_qk == 256) tile.BN = 80;
   return tile;
 }
 
@@ -250,10 +275,11 @@ PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int depth_qk, int depth_vo, RowK
   if (load == LoadKind::kGather) return gather_tile(depth_qk, depth_vo, scores);
   if (load == LoadKind::kTmaFp8) return fp8_tile(depth_qk, depth_vo, scores);
   if (load == LoadKind::kTmaWiden) return widen_tile(depth_qk, depth_vo, scores);
-  TileConfig tile = rows == RowKind::kPacked       ? packed_tile(depth_qk, depth_vo)
-                    : rows == RowKind::kTokens     ? tokens_tile(depth_qk, depth_vo)
-                    : rows == RowKind::kTallTokens ? tall_tile(depth_qk, depth_vo)
-                                                   : short_tile(depth_qk, depth_vo);
+  TileConfig tile = rows == RowKind::kPacked        ? packed_tile(depth_qk, depth_vo)
+                    : rows == RowKind::kTokens      ? tokens_tile(depth_qk, depth_vo)
+                    : rows == RowKind::kTallTokens  ? tall_tile(depth_qk, depth_vo)
+                    : rows == RowKind::kShortTokens ? short_tile(depth_qk, depth_vo)
+                                                    : single_tile(depth_qk, depth_vo);
   tile.scores = scores;
   // Masks and biases need registers.
   if (scores == ScoreClass::kGeneral) {

@@ -138,9 +138,9 @@ struct Kernel {
     const int page_size = params.sequences.keys.paged_size();
     const int warp = arch::warp_idx();
     // ptxas hoists what several roles compute above their branches, and with either order of the
-    // branches some kernels spill: packed ones with the scheduler first, those with 32 registers a
-    // producer with it last.
-    constexpr bool schedules_first = tile.rows == RowKind::kTokens;
+    // branches some kernels spill: those of one consumer with the scheduler first, those with 32
+    // registers a producer with it last.
+    constexpr bool schedules_first = tile.num_consumers > 1;
     if constexpr (schedules_first) {
       if (warp == 3) {
         run_scheduler(params, storage);

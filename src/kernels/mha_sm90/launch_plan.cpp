@@ -95,16 +95,48 @@ int32_t mean_keys(const Problem& p, const schedule::TileGrid& grid) {
   return keys == p.max_seqlen_kv_bound && sees_half(p, grid) ? keys / 2 : keys;
 }
 
+// Row tiles of all heads, as many as they are without partly filled ones.
+int64_t full_tiles(const Problem& p, const TileConfig& tile) {
+  return core::ceil_div(total_rows(p) * p.num_q_heads, int64_t{tile.tile_rows()});
+}
+
 // Short row tiles: where row tiles see few keys, all of them or, where they are many, on average.
 // Measured, README.md.
 bool wants_short_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
-  constexpr int32_t kWaves = 2;
+  constexpr int32_t kWaves = 2, kFewestKeys = 320;
   const TileConfig tile = tile_of(shape, RowKind::kShortTokens, ScoreClass::kPlain);
   if (!is_kv_by_tma(p, tile)) return false;
-  if (kernels::max_visible_keys(p, 1) <= kFewKeys) return true;
-  const int64_t row_tiles = total_rows(p) * p.num_q_heads / tile.tile_rows();
-  return mean_keys(p, grid_of(p, tile, Launch{})) <= kFewKeys &&
-         row_tiles >= int64_t{kWaves} * num_sms * tile.ctas_per_sm;
+  const int32_t keys = kernels::max_visible_keys(p, 1);
+  const schedule::TileGrid grid = grid_of(p, tile, Launch{});
+  if (shape.depth_qk == 128) return keys <= kFewestKeys && sees_half(p, grid);
+  if (keys <= kFewKeys) return true;
+  return mean_keys(p, grid) <= kFewKeys &&
+         full_tiles(p, tile) >= int64_t{kWaves} * num_sms * tile.ctas_per_sm;
+}
+
+// Row tiles of one consumer: where those of more leave multiprocessors idle. Under a causal mask
+// also a few more row tiles than multiprocessors, whose longest come first. Row tiles of many keys
+// are rather split. Measured, README.md.
+bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
+  const TileConfig tile = tile_of(shape, RowKind::kSingleTokens, ScoreClass::kPlain);
+  if (!is_kv_by_tma(p, tile)) return false;
+  const int64_t row_tiles = full_tiles(p, tile);
+  const int32_t keys = kernels::max_visible_keys(p, 1);
+  const bool is_half = sees_half(p, grid_of(p, tile, Launch{}));
+  const bool is_one_wave = row_tiles <= num_sms;
+  // A chunk whose row tiles are split anyway: the results of small ones are merged sooner.
+  if (!is_half && 4 * row_tiles <= num_sms && keys <= 4096) return true;
+  switch (shape.depth_qk) {
+    case 64:
+      if (!is_half) return 2 * row_tiles <= int64_t{3} * num_sms && keys <= 1024;
+      return is_one_wave || (row_tiles <= int64_t{2} * num_sms && keys <= 2048);
+    case 128:
+      if (is_one_wave) return keys <= 1536;
+      return is_half && 2 * row_tiles <= int64_t{3} * num_sms && keys > 512;
+    default:
+      if (is_one_wave) return keys <= 4096;
+      return is_half && row_tiles <= int64_t{2} * num_sms && keys > 512;
+  }
 }
 
 // Tall row tiles take less time a row, but are fewer: few of them leave multiprocessors idle.
@@ -127,8 +159,11 @@ RowKind tokens_kind(const Problem& p, const Shape& shape, ScoreClass scores, Loa
       !choice.may_split()) {
     return RowKind::kTokens;
   }
-  if (has_tall_tokens(shape) && wants_tall_rows(p, shape, num_sms)) return RowKind::kTallTokens;
+  if (has_single_tokens(shape) && wants_single_rows(p, shape, num_sms)) {
+    return RowKind::kSingleTokens;
+  }
   if (has_short_tokens(shape) && wants_short_rows(p, shape, num_sms)) return RowKind::kShortTokens;
+  if (has_tall_tokens(shape) && wants_tall_rows(p, shape, num_sms)) return RowKind::kTallTokens;
   return RowKind::kTokens;
 }
 
