@@ -139,44 +139,84 @@ class SplitRows {
     finish(work, row, where, sums, max_of_row(max), o);
   }
 
-  // Merges `count` columns of a row in the registers of a thread, which returns from
+  // Merges `count` columns of two rows, 8 apart, in the registers of a thread, which returns from
   // arrive_and_check_last: pairs at `first_column`, 8 columns apart, the layout of accumulators.
-  // at(i) is column i of the thread, and receives O; row.sums and row.max those of the whole row.
-  // Threads with other columns of the row do the same. For many rows of few splits, where
-  // merge_row, a row at a time, would wait for memory at each.
+  // at(r, i) is column i of the thread in row r, and receives O; sums and max of `rows` those of
+  // the whole row. Threads with other columns of the rows do the same. For many rows of few splits,
+  // where merge_row, a row at a time, would wait for memory at each. Loads of several splits and
+  // of both rows are in flight together: by itself each would take the latency of L2.
   template <int count, class Row, class At>
-  PAGODA_DEVICE void merge_columns(const Work& work, int index, Row& row, int first_column,
-                                   const At& at) const {
+  PAGODA_DEVICE void merge_columns(const Work& work, int first_row, Row (&rows)[2],
+                                   int first_column, const At& at) const {
+    constexpr int stats_in_flight = 4;
     PAGODA_UNROLL
-    for (int i = 0; i < count; ++i) at(i) = 0;
-    row.sums = softmax::Sums{};
-    row.max = softmax::kMinusInfinity;
-    if (!row.is_valid) return;
-    for (int32_t split = 0; split < work.num_splits; ++split) {
-      const FloatQuad stats = load_stats(work, split, index);
-      if (stats.value[1] != 0 && stats.value[0] > row.sums.pivot) row.sums.pivot = stats.value[0];
-      row.max = stats.value[2] > row.max ? stats.value[2] : row.max;
+    for (int r = 0; r < 2; ++r) {
+      PAGODA_UNROLL
+      for (int i = 0; i < count; ++i) at(r, i) = 0;
+      rows[r].sums = softmax::Sums{};
+      rows[r].max = softmax::kMinusInfinity;
     }
+    PAGODA_NO_UNROLL
+    for (int32_t first = 0; first < work.num_splits; first += stats_in_flight) {
+      FloatQuad stats[stats_in_flight][2];
+      PAGODA_UNROLL
+      for (int k = 0; k < stats_in_flight; ++k) {
+        PAGODA_UNROLL
+        for (int r = 0; r < 2; ++r) {
+          stats[k][r] = FloatQuad{{0, 0, softmax::kMinusInfinity, 0}};
+          if (rows[r].is_valid && first + k < work.num_splits) {
+            stats[k][r] = load_stats(work, first + k, first_row + 8 * r);
+          }
+        }
+      }
+      PAGODA_UNROLL
+      for (int k = 0; k < stats_in_flight; ++k) {
+        PAGODA_UNROLL
+        for (int r = 0; r < 2; ++r) {
+          const float(&of)[4] = stats[k][r].value;
+          if (of[1] != 0 && of[0] > rows[r].sums.pivot) rows[r].sums.pivot = of[0];
+          rows[r].max = of[2] > rows[r].max ? of[2] : rows[r].max;
+        }
+      }
+    }
+    // Pairs of each row that are in flight together: 256 columns leave fewer registers.
+    constexpr int pairs = count < 32 ? count / 2 : (count < 64 ? 16 : 8);
+    PAGODA_NO_UNROLL
     for (int32_t split = 0; split < work.num_splits; ++split) {
-      const FloatQuad stats = load_stats(work, split, index);
-      if (stats.value[1] == 0) continue;  // no key: O may not be stored
-      float weight = ::exp2f(stats.value[0] - row.sums.pivot);
-      row.sums.sum += weight * stats.value[1];
-      weight = arch::mutable_value("weight of the first split x 1.02", weight,
-                                   (split == 0 ? 1.02F : 1.0F) * weight);
-      const arch::GlobalPtr<const float> from = out_row(work.slot(split), index) + first_column;
-      constexpr int pairs = count / 2 < 16 ? count / 2 : 16;  // loads in flight
+      float weights[2];
+      PAGODA_UNROLL
+      for (int r = 0; r < 2; ++r) {
+        weights[r] = 0;
+        if (!rows[r].is_valid) continue;
+        const FloatQuad stats = load_stats(work, split, first_row + 8 * r);
+        if (stats.value[1] == 0) continue;  // no key: O may not be stored
+        const float weight = ::exp2f(stats.value[0] - rows[r].sums.pivot);
+        rows[r].sums.sum += weight * stats.value[1];
+        weights[r] = arch::mutable_value("weight of the first split x 1.02", weight,
+                                         (split == 0 ? 1.02F : 1.0F) * weight);
+      }
       PAGODA_UNROLL
       for (int first = 0; first < count / 2; first += pairs) {
-        FloatPair values[pairs];
+        FloatPair values[2][pairs];
         PAGODA_UNROLL
-        for (int i = 0; i < pairs; ++i) {
-          values[i] = arch::load((from + 8 * (first + i)).template as<const FloatPair>());
+        for (int r = 0; r < 2; ++r) {
+          const arch::GlobalPtr<const float> from =
+              out_row(work.slot(split), first_row + 8 * r) + first_column;
+          PAGODA_UNROLL
+          for (int i = 0; i < pairs; ++i) {
+            values[r][i] = FloatPair{};
+            if (weights[r] != 0) {
+              values[r][i] = arch::load((from + 8 * (first + i)).template as<const FloatPair>());
+            }
+          }
         }
         PAGODA_UNROLL
-        for (int i = 0; i < pairs; ++i) {
-          at(2 * (first + i)) += weight * values[i].low;
-          at(2 * (first + i) + 1) += weight * values[i].high;
+        for (int r = 0; r < 2; ++r) {
+          PAGODA_UNROLL
+          for (int i = 0; i < pairs; ++i) {
+            at(r, 2 * (first + i)) += weights[r] * values[r][i].low;
+            at(r, 2 * (first + i) + 1) += weights[r] * values[r][i].high;
+          }
         }
       }
     }

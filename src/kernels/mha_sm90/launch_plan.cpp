@@ -75,7 +75,7 @@ bool sees_half(const Problem& p, const schedule::TileGrid& grid) {
 // those of short row tiles, which have half as many keys, too, half as long.
 kernels::KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid,
                             const TileConfig& tile, int32_t num_ctas) {
-  const bool is_short = tile.ctas_per_sm > 1;
+  const bool is_short = tile.ctas_per_sm > 1 && tile.BN < 128;
   return kernels::kv_splits(p, grid, num_ctas, tile.BN, tile.depth_vo > 128 || is_short ? 2 : 1);
 }
 
@@ -131,7 +131,7 @@ bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
       if (!is_half) return 2 * row_tiles <= int64_t{3} * num_sms && keys <= 1024;
       return is_one_wave || (row_tiles <= int64_t{2} * num_sms && keys <= 2048);
     case 128:
-      if (is_one_wave) return keys <= 1536;
+      if (is_one_wave) return keys <= (is_half ? 1536 : 2048);
       return is_half && 2 * row_tiles <= int64_t{3} * num_sms && keys > 512;
     default:
       if (is_one_wave) return keys <= 4096;

@@ -37,12 +37,9 @@ class SplitEpilogue {
       return false;
     } else {
       if (!is_last(work)) return false;
-      PAGODA_UNROLL
-      for (int r = 0; r < 2; ++r) {
-        rows_.template merge_columns<tile.depth_vo / 4>(
-            work, first_row_ + 8 * r, rows[r], 2 * (arch::lane_idx() % 4),
-            [&o, r](int i) -> float& { return o[i / 2 * 4 + 2 * r + i % 2]; });
-      }
+      rows_.template merge_columns<tile.depth_vo / 4>(
+          work, first_row_, rows, 2 * (arch::lane_idx() % 4),
+          [&o](int r, int i) -> float& { return o[i / 2 * 4 + 2 * r + i % 2]; });
       return true;
     }
   }
