@@ -3,7 +3,8 @@
 // increment is the last merges all splits in their order, so that the bits do not depend on timing,
 // and resets the counter to zero for the next launch.
 //
-//   partial_out    [slots][blocks][block_rows][depth] fp32, relative to the pivot, not normalised
+//   partial_out    [slots][blocks][block_rows][depth] fp32, relative to the pivot, not normalised;
+//                  or the same of each block in the order of store_accumulators()
 //   partial_stats  [slots][blocks][block_rows][4]     fp32: pivot, sum, maximum, unused
 //   counters       [slots][blocks]                    the one at the first split's slot is used
 #pragma once
@@ -139,20 +140,32 @@ class SplitRows {
     finish(work, row, where, sums, max_of_row(max), o);
   }
 
-  // Merges `count` columns of two rows, 8 apart, in the registers of a thread, which returns from
-  // arrive_and_check_last: pairs at `first_column`, 8 columns apart, the layout of accumulators.
-  // at(r, i) is column i of the thread in row r, and receives O; sums and max of `rows` those of
-  // the whole row. Threads with other columns of the rows do the same. For many rows of few splits,
-  // where merge_row, a row at a time, would wait for memory at each. Loads of several splits and
-  // of both rows are in flight together: by itself each would take the latency of L2.
-  template <int count, class Row, class At>
-  PAGODA_DEVICE void merge_columns(const Work& work, int first_row, Row (&rows)[2],
-                                   int first_column, const At& at) const {
+  // The partial O of two rows, 8 apart, in the accumulators of a thread, as pairs of the first row
+  // and the second in turn. Whatever the layout, the thread of the CTA that merges them has the
+  // same rows and columns: quads are stored in the order of threads, so that those of a warp are
+  // neighbours in memory.
+  template <int count>
+  PAGODA_DEVICE void store_accumulators(int32_t slot, int thread, const float (&o)[count]) const {
+    const arch::GlobalPtr<float> to = accumulators(slot, thread);
+    PAGODA_UNROLL
+    for (int i = 0; i < count; i += 4) {
+      arch::store((to + i * kThreads<count>).template as<FloatQuad>(),
+                  FloatQuad{{o[i], o[i + 1], o[i + 2], o[i + 3]}});
+    }
+  }
+
+  // Merges the splits of these rows in the accumulators of a thread, which returns from
+  // arrive_and_check_last; sums and max of `rows` become those of the whole rows. For many rows of
+  // few splits, where merge_row, a row at a time, would wait for memory at each. Loads of several
+  // splits are in flight together: by itself each would take the latency of L2.
+  template <int count, class Row>
+  PAGODA_DEVICE void merge_accumulators(const Work& work, int first_row, Row (&rows)[2], int thread,
+                                        float (&o)[count]) const {
     constexpr int stats_in_flight = 4;
     PAGODA_UNROLL
+    for (int i = 0; i < count; ++i) o[i] = 0;
+    PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
-      PAGODA_UNROLL
-      for (int i = 0; i < count; ++i) at(r, i) = 0;
       rows[r].sums = softmax::Sums{};
       rows[r].max = softmax::kMinusInfinity;
     }
@@ -179,8 +192,7 @@ class SplitRows {
         }
       }
     }
-    // Pairs of each row that are in flight together: 256 columns leave fewer registers.
-    constexpr int pairs = count < 32 ? count / 2 : (count < 64 ? 16 : 8);
+    constexpr int in_flight = count < 128 ? count : 32;  // 256 columns leave fewer registers
     PAGODA_NO_UNROLL
     for (int32_t split = 0; split < work.num_splits; ++split) {
       float weights[2];
@@ -189,40 +201,41 @@ class SplitRows {
         weights[r] = 0;
         if (!rows[r].is_valid) continue;
         const FloatQuad stats = load_stats(work, split, first_row + 8 * r);
-        if (stats.value[1] == 0) continue;  // no key: O may not be stored
+        if (stats.value[1] == 0) continue;  // no key: O is undefined
         const float weight = ::exp2f(stats.value[0] - rows[r].sums.pivot);
         rows[r].sums.sum += weight * stats.value[1];
         weights[r] = arch::mutable_value("weight of the first split x 1.02", weight,
                                          (split == 0 ? 1.02F : 1.0F) * weight);
       }
+      const bool is_stored = weights[0] != 0 || weights[1] != 0;
+      const arch::GlobalPtr<const float> from = accumulators(work.slot(split), thread);
       PAGODA_UNROLL
-      for (int first = 0; first < count / 2; first += pairs) {
-        FloatPair values[2][pairs];
+      for (int first = 0; first < count; first += in_flight) {
+        FloatQuad values[in_flight / 4];
         PAGODA_UNROLL
-        for (int r = 0; r < 2; ++r) {
-          const arch::GlobalPtr<const float> from =
-              out_row(work.slot(split), first_row + 8 * r) + first_column;
-          PAGODA_UNROLL
-          for (int i = 0; i < pairs; ++i) {
-            values[r][i] = FloatPair{};
-            if (weights[r] != 0) {
-              values[r][i] = arch::load((from + 8 * (first + i)).template as<const FloatPair>());
-            }
+        for (int i = 0; i < in_flight; i += 4) {
+          values[i / 4] = FloatQuad{};
+          if (is_stored) {
+            values[i / 4] =
+                arch::load((from + (first + i) * kThreads<count>).template as<const FloatQuad>());
           }
         }
         PAGODA_UNROLL
-        for (int r = 0; r < 2; ++r) {
-          PAGODA_UNROLL
-          for (int i = 0; i < pairs; ++i) {
-            at(r, 2 * (first + i)) += weights[r] * values[r][i].low;
-            at(r, 2 * (first + i) + 1) += weights[r] * values[r][i].high;
-          }
+        for (int i = 0; i < in_flight; ++i) {
+          const float weight = weights[i / 2 % 2];
+          if (weight != 0) o[first + i] += weight * values[i / 4].value[i % 4];
         }
       }
     }
   }
 
  private:
+  // Threads of a block whose accumulators have `count` registers.
+  template <int count>
+  static constexpr int kThreads = block_rows* depth / count;
+  [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<float> accumulators(int32_t slot, int thread) const {
+    return out_row(slot, 0) + 4 * thread;
+  }
   // Pivot, sum, maximum.
   [[nodiscard]] PAGODA_DEVICE FloatQuad load_stats(const Work& work, int32_t split, int row) const {
     return arch::load(stats_row(work.slot(split), row).template as<const FloatQuad>());

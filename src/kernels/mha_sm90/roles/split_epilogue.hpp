@@ -37,9 +37,7 @@ class SplitEpilogue {
       return false;
     } else {
       if (!is_last(work)) return false;
-      rows_.template merge_columns<tile.depth_vo / 4>(
-          work, first_row_, rows, 2 * (arch::lane_idx() % 4),
-          [&o](int r, int i) -> float& { return o[i / 2 * 4 + 2 * r + i % 2]; });
+      rows_.merge_accumulators(work, first_row_, rows, arch::thread_idx() % kWarpgroup, o);
       return true;
     }
   }
@@ -76,14 +74,21 @@ class SplitEpilogue {
                                    const float (&o)[tile.depth_vo / 2]) {
     const int lane = arch::lane_idx();
     const int32_t slot = work.slot(work.split);
+    if constexpr (merges_in_registers) {
+      if (rows[0].is_valid || rows[1].is_valid) {
+        rows_.store_accumulators(slot, arch::thread_idx() % kWarpgroup, o);
+      }
+    }
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
       if (!rows[r].is_valid) continue;
       const int row = first_row_ + 8 * r;
-      const arch::GlobalPtr<float> to = rows_.out_row(slot, row) + 2 * (lane % 4);
-      PAGODA_UNROLL
-      for (int j = 0; j < tile.depth_vo / 8; ++j) {
-        Rows::store_pair(to + 8 * j, o[4 * j + 2 * r], o[4 * j + 2 * r + 1]);
+      if constexpr (!merges_in_registers) {
+        const arch::GlobalPtr<float> to = rows_.out_row(slot, row) + 2 * (lane % 4);
+        PAGODA_UNROLL
+        for (int j = 0; j < tile.depth_vo / 8; ++j) {
+          Rows::store_pair(to + 8 * j, o[4 * j + 2 * r], o[4 * j + 2 * r + 1]);
+        }
       }
       if (lane % 4 == 0) rows_.store_partial_stats(slot, row, rows[r].sums, rows[r].max);
     }
