@@ -116,12 +116,11 @@ bool is_left_out(std::string_view shape, std::string_view variant) {
                                           "sm90.d128.f16", "sm90.d64.f8e4m3"};
     return std::ranges::find(kTall, shape) == std::end(kTall);
   }
-  if (variant.starts_with(" short") || variant.starts_with(" single")) {
-    constexpr std::string_view kFew[] = {"sm90.d64.bf16", "sm90.d64.f16",   "sm90.d128.bf16",
-                                         "sm90.d128.f16", "sm90.d256.bf16", "sm90.d256.f16"};
-    const bool is_short = variant.starts_with(" short");
-    return std::find(kFew, is_short ? kFew + 4 : std::end(kFew), shape) ==
-           (is_short ? kFew + 4 : std::end(kFew));
+  const bool is_single = variant.starts_with(" single");
+  if (is_single || variant.starts_with(" short")) {
+    return shape.ends_with(".f8e4m3") ||
+           !(shape.starts_with("sm90.d64.") || shape.starts_with("sm90.d128.") ||
+             (is_single && shape.starts_with("sm90.d256.")));
   }
   if (shape.ends_with(".f8e4m3")) {
     return !variant.starts_with(" tokens") && !variant.starts_with(" packed");

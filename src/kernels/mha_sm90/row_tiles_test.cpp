@@ -206,16 +206,18 @@ TEST(SingleRows, leave_room_for_two_ctas_a_multiprocessor_at_head_dim_64) {
 }
 
 // 1 x 1000 tokens, 32/8 heads: 23.0 us, in two splits 32.5.
-TEST(ShortRows, of_few_keys_are_not_split) {
-  for (const int32_t tokens : {700, 1000, 1024}) {
-    for (const int32_t heads : {32, 40}) {
+TEST(ShortRows, and_single_ones_of_few_keys_are_not_split) {
+  for (const int32_t tokens : {500, 700, 1000, 1024}) {
+    for (const int32_t heads : {8, 16, 32, 40}) {
       for (const bool is_causal : {false, true}) {
         const Launch launch = launch_of({.batch = 1,
                                          .tokens = tokens,
                                          .q_heads = heads,
                                          .is_causal = is_causal,
                                          .head_dim = 64});
-        EXPECT_EQ(launch.rows, RowKind::kShortTokens);
+        EXPECT_NE(launch.rows, RowKind::kTokens);
+        if (heads == 8) EXPECT_EQ(launch.rows, RowKind::kSingleTokens);
+        if (heads * tokens > 264 * 64) EXPECT_EQ(launch.rows, RowKind::kShortTokens);
         EXPECT_EQ(launch.num_splits, 1) << tokens << " tokens, " << heads << " heads";
       }
     }
