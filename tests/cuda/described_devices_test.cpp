@@ -126,7 +126,7 @@ const Call kCalls[] = {
     {"few keys d64",         kBF16,  {64, 64},   kFewKeys, false, "d64",      "d64",   "d64"},
     {"few keys d64 f16",     kF16,   {64, 64},   kFewKeys, false, "d64",      "d64",   "d64"},
     {"few tiles d64 f16",    kF16,   {64, 64},   kFewTiles, false, "d64",     "d64",   "d64"},
-    {"few tiles d128",       kBF16,  {128, 128}, kFewTiles, false, "d128",    "pair.d128", "d128"},
+    {"few tiles d128",       kBF16,  {128, 128}, kFewTiles, false, "d128",    "d128",  "d128"},
     {"few tiles d256",       kBF16,  {256, 256}, kFewTiles, false, "d256",    "d256",  "d256"},
     {"prompts fp8 d64",      kFp8,   {64, 64},   kPrompts, false, "d64",      "d64",   nullptr},
     {"chunk, long cache",    kBF16,  {128, 128}, kChunk,   false, "d128",     "d128",  "d128"},
