@@ -25,8 +25,8 @@
 //   Words<N>: N = 1, 2, 4 words of 32 bits moved as one access.
 //   Scope: kCta, kCluster, kGpu, kSystem. Order: kRelaxed, kAcquire, kRelease, kAcqRel.
 //
-// Kernels use atomic_add and thread_fence. The other ordered accesses are the vocabulary of the
-// emulator's memory-model tests (src/emulator/findings_test.cpp).
+// Kernels use atomic_add, load_acquire and thread_fence. The other ordered accesses are the
+// vocabulary of the emulator's memory-model tests (src/emulator/findings_test.cpp).
 #pragma once
 
 #include "core/target.hpp"

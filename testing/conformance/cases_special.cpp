@@ -191,6 +191,47 @@ void add_many_tiles(CaseList& list) {
   list.add(c);
 }
 
+// Splits of few row tiles, which all CTAs of a row tile merge on Hopper: some of no visible keys,
+// more than 16, rows past the end of a sequence, O of other types, and as many as the plan chooses.
+void add_shared_merges(CaseList& list) {
+  Case c = typed(DType::kBF16);
+  c.num_sms = 132;
+  c.page_size = 64;
+  c.mask = causal();
+  c.sinks = 0.5F;
+  c.num_kv_splits = 24;
+  c.tag = "splits24";
+  c.lengths = {"scheduled", {{20, 2700}}};
+  list.add(c);
+  c.dim_qk = c.dim_vo = 128;
+  c.num_kv_splits = 7;
+  c.tag = "splits7";
+  c.lengths = {"scheduled", {{70, 900}, {3, 20}, {130, 1000}, {9, 0}}};
+  list.add(c);
+  c.out = DType::kF32;
+  c.dim_qk = c.dim_vo = 104;
+  c.outputs_have_gaps = true;
+  list.add(c);
+  c = typed(DType::kF16);
+  c.num_sms = 132;
+  c.dim_qk = c.dim_vo = 256;
+  c.mask = window(300);
+  c.num_kv_splits = 9;
+  c.tag = "splits9";
+  c.lengths = {"scheduled", {{66, 700}, {130, 400}}};
+  list.add(c);
+  c.wants_statistics = false;
+  c.kv_heads = c.q_heads = 1;
+  c.num_kv_splits = 0;
+  c.tag.clear();
+  c.mask = {};
+  for (const int32_t dim : {64, 128, 256}) {
+    c.dim_qk = c.dim_vo = dim;
+    c.lengths = {"splits", {{40, 1500}}};
+    list.add(c);
+  }
+}
+
 // fp8 caches under enough rows for row tiles of tokens: tiles of several pages, pages of several
 // tiles, a sequence's end in a tile, sequences without keys, and short ones beside them.
 void add_fp8_prefill(CaseList& list) {

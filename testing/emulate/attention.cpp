@@ -170,6 +170,20 @@ Outcome run_prefill_split(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<SplitConfig>>(options);
 }
 
+// The same, merged by the CTAs that take part: four CTAs are enough for the splits of one row tile.
+// Those that begin with the splits of the next one wait in vain and leave their parts to the last.
+Outcome run_prefill_shared_merge(const Options& options) {
+  const AttentionShape shape{.kernel = "sm90/prefill_shared_merge",
+                             .sequences = {{70, 470}, {70, 20}, {5, 0}, {66, 30}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 4,
+                             .num_splits = 3,
+                             .is_merge_shared = true,
+                             .leaps = true};
+  return AttentionCase(shape, options.seed).run<Traits<SplitConfig>>(options);
+}
+
 // Two tokens of four heads a row tile; 34 KV tiles on six CTAs: intervals of six, which hold
 // several row tiles and split others, into up to three.
 Outcome run_decode(const Options& options) {

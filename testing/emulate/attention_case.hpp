@@ -39,6 +39,7 @@ struct AttentionShape {
   int num_kv_heads, group;
   int ctas;
   int num_splits = 1;
+  bool is_merge_shared = false;
   kernels::Schedule schedule = kernels::Schedule::kQueue;
   bool is_gathered = false;
   int page_size = 16;  // TMA: 16
@@ -249,6 +250,7 @@ class TypedAttentionCase {
                                      .cu_rows = cu_rows_.data(),
                                      .num_splits = shape_.num_splits,
                                      .order = schedule::TileOrder::kLongestFirst};
+    params.is_merge_shared = shape_.is_merge_shared;
     params.is_gathered = shape_.is_gathered;
     params.k_data = k_.data();
     params.v_data = v_.data();

@@ -41,6 +41,7 @@ constexpr EmulatedKernel kKernels[] = {
     {"sm90/prefill_tall", "sm_90a", "The same, three consumers, whose P V ends before their next Q K'", run_prefill_tall},
     {"sm90/prefill_single", "sm_90a", "The same, one consumer, which takes no turns", run_prefill_single},
     {"sm90/prefill_split", "sm_90a", "Attention, tiles of tokens: keys in three parts, merged by the last", run_prefill_split},
+    {"sm90/prefill_shared_merge", "sm_90a", "The same, merged by all CTAs", run_prefill_shared_merge},
     {"sm90/decode", "sm_90a", "Attention, packed rows: equal shares of all keys, merged by the last", run_decode},
     {"sm90/decode_gathered", "sm_90a", "The same, K and V brought row by row by four warps", run_decode_gathered},
     {"sm90/prefill_widened", "sm_90a", "Attention over an e4m3 cache, tiles of tokens: a warpgroup widens K and V", run_prefill_widened},

@@ -17,13 +17,17 @@ namespace {
 
 using core::Problem;
 
-constexpr int64_t kAlignment = 128;    // bytes, of each array of the workspace
-constexpr int32_t kMinSplitTiles = 4;  // KV tiles of a split: fewer do not pay for the merge
+constexpr int64_t kAlignment = 128;     // bytes, of each array of the workspace
+constexpr int32_t kMinSplitTiles = 4;   // KV tiles of a split: fewer do not pay for the merge
+constexpr int32_t kMinSharedTiles = 2;  // of a split in a shared merge
 constexpr int32_t kMostAutomaticSplits = 32;
 // SplitModel, in the time of a KV tile: what a work tile costs besides its KV tiles; what more a
 // split one costs, which stores its partial result; and what the last of a row tile's work tiles
-// takes to read one of them.
+// takes to read one of them. If all of them merge, that takes kSharedCost and kSharedMergeCost for
+// each: they wait for each other.
 constexpr double kTileCost = 2, kPartCost = 2, kMergeCost = 1;
+constexpr double kSharedCost = 2, kSharedMergeCost = 0.25;
+constexpr int32_t kMostSplitsOfOne = 4;  // up to so many are merged by one CTA
 // Of the time, where all row tiles are split, and where those of the last wave are.
 constexpr double kLeastGain = 0.92, kLeastLastGain = 0.99;
 constexpr int32_t kMostLastRounds = 2;  // of split work tiles: bounds the workspace
@@ -139,12 +143,14 @@ double expected_tiles(const Problem& p, const schedule::TileGrid& grid) {
 // result, in those of 128 columns beside KV tiles of the same time.
 class SplitModel {
  public:
-  SplitModel(const Problem& p, const schedule::TileGrid& grid, int32_t num_sms, int32_t BN,
-             double part_size = 1)
+  SplitModel(const Problem& p, schedule::TileGrid grid, int32_t num_sms, int32_t BN,
+             double part_size = 1, bool may_share = false)
       : tiles_(expected_tiles(p, grid)),
         num_sms_(num_sms),
+        part_size_(part_size),
         part_cost_(part_size * kPartCost),
-        merge_cost_(part_size * kMergeCost) {
+        may_share_(may_share),
+        grid_(grid) {
     const int32_t keys = max_visible_keys(p, grid.tile_rows);
     key_tiles_ = core::ceil_div(keys, BN);
     // Mean over the row tiles of the part of `keys` that they see: less than 1 where the last query
@@ -155,14 +161,18 @@ class SplitModel {
     if (!grid.is_bisected() && is_even()) num_last_ = grid.num_tiles() % num_sms;
   }
 
+  // Splits of the row tiles that may be split, at most.
   [[nodiscard]] int32_t most() const {
-    return std::min(kMostAutomaticSplits, key_tiles_ / kMinSplitTiles);
+    const int32_t most = std::min(kMostAutomaticSplits, key_tiles_ / kMinSplitTiles);
+    const int32_t of_shared = std::min({kMostAutomaticSplits, key_tiles_ / kMinSharedTiles,
+                                        num_sms_ / std::max(grid_.num_tiles(), 1)});
+    return of_shared > most && is_shared(of_shared) ? of_shared : most;
   }
   // All row tiles have so many splits.
   [[nodiscard]] double time(int32_t splits) const {
     const double fixed = splits == 1 ? kTileCost : kTileCost + part_cost_;
     const double longest = core::ceil_div(key_tiles_, splits) + fixed;
-    const double merge = splits == 1 ? 0 : merge_cost_ * splits;
+    const double merge = splits == 1 ? 0 : merge_time(splits);
     if (is_even()) return std::ceil(tiles_ * splits / num_sms_) * longest + merge;
     return std::max(longest, tiles_ * (mean_tiles_ + splits * fixed) / num_sms_) + merge;
   }
@@ -187,15 +197,27 @@ class SplitModel {
     const double full_waves = std::floor(tiles_ / num_sms_);
     return full_waves * time_of_tile() +
            rounds * (core::ceil_div(key_tiles_, splits) + kTileCost + part_cost_) +
-           merge_cost_ * splits;
+           part_size_ * kMergeCost * splits;
   }
 
  private:
   [[nodiscard]] bool is_even() const { return mean_tiles_ > 0.9 * key_tiles_; }
 
+  [[nodiscard]] double merge_time(int32_t splits) const {
+    return part_size_ *
+           (is_shared(splits) ? kSharedCost + kSharedMergeCost * splits : kMergeCost * splits);
+  }
+  [[nodiscard]] bool is_shared(int32_t splits) const {
+    schedule::TileGrid grid = grid_;
+    grid.num_splits = splits;
+    return may_share_ && shares_merge(grid, num_sms_);
+  }
+
   double tiles_;
   int32_t num_sms_;
-  double part_cost_, merge_cost_;
+  double part_size_, part_cost_;
+  bool may_share_;
+  schedule::TileGrid grid_;
   int32_t key_tiles_ = 0;
   double mean_tiles_ = 0;
   int32_t num_last_ = 0;
@@ -322,9 +344,13 @@ int32_t num_kv_splits(const Problem& p, const schedule::TileGrid& grid, int32_t 
   return SplitModel(p, grid, num_sms, BN).fastest_of_all();
 }
 
+bool shares_merge(const schedule::TileGrid& grid, int32_t num_ctas) {
+  return grid.num_splits > kMostSplitsOfOne && grid.num_whole == 0 && grid.size() <= num_ctas;
+}
+
 KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid, int32_t num_sms, int32_t BN,
-                   double part_size) {
-  const SplitModel model(p, grid, num_sms, BN, part_size);
+                   double part_size, bool may_share) {
+  const SplitModel model(p, grid, num_sms, BN, part_size, may_share);
   KVSplits best{.num_splits = model.fastest_of_all()};
   double least = model.time(best.num_splits);
   if (model.has_last_wave()) {
@@ -347,6 +373,7 @@ int64_t max_stream_k_ctas(const Problem& p, int32_t tokens, int32_t head_tiles, 
 }
 
 bool may_have_short_rows(const Problem& p, int32_t short_rows, bool is_batch_invariant) {
+  if (short_rows < 1) return false;
   if (!p.is_ragged) {
     if (p.max_seqlen_q <= short_rows) return true;
     return is_batch_invariant && !p.seqlens_q_valid.empty();

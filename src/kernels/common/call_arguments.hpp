@@ -67,11 +67,16 @@ struct KVSplits {
   int32_t num_splits = 1, num_whole = 0;
   double waves = 1;
 };
+// Whether all CTAs of a row tile can merge its splits (shared_merge.hpp), not the last alone: many
+// splits, of which each has a CTA of its own.
+[[nodiscard]] bool shares_merge(const schedule::TileGrid& grid, int32_t num_ctas);
 // num_kv_splits where also the row tiles of the last wave alone may be split: where 133 row tiles
 // see as many keys, 132 CTAs compute one each, and then the last one together. `part_size`: of a
-// partial result; 2 for rows of 256 columns whose KV tiles take as long as those of 128.
+// partial result; 2 for rows of 256 columns whose KV tiles take as long as those of 128. may_share:
+// the kernel shares merges where shares_merge().
 [[nodiscard]] KVSplits kv_splits(const core::Problem& problem, const schedule::TileGrid& grid,
-                                 int32_t num_sms, int32_t BN, double part_size = 1);
+                                 int32_t num_sms, int32_t BN, double part_size = 1,
+                                 bool may_share = false);
 
 // An upper bound of the KV tiles of all packed rows, hence of the CTAs of a stream-K partition that
 // get work. `tokens` and `head_tiles` are those of PackedRows.

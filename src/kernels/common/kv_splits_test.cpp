@@ -14,7 +14,7 @@ struct Call {
   bool is_ragged = true, is_causal = false;
 };
 
-KVSplits splits_of(const Call& call) {
+KVSplits splits_of(const Call& call, bool may_share = false) {
   const Mask mask = call.is_causal ? Mask::causal() : Mask::none();
   core::Problem p;
   p.batch = call.batch;
@@ -34,10 +34,10 @@ KVSplits splits_of(const Call& call) {
   schedule::TileGrid grid = tile_grid(p, 1, kTileRows, int64_t{32} << 20);
   if (call.is_ragged) grid.cu_rows = static_cast<const int32_t*>(cu_rows);
   if (call.is_ragged) grid.most_rows = call.tokens;
-  const KVSplits splits = kv_splits(p, grid, kMultiprocessors, kTileKeys);
+  const KVSplits splits = kv_splits(p, grid, kMultiprocessors, kTileKeys, 1, may_share);
   // Otherwise all row tiles are split alike, as those of kernels that can't do otherwise.
   const int32_t of_all = num_kv_splits(p, grid, kMultiprocessors, kTileKeys);
-  if (splits.num_whole == 0) EXPECT_EQ(splits.num_splits, of_all);
+  if (splits.num_whole == 0 && !may_share) EXPECT_EQ(splits.num_splits, of_all);
   return splits;
 }
 int32_t num_splits(const Call& call) { return splits_of(call).num_splits; }
@@ -59,6 +59,31 @@ TEST(KVSplits, few_row_tiles_over_many_keys_fill_one_wave) {
                         .kv_heads = 2,
                         .is_causal = true}),
             3);
+}
+
+// A merge by all CTAs hardly takes longer for more splits, and a split may have two KV tiles.
+TEST(KVSplits, are_more_where_their_ctas_merge_together) {
+  const Call chunk{1, 128, 8192, 8, 2};  // 8 row tiles
+  EXPECT_EQ(splits_of(chunk).num_splits, 8);
+  EXPECT_EQ(splits_of(chunk, true).num_splits, 13);
+  const Call short_chunk{1, 64, 2048, 8, 8};
+  EXPECT_EQ(splits_of(short_chunk).num_splits, 4);
+  EXPECT_EQ(splits_of(short_chunk, true).num_splits, 6);
+}
+
+// 32 row tiles: five splits of each have no CTA of their own.
+TEST(KVSplits, are_as_many_where_ctas_have_several_work_tiles) {
+  const Call chunk{1, 512, 32768, 8, 1};
+  EXPECT_EQ(splits_of(chunk, true).num_splits, splits_of(chunk).num_splits);
+  schedule::TileGrid grid{.batch = 1, .num_heads = 32, .tile_rows = 128, .rows = 128};
+  grid.num_splits = 5;
+  EXPECT_TRUE(shares_merge(grid, 160));
+  EXPECT_FALSE(shares_merge(grid, 159));
+  grid.num_splits = 4;
+  EXPECT_FALSE(shares_merge(grid, 160));
+  grid.num_splits = 5;
+  grid.num_whole = 1;
+  EXPECT_FALSE(shares_merge(grid, 160));
 }
 
 TEST(KVSplits, a_ragged_grid_is_not_larger_than_its_tiles) {

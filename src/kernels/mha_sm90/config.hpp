@@ -116,6 +116,16 @@ struct TileConfig {
     return threads() * ctas_per_sm > 256;
   }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int tile_rows() const { return num_consumers * kRows; }
+  // Whether splits are merged in accumulators; otherwise row by row. General scores of wide heads
+  // leave no registers for it.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool merges_in_registers() const {
+    return rows == RowKind::kTokens && (scores == ScoreClass::kPlain || depth_vo <= 128);
+  }
+  // Whether all CTAs of a row tile may merge its splits together (kernels/common/shared_merge.hpp):
+  // fewer registers would spill.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool may_share_merge() const {
+    return merges_in_registers() && (!uses_setmaxnreg() || consumer_registers > 160);
+  }
   // Whether a consumer multiplies warp by warp, each warp all rows and a quarter of the keys.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool uses_mma_sync() const {
     return load == LoadKind::kTmaFp8;

@@ -151,7 +151,10 @@ PAGODA_HOST_DEVICE constexpr TileConfig single_tile(int depth_qk, int depth_vo) 
     tile.producer_registers = 64;
     tile.consumer_registers = 192;
   }
-  if (depth_qk == 256) tile.BN = 80;
+  if (depth_qk == 256) {
+    tile.BN = 64;
+    tile.k_stages = tile.v_stages = 3;
+  }
   return tile;
 }
 

@@ -198,9 +198,10 @@ struct Kernel {
     consumer.start_ping_pong();
     WorkReader reader(storage.work);
     Epilogue<Config> epilogue(params, warpgroup);
+    float o[tile.depth_vo / 2];
     for (; reader.next(); reader.release()) {
       Row rows[2];
-      float o[tile.depth_vo / 2], factors[2];
+      float factors[2];
       const auto make = [&] { make_rows(params, reader.work(), first, rows); };
       const auto finish = [&] { finish_rows(params, reader.work(), first, rows); };
       const auto finish_all = [&] {

@@ -51,15 +51,14 @@ TEST(KVPolicy, keys_that_one_row_tile_reads_have_the_policy_that_was_measured) {
 }
 
 TEST(KVPolicy, keys_that_several_row_tiles_read_are_evicted_last) {
-  EXPECT_EQ(policy(17, 4, RowKind::kPacked), arch::Eviction::kLast);
   EXPECT_EQ(policy(1, 128, RowKind::kPacked), arch::Eviction::kLast);  // two head tiles
 }
 
 TEST(KVPolicy, row_tiles_of_tokens_have_the_policy_that_was_measured) {
   EXPECT_EQ(policy(1000, 4, RowKind::kTallTokens), arch::Eviction::kNormal);
   // The launch of the short sequences of the same call.
-  EXPECT_EQ(policy(1000, 4, RowKind::kPacked), arch::Eviction::kLast);
-  EXPECT_EQ(policy(1000, 1, RowKind::kPacked), arch::Eviction::kNormal);  // at most 64 rows
+  EXPECT_EQ(policy(1000, 8, RowKind::kPacked), arch::Eviction::kLast);    // 16 tokens: two tiles
+  EXPECT_EQ(policy(1000, 4, RowKind::kPacked), arch::Eviction::kNormal);  // at most 64 rows
 }
 
 }  // namespace

@@ -76,7 +76,8 @@ bool sees_half(const Problem& p, const schedule::TileGrid& grid) {
 kernels::KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid,
                             const TileConfig& tile, int32_t num_ctas) {
   const bool is_short = tile.ctas_per_sm > 1 && tile.BN < 128;
-  return kernels::kv_splits(p, grid, num_ctas, tile.BN, tile.depth_vo > 128 || is_short ? 2 : 1);
+  return kernels::kv_splits(p, grid, num_ctas, tile.BN, tile.depth_vo > 128 || is_short ? 2 : 1,
+                            tile.may_share_merge());
 }
 
 // The time until the last row tile of a grid is done, in row tiles that see all keys.
@@ -125,7 +126,8 @@ bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
   const bool is_half = sees_half(p, grid_of(p, tile, Launch{}));
   const bool is_one_wave = row_tiles <= num_sms;
   // A chunk whose row tiles are split anyway: the results of small ones are merged sooner.
-  if (!is_half && 4 * row_tiles <= num_sms && keys <= 4096) return true;
+  if (!is_half && 4 * row_tiles <= num_sms && (shape.depth_qk == 64 || keys <= 8192)) return true;
+  if (!is_half && 4 * row_tiles <= num_sms * tile.ctas_per_sm && keys <= 4096) return true;
   switch (shape.depth_qk) {
     case 64:
       if (!is_half) return 2 * row_tiles <= int64_t{3} * num_sms && keys <= 1024;
@@ -214,24 +216,33 @@ Launch packed_launch(const Problem& p, const Shape& shape, ScoreClass scores, Lo
   return launch;
 }
 
-// Sequences of up to so many query rows are packed, longer ones are tiles of tokens. A plan with
-// few packed row tiles splits each among many CTAs, whose partial results take long to merge: there
-// tokens are faster from half as many packed row tiles of a KV head as it has query heads on, over
-// an fp8 cache three quarters. Measured at d128, README.md.
+// Sequences of up to so many query rows are packed, longer ones are tiles of tokens. Packed rows
+// load each key once for all query heads of a KV head, but a KV tile of theirs takes longer, and
+// where they are split the rows are merged one after the other. In the time of a KV tile of a row
+// tile of tokens; measured, README.md.
 int32_t short_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_t num_sms,
                    const ScheduleChoice& choice) {
+  constexpr double kTokensCost = 7, kPackedCost = 10, kMergeCost = 0.4;  // the last: of a row
+  // The kernel of an invariant batch must not depend on the batch; e4m3 queries are not measured.
+  if (!choice.may_split() || shape.dtype == DType::kF8E4M3) return kShortRows;
+  if (p.max_seqlen_q > kShortRows) return kFewRows;  // decoding beside prompts
+  if (p.max_seqlen_q * p.group <= kWarpRows) return kShortRows;
   const PackedRows packed = PackedRows::of(p.group, kRows);
-  const auto tiles_of = [&](int32_t rows) {
-    return core::ceil_div(rows, packed.tokens) * packed.head_tiles;
+  const TileConfig tile = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain, tokens);
+  const auto waves = [&](int64_t row_tiles) {
+    const int32_t key_tiles = core::ceil_div(kernels::max_visible_keys(p, p.max_seqlen_q), tile.BN);
+    return static_cast<double>(p.batch * row_tiles * key_tiles) / num_sms;
   };
-  const int32_t rows = std::min(p.max_seqlen_q, kShortRows);
-  const int64_t row_tiles = int64_t{p.batch} * p.num_kv_heads * tiles_of(rows);
-  const bool is_measured = shape.depth_qk == 128 && shape.dtype != DType::kF8E4M3;
-  if (!is_measured || !choice.may_split() || 2 * row_tiles > num_sms) return kShortRows;
-  const int32_t quarters = tokens == LoadKind::kTmaWiden ? 3 : 2;
-  int32_t most = kShortRows;
-  while (most > kFewRows && tiles_of(most) > 1 && 4 * tiles_of(most) >= quarters * p.group) --most;
-  return most;
+  const double tile_time = tokens == LoadKind::kTmaWiden ? 1.5
+                           : shape.depth_qk <= 64        ? 2
+                           : shape.depth_qk <= 192       ? 2.5
+                                                         : 3.5;
+  const int64_t packed_tiles =
+      int64_t{p.num_kv_heads} * packed.head_tiles * core::ceil_div(p.max_seqlen_q, packed.tokens);
+  const bool is_split = 2 * p.batch * packed_tiles <= num_sms;
+  const int32_t rows = is_split ? std::min(p.max_seqlen_q * p.group, int32_t{kRows}) : 0;
+  const double of_packed = kPackedCost + tile_time * waves(packed_tiles) + kMergeCost * rows;
+  return kTokensCost + waves(p.num_q_heads) < of_packed ? kWarpRows / p.group : kShortRows;
 }
 
 // Slots of partial results, each of tile.num_consumers * 64 rows.
@@ -372,7 +383,9 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& la
   a.max_rows = launch.max_rows;
   plan.split.set(workspace, a);
   if (launch.rows != RowKind::kPacked) {
-    a.grid = grid_of(p, tile, launch);
+    const schedule::TileGrid grid = grid_of(p, tile, launch);
+    a.grid = grid;
+    a.is_merge_shared = tile.may_share_merge() && kernels::shares_merge(grid, launch.ctas);
     result.q = q_map(p, tile);
     result.out = kernels::rows_map(p, p.out, p.head_dim_vo, 1, kRows, tile.out_swizzle());
     a.is_out_by_tma = kernels::stores_by_tma(p, result.out);

@@ -182,14 +182,38 @@ TEST(SingleRows, of_many_keys_are_rather_split) {
   }
 }
 
-// 256 tokens of 8/1 heads over 4096 keys: 26.8 us became 23.5 (head dim 64), 29.0 26.4 (128).
+// 256 tokens of 8/1 heads over 4096 keys: 26.8 us became 23.5 (head dim 64), 29.0 26.4 (128); 128
+// over 20,000 38.2 27.9 (64), but 31.9 37.8 (128).
 TEST(SingleRows, serve_chunks_of_very_few_row_tiles) {
   for (const int32_t dim : {64, 128, 256}) {
-    EXPECT_EQ(rows_of({.batch = 1, .tokens = 256, .q_heads = 8, .keys = 4096, .head_dim = dim}),
-              RowKind::kSingleTokens);
     EXPECT_EQ(rows_of({.batch = 1, .tokens = 256, .q_heads = 8, .keys = 8192, .head_dim = dim}),
-              RowKind::kTokens);
+              RowKind::kSingleTokens);
+    EXPECT_EQ(rows_of({.batch = 1, .tokens = 128, .q_heads = 8, .keys = 20'000, .head_dim = dim}),
+              dim == 64 ? RowKind::kSingleTokens : RowKind::kTokens);
   }
+}
+
+// Two CTAs a multiprocessor: 300 tokens of 8/1 heads over 2500 keys 23.0 us became 18.8; 512 over
+// 20,000 57.7 would be 65.6.
+TEST(SingleRows, of_head_dim_64_serve_chunks_of_few_row_tiles_over_few_keys) {
+  EXPECT_EQ(rows_of({.batch = 1, .tokens = 300, .q_heads = 8, .keys = 2500, .head_dim = 64}),
+            RowKind::kSingleTokens);
+  EXPECT_EQ(rows_of({.batch = 1, .tokens = 512, .q_heads = 8, .keys = 20'000, .head_dim = 64}),
+            RowKind::kTokens);
+}
+
+// Splits that all have a CTA of their own.
+TEST(SharedMerge, is_taken_from_five_splits_on) {
+  const auto is_shared = [](const Call& call) {
+    const Launch launch = launch_of(call);
+    EXPECT_LE(launch.num_splits, 16);
+    return launch.num_splits > 4;
+  };
+  EXPECT_TRUE(is_shared({.batch = 1, .tokens = 128, .q_heads = 8, .keys = 8192}));
+  EXPECT_TRUE(
+      is_shared({.batch = 1, .tokens = 128, .q_heads = 8, .keys = 20'000, .head_dim = 256}));
+  EXPECT_TRUE(is_shared({.batch = 1, .tokens = 64, .q_heads = 8, .keys = 2048}));
+  EXPECT_FALSE(is_shared({.batch = 1, .tokens = 512, .q_heads = 8, .keys = 8192}));
 }
 
 TEST(SingleRows, do_not_depend_on_the_batch_where_it_must_be_invariant) {

@@ -13,41 +13,65 @@ namespace {
 
 constexpr int32_t kMultiprocessors = 132;
 
-// `batch` chunks of up to `tokens` tokens over a long dense cache, 32/8 heads of 128; `missing`:
-// tokens fewer than if all had as many.
+// `batch` chunks of up to `tokens` tokens over a dense cache of 2,048 keys, 32/8 heads of `dim`;
+// `missing`: tokens fewer than if all had as many.
 std::unique_ptr<LaunchPlan> plan_of(int32_t batch, int32_t tokens, DType cache = DType::kBF16,
-                                    const Options& options = {}, int32_t missing = 0) {
-  core::Problem p = dense_problem(batch, tokens, 32'768, cache);
+                                    const Options& options = {}, int32_t missing = 0,
+                                    int32_t dim = 128) {
+  core::Problem p = dense_problem(batch, tokens, 2048, cache, dim);
   static const std::vector<int32_t> kCuRows(65);  // never read: lengths are on the device
   p.is_ragged = true;
   p.cu_seqlens_q = kCuRows;
   p.total_q -= missing;
-  return make_plan(kShapes[2], p, kMultiprocessors, options);
+  const Shape* shape = kShapes;
+  while (shape->depth_qk != dim || shape->dtype != DType::kBF16) ++shape;
+  return make_plan(*shape, p, kMultiprocessors, options);
 }
 
 // The launch that serves those of `tokens` tokens.
 Launch launch_of(int32_t batch, int32_t tokens, DType cache = DType::kBF16,
-                 const Options& options = {}) {
-  const auto plan = plan_of(batch, tokens, cache, options);
+                 const Options& options = {}, int32_t dim = 128) {
+  const auto plan = plan_of(batch, tokens, cache, options, 0, dim);
   return plan->launches[plan->num_launches - 1];
 }
 
-TEST(ShortRows, chunks_of_few_sequences_are_tokens_from_17_rows_on) {
-  EXPECT_EQ(launch_of(1, 16).rows, RowKind::kPacked);
-  EXPECT_EQ(launch_of(1, 17).rows, RowKind::kTokens);
-  EXPECT_EQ(launch_of(1, 64).rows, RowKind::kTokens);
+// One packed row tile of a KV head is split among many multiprocessors, and merged row by row.
+TEST(ShortRows, of_few_sequences_are_tokens_from_more_than_16_packed_rows_on) {
+  for (const int32_t dim : {64, 128, 256}) {
+    EXPECT_EQ(launch_of(1, 4, DType::kBF16, {}, dim).rows, RowKind::kPacked) << dim;
+    for (const int32_t tokens : {5, 16, 24, 64}) {
+      EXPECT_NE(launch_of(1, tokens, DType::kBF16, {}, dim).rows, RowKind::kPacked) << dim;
+    }
+    EXPECT_NE(launch_of(4, 64, DType::kBF16, {}, dim).rows, RowKind::kPacked) << dim;
+  }
   EXPECT_GT(launch_of(1, 64).num_splits, 1);
 }
 
-TEST(ShortRows, over_an_fp8_cache_from_33_rows_on) {
-  EXPECT_EQ(launch_of(1, 32, DType::kF8E4M3).load, LoadKind::kGather);
-  EXPECT_EQ(launch_of(1, 33, DType::kF8E4M3).load, LoadKind::kTmaWiden);
-  EXPECT_EQ(launch_of(1, 33, DType::kF8E4M3).rows, RowKind::kTokens);
+// Of 16 sequences 128 packed row tiles of up to 16 tokens load each key once, 512 of tokens four
+// times.
+TEST(ShortRows, of_many_sequences_are_packed_where_a_row_tile_has_all_of_them) {
+  for (const int32_t dim : {64, 128, 256}) {
+    EXPECT_EQ(launch_of(16, 8, DType::kBF16, {}, dim).rows, RowKind::kPacked) << dim;
+    EXPECT_EQ(launch_of(16, 16, DType::kBF16, {}, dim).rows, RowKind::kPacked) << dim;
+    EXPECT_NE(launch_of(16, 64, DType::kBF16, {}, dim).rows, RowKind::kPacked) << dim;
+  }
+  EXPECT_NE(launch_of(16, 24).rows, RowKind::kPacked);
 }
 
-TEST(ShortRows, many_row_tiles_stay_packed) {
-  EXPECT_EQ(launch_of(3, 64).rows, RowKind::kPacked);  // 96 row tiles for 132 multiprocessors
-  EXPECT_EQ(launch_of(3, 65).rows, RowKind::kTokens);
+// Tiles of tokens widen each key for every query head.
+TEST(ShortRows, over_an_fp8_cache_of_many_sequences_are_packed_longer) {
+  EXPECT_EQ(launch_of(1, 24, DType::kF8E4M3).load, LoadKind::kTmaWiden);
+  EXPECT_EQ(launch_of(16, 24, DType::kF8E4M3).load, LoadKind::kGather);
+  EXPECT_EQ(launch_of(16, 64, DType::kF8E4M3).load, LoadKind::kTmaWiden);
+}
+
+// Decoding beside prompts.
+TEST(ShortRows, beside_longer_ones_are_packed_up_to_16) {
+  const auto plan = plan_of(4, 512, DType::kBF16, {}, 900);
+  ASSERT_EQ(plan->num_launches, 2);
+  EXPECT_EQ(plan->launches[0].rows, RowKind::kPacked);
+  EXPECT_EQ(plan->launches[0].max_rows, 16);
+  EXPECT_EQ(plan->launches[1].min_rows, 17);
 }
 
 // An empty launch of packed rows takes 5 us.
@@ -56,8 +80,8 @@ TEST(ShortRows, have_no_launch_where_total_q_leaves_none_for_them) {
   ASSERT_EQ(equal->num_launches, 1);
   EXPECT_EQ(equal->launches[0].rows, RowKind::kTokens);
   EXPECT_EQ(equal->launches[0].min_rows, 1);  // a graph may be replayed with shorter ones
-  EXPECT_EQ(plan_of(4, 512, DType::kBF16, {}, 512 - 65)->num_launches, 1);
-  EXPECT_EQ(plan_of(4, 512, DType::kBF16, {}, 512 - 64)->num_launches, 2);
+  EXPECT_EQ(plan_of(4, 512, DType::kBF16, {}, 512 - 17)->num_launches, 1);
+  EXPECT_EQ(plan_of(4, 512, DType::kBF16, {}, 512 - 16)->num_launches, 2);
   EXPECT_EQ(plan_of(1, 512, DType::kBF16, {}, 1)->num_launches, 1);
 }
 

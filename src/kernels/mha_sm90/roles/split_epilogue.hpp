@@ -1,11 +1,13 @@
 // SplitEpilogue: the part of the epilogue of a split row tile that comes before Epilogue. Each
 // consumer stores its partial O and statistics in the workspace; the last one to finish merges all
 // splits (kernels/common/split_rows.hpp): of tiles of tokens in the accumulators, which Epilogue
-// then stores; of packed rows, which are few and have many splits, row by row.
+// then stores; of packed rows, which are few and have many splits, row by row. Many splits of tiles
+// of tokens are merged by all their CTAs (kernels/common/shared_merge.hpp).
 #pragma once
 
 #include <cstdint>
 
+#include "kernels/common/shared_merge.hpp"
 #include "kernels/common/split_rows.hpp"
 #include "kernels/mha_sm90/roles/epilogue.hpp"
 
@@ -20,22 +22,27 @@ class SplitEpilogue {
   static constexpr TileConfig tile = Config::tile;
   using Rows = kernels::SplitRows<Out, tile.block_rows, tile.num_consumers, tile.depth_vo, true>;
 
-  // General scores of wide heads leave no registers for it.
-  static constexpr bool merges_in_registers =
-      tile.rows == RowKind::kTokens && (tile.scores == ScoreClass::kPlain || tile.depth_vo <= 128);
-
   PAGODA_DEVICE SplitEpilogue(const AttentionParams& params, Storage<Config>& storage,
                               int warpgroup)
       : params_(params), storage_(storage), warpgroup_(warpgroup), rows_(params, warpgroup) {}
 
   // O in the accumulator layout of wgmma. Returns whether `rows` and `o` now hold the merged rows,
-  // which the caller must store.
+  // which the caller must store; otherwise `o` is lost.
   PAGODA_DEVICE bool run(const Work& work, Row (&rows)[2], float (&o)[tile.depth_vo / 2]) {
     store_partial(work, rows, o);
-    if constexpr (!merges_in_registers) {
+    if constexpr (!tile.merges_in_registers()) {
       merge_if_last(work);
       return false;
     } else {
+      if constexpr (tile.may_share_merge()) {
+        if (params_.is_merge_shared) {
+          merge_shared(work);
+          // Whatever they hold, ptxas would keep their registers during the merge.
+          PAGODA_UNROLL
+          for (float& value : o) value = 0;
+          return false;
+        }
+      }
       if (!is_last(work)) return false;
       rows_.merge_accumulators(work, first_row_, rows, arch::thread_idx() % kWarpgroup, o);
       return true;
@@ -63,18 +70,31 @@ class SplitEpilogue {
   }
 
  private:
+  [[nodiscard]] static PAGODA_DEVICE bool is_first() {
+    return arch::thread_idx() % kWarpgroup == 0;
+  }
   PAGODA_DEVICE bool is_last(const Work& work) {
-    const bool is_first = arch::thread_idx() % kWarpgroup == 0;
     return rows_.arrive_and_check_last(
-        work, storage_.arrivals.at(warpgroup_), is_first,
+        work, storage_.arrivals.at(warpgroup_), is_first(),
         [this](arch::Where where) { sync_warpgroup(warpgroup_, where); });
+  }
+
+  PAGODA_DEVICE void merge_shared(const Work& work) {
+    const kernels::SharedMerge<Out, tile.num_consumers, tile.depth_vo> shared(params_, warpgroup_);
+    const uint32_t parts =
+        shared.take_parts(work, storage_.arrivals.at(warpgroup_), is_first(),
+                          [this](arch::Where where) { sync_warpgroup(warpgroup_, where); });
+    shared.merge(work, parts, [&](int row) {
+      return make_row<Config>(params_, work, warpgroup_ * tile.block_rows + row);
+    });
+    if (is_first()) shared.depart(work);
   }
 
   PAGODA_DEVICE void store_partial(const Work& work, const Row (&rows)[2],
                                    const float (&o)[tile.depth_vo / 2]) {
     const int lane = arch::lane_idx();
     const int32_t slot = work.slot(work.split);
-    if constexpr (merges_in_registers) {
+    if constexpr (tile.merges_in_registers()) {
       if (rows[0].is_valid || rows[1].is_valid) {
         rows_.store_accumulators(slot, arch::thread_idx() % kWarpgroup, o);
       }
@@ -83,7 +103,7 @@ class SplitEpilogue {
     for (int r = 0; r < 2; ++r) {
       if (!rows[r].is_valid) continue;
       const int row = first_row_ + 8 * r;
-      if constexpr (!merges_in_registers) {
+      if constexpr (!tile.merges_in_registers()) {
         const arch::GlobalPtr<float> to = rows_.out_row(slot, row) + 2 * (lane % 4);
         PAGODA_UNROLL
         for (int j = 0; j < tile.depth_vo / 8; ++j) {
