@@ -166,7 +166,8 @@ Outcome run_prefill_split(const Options& options) {
                              .num_kv_heads = 1,
                              .group = 2,
                              .ctas = 2,
-                             .num_splits = 3};
+                             .num_splits = 3,
+                             .leaps = true};
   return AttentionCase(shape, options.seed).run<Traits<SplitConfig>>(options);
 }
 
