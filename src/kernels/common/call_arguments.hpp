@@ -73,7 +73,7 @@ struct KVSplits {
 // num_kv_splits where also the row tiles of the last wave alone may be split: where 133 row tiles
 // see as many keys, 132 CTAs compute one each, and then the last one together. `part_size`: of a
 // partial result; 2 for rows of 256 columns whose KV tiles take as long as those of 128. may_share:
-// the kernel shares merges where shares_merge().
+// the kernel shares merges where shares_merge(); a split then has at least two KV tiles.
 [[nodiscard]] KVSplits kv_splits(const core::Problem& problem, const schedule::TileGrid& grid,
                                  int32_t num_sms, int32_t BN, double part_size = 1,
                                  bool may_share = false);
