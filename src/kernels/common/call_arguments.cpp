@@ -143,12 +143,11 @@ double expected_tiles(const Problem& p, const schedule::TileGrid& grid) {
 // result, in those of 128 columns beside KV tiles of the same time.
 class SplitModel {
  public:
-  SplitModel(const Problem& p, schedule::TileGrid grid, int32_t num_sms, int32_t BN,
+  SplitModel(const Problem& p, const schedule::TileGrid& grid, int32_t num_sms, int32_t BN,
              double part_size = 1, bool may_share = false)
       : tiles_(expected_tiles(p, grid)),
         num_sms_(num_sms),
         part_size_(part_size),
-        part_cost_(part_size * kPartCost),
         may_share_(may_share),
         grid_(grid) {
     const int32_t keys = max_visible_keys(p, grid.tile_rows);
@@ -170,7 +169,7 @@ class SplitModel {
   }
   // All row tiles have so many splits.
   [[nodiscard]] double time(int32_t splits) const {
-    const double fixed = splits == 1 ? kTileCost : kTileCost + part_cost_;
+    const double fixed = splits == 1 ? kTileCost : kTileCost + part_size_ * kPartCost;
     const double longest = core::ceil_div(key_tiles_, splits) + fixed;
     const double merge = splits == 1 ? 0 : merge_time(splits);
     if (is_even()) return std::ceil(tiles_ * splits / num_sms_) * longest + merge;
@@ -196,7 +195,7 @@ class SplitModel {
     if (rounds > kMostLastRounds) return std::numeric_limits<double>::infinity();
     const double full_waves = std::floor(tiles_ / num_sms_);
     return full_waves * time_of_tile() +
-           rounds * (core::ceil_div(key_tiles_, splits) + kTileCost + part_cost_) +
+           rounds * (core::ceil_div(key_tiles_, splits) + kTileCost + part_size_ * kPartCost) +
            part_size_ * kMergeCost * splits;
   }
 
@@ -215,7 +214,7 @@ class SplitModel {
 
   double tiles_;
   int32_t num_sms_;
-  double part_size_, part_cost_;
+  double part_size_;
   bool may_share_;
   schedule::TileGrid grid_;
   int32_t key_tiles_ = 0;
