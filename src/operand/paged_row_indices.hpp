@@ -190,13 +190,14 @@ PAGODA_HOST_DEVICE constexpr int kv_copy_rows(int page_size, int BN) {
   return -1;
 }
 
-// Calls f.operator()<kv_copy_rows(page_size, BN)>(); returns false if that is -1.
-template <int BN, class F>
+// Calls f.operator()<kv_copy_rows(page_size, BN)>(); returns false if that is -1, or less than
+// `fewest`, but not 0.
+template <int BN, int fewest = 8, class F>
 PAGODA_HOST_DEVICE bool dispatch_page_size(int page_size, F&& f) {
   const int copy_rows = kv_copy_rows(page_size, BN);
   if (copy_rows == 0) return f.template operator()<0>(), true;
   const auto try_rows = [&]<int rows>() {
-    if constexpr (rows < BN && BN % rows == 0) {
+    if constexpr (rows >= fewest && rows < BN && BN % rows == 0) {
       if (copy_rows == rows) return f.template operator()<rows>(), true;
     }
     return false;

@@ -90,6 +90,7 @@ std::vector<Case> build_table() {
   add_short_tiles(list);
   add_many_tiles(list);
   add_shared_merges(list);
+  add_packed_heads(list);
   add_output_types(list);
   add_tile_edges(list);
   add_large_heads(list);

@@ -38,6 +38,7 @@ void add_last_waves(CaseList& list);
 void add_short_tiles(CaseList& list);
 void add_many_tiles(CaseList& list);
 void add_shared_merges(CaseList& list);
+void add_packed_heads(CaseList& list);
 void add_schedules(CaseList& list);
 void add_output_types(CaseList& list);
 void add_used_lengths(CaseList& list);

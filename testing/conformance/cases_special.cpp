@@ -232,6 +232,98 @@ void add_shared_merges(CaseList& list) {
   }
 }
 
+// Row tiles of several query heads of a group on Hopper: blocks of rows that they fill and blocks
+// that keep empty rows, sequences that end in a block, in splits, of all O's types, over an fp8
+// cache.
+void add_packed_heads(CaseList& list) {
+  Case first = typed(DType::kBF16);
+  first.num_sms = 132;
+  first.page_size = 16;
+  first.mask = causal();
+  first.sinks = 0.5F;
+  first.tag = "heads";
+  first.q_heads = 14;  // 63 rows of 9 tokens
+  first.kv_heads = 2;
+  first.lengths = {"scheduled",
+                   {{20, 130},
+                    {18, 130},
+                    {20, 99},
+                    {9, 64},
+                    {20, 130},
+                    {1, 30},
+                    {20, 128},
+                    {17, 17},
+                    {20, 0},
+                    {20, 130},
+                    {10, 130},
+                    {20, 77}}};
+  for (const int32_t dim : {64, 128}) {
+    Case c = first;
+    c.dim_qk = c.dim_vo = dim;
+    list.add(c);
+    c.kv_dtype = DType::kF8E4M3;
+    c.scales = Scales::kPerHead;
+    list.add(c);
+  }
+  Case c = first;
+  c.dim_qk = c.dim_vo = 128;
+  c.num_kv_splits = 2;
+  c.outputs_have_gaps = true;
+  c.tag = "heads_splits2";
+  list.add(c);
+  c = typed(DType::kF16);
+  c.num_sms = 132;
+  c.tag = "heads";
+  c.wants_statistics = false;
+  c.q_heads = 12;  // 64 rows of 16 tokens
+  c.kv_heads = 3;
+  c.mask = window(70);
+  c.lengths = {"scheduled",
+               {{16, 130},
+                {24, 130},
+                {32, 99},
+                {19, 64},
+                {32, 130},
+                {30, 30},
+                {32, 128},
+                {17, 17},
+                {20, 90},
+                {32, 130},
+                {10, 130},
+                {31, 77}}};
+  for (const int32_t dim : {64, 96, 128}) {
+    c.dim_qk = c.dim_vo = dim;
+    list.add(c);
+  }
+  c.mask = {};
+  c.out = DType::kF32;
+  c.q_heads = 10;  // 60 rows of 12 tokens
+  c.kv_heads = 2;
+  c.lengths = {"scheduled",
+               {{13, 70},
+                {13, 70},
+                {25, 70},
+                {13, 0},
+                {12, 33},
+                {25, 70},
+                {24, 40},
+                {13, 64},
+                {13, 70},
+                {13, 20},
+                {13, 70},
+                {25, 70},
+                {13, 70},
+                {5, 70}}};
+  for (const int32_t dim : {192, 256}) {
+    c.dim_qk = dim;
+    c.dim_vo = dim == 192 ? 128 : dim;
+    list.add(c);
+  }
+  c = first;  // shared merges
+  c.lengths = {"splits", {{10, 2500}, {9, 2400}}};
+  list.add(c);
+}
+
 // fp8 caches under enough rows for row tiles of tokens: tiles of several pages, pages of several
 // tiles, a sequence's end in a tile, sequences without keys, and short ones beside them.
 void add_fp8_prefill(CaseList& list) {

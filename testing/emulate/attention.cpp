@@ -158,6 +158,19 @@ Outcome run_prefill_single(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<SingleConfig>>(options);
 }
 
+// 21 tokens of three heads in a block of 64 rows, the last of which is empty. TMA stores whole
+// blocks; sequences end in a block, and one before it.
+Outcome run_prefill_packed_heads(const Options& options) {
+  const AttentionShape shape{.kernel = "sm90/prefill_packed_heads",
+                             .sequences = {{42, 130}, {30, 75}, {50, 50}, {5, 0}, {20, 200}},
+                             .num_kv_heads = 2,
+                             .group = 3,
+                             .ctas = 2,
+                             .packed_heads = 3,
+                             .leaps = true};
+  return AttentionCase(shape, options.seed).run<Traits<PrefillConfig>>(options);
+}
+
 // Fifteen KV tiles in three splits, which the last CTA to finish merges; each split wraps the rings
 // twice. Rows without keys have no split; rows of one KV tile have one, and TMA stores them.
 Outcome run_prefill_split(const Options& options) {

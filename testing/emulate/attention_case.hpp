@@ -38,6 +38,7 @@ struct AttentionShape {
   std::vector<AttentionSequence> sequences;
   int num_kv_heads, group;
   int ctas;
+  int packed_heads = 1;  // query heads of a row tile of tokens
   int num_splits = 1;
   bool is_merge_shared = false;
   kernels::Schedule schedule = kernels::Schedule::kQueue;
@@ -210,7 +211,7 @@ class TypedAttentionCase {
   template <class Traits>
   kernels::AttentionParams arguments() {
     using Config = typename Traits::Config;
-    const int32_t fused = Traits::fuses_heads ? shape_.group : 1;
+    const int32_t fused = Traits::fuses_heads ? shape_.group : shape_.packed_heads;
     const int32_t block_tokens = Traits::block_rows / fused;
     using Indices = operand::PagedRowIndices<Config::tile.BN, kPageSize>;
     constexpr arch::Swizzle swizzle = swizzle_of<Config>();
@@ -251,6 +252,7 @@ class TypedAttentionCase {
                                      .num_splits = shape_.num_splits,
                                      .order = schedule::TileOrder::kLongestFirst};
     params.is_merge_shared = shape_.is_merge_shared;
+    params.row_block = {fused, block_tokens, arch::Divisor(fused)};
     params.is_gathered = shape_.is_gathered;
     params.k_data = k_.data();
     params.v_data = v_.data();

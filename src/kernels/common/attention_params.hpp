@@ -64,6 +64,14 @@ struct Sequences {
   }
 };
 
+// How the query heads of a group fill the blocks of a row tile of tokens: row r of a block is token
+// r / heads and head r % heads. Rows from heads * tokens on are empty.
+struct RowBlock {
+  int32_t heads = 1;   // neighbouring query heads of a KV head
+  int32_t tokens = 1;  // of a block
+  arch::Divisor by_heads;
+};
+
 // How work tiles are assigned to CTAs. An instance for sm_90 is compiled for one of them.
 enum class Schedule : uint8_t {
   kQueue,       // CTAs draw row tiles from an atomic counter (grid_work.hpp)
@@ -143,6 +151,7 @@ struct AttentionArguments {
   arch::GlobalPtr<uint32_t> grid_counter = nullptr;  // zero between launches
   int32_t min_rows = 0;
   bool is_merge_shared = false;  // all CTAs of a row tile merge its splits: SharedMerge
+  RowBlock row_block;            // mha_sm90: kMayPackHeads
   // Packed rows. This launch skips sequences of more than max_rows launch_rows.
   int32_t max_rows = INT32_MAX;
   bool is_batch_invariant = false;  // no row tile is split
@@ -162,7 +171,7 @@ using AttentionParams = AttentionArguments;  // no TMA
 #else
 struct AttentionParams : AttentionArguments {
   // Only those of the operands that TMA loads or stores are set.
-  arch::TensorMap q;     // [batch, rows, heads, dim], boxes of 64 rows of one head
+  arch::TensorMap q;     // [batch, rows, heads, dim], boxes of 64 rows of one head or a RowBlock
   arch::TensorMap k, v;  // KVTmaTile
   arch::TensorMap out;   // like q
 };

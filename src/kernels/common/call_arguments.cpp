@@ -361,6 +361,7 @@ KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid, int32_t num
     }
   }
   best.waves = least / model.time_of_tile();
+  best.time = least;
   return best;
 }
 

@@ -65,7 +65,8 @@ inline constexpr int32_t kShortRows = 64;
 // of num_kv_splits, in that of one which is not split.
 struct KVSplits {
   int32_t num_splits = 1, num_whole = 0;
-  double waves = 1;
+  double waves = 1;  // in the time of a row tile that sees all keys
+  double time = 0;   // in that of a KV tile
 };
 // Whether all CTAs of a row tile can merge its splits (shared_merge.hpp), not the last alone: many
 // splits, of which each has a CTA of its own.

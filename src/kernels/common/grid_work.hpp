@@ -37,7 +37,7 @@ using GridQueue = schedule::QueuedScheduler<GridCounter>;
 template <class Config>
 PAGODA_DEVICE schedule::TileDecoder grid_of(const AttentionParams& params) {
   schedule::TileDecoder grid = params.grid;
-  if constexpr (requires { Config::tile.tile_rows(); }) {
+  if constexpr (!kMayPackHeads<Config> && requires { Config::tile.tile_rows(); }) {
     grid.set_tile_rows(Config::tile.tile_rows());
   }
   return grid;
@@ -92,6 +92,10 @@ class GridWork {
     work.first_head = tile.head;
     if constexpr (Config::tile.fuses_heads) {  // grid.num_heads counts groups of work.num_heads
       work.num_heads = params_.num_kv_heads * params_.group / params_.grid.grid().num_heads;
+      work.first_head = tile.head * work.num_heads;
+    }
+    if constexpr (kMayPackHeads<Config>) {  // likewise
+      work.num_heads = params_.row_block.heads;
       work.first_head = tile.head * work.num_heads;
     }
     work.kv_head = params_.by_group.quotient(work.first_head);

@@ -26,6 +26,8 @@ struct Row {
   float max = softmax::kMinusInfinity;
 };
 
+inline constexpr int32_t kRowsOfBlock = 64;  // of a RowBlock
+
 // Which token and query head of its work tile row `index` is.
 enum class RowMap : uint8_t {
   kTokens,  // token `index` of one head
@@ -33,15 +35,16 @@ enum class RowMap : uint8_t {
   kHeads,   // head `index` of the only token
   // The same in each block of rows. A block holds whole tokens, so that its last rows may be empty.
   kPackedBlocks,
+  kRowBlocks,  // the same of AttentionParams::row_block; `index` counts all rows of the tile
 };
 
-// Not kPackedBlocks: the token of the sequence and the query head of row `index`.
+// Of one block: the token of the sequence and the query head of row `index`.
 struct TokenAndHead {
   int32_t token, head;
 };
 template <RowMap map>
 PAGODA_DEVICE TokenAndHead token_and_head(const Work& work, int32_t index) {
-  static_assert(map != RowMap::kPackedBlocks);
+  static_assert(map != RowMap::kPackedBlocks && map != RowMap::kRowBlocks);
   if constexpr (map == RowMap::kTokens) return {work.first_token + index, work.first_head};
   if constexpr (map == RowMap::kHeads) return {work.first_token, work.first_head + index};
   return {work.first_token + index / work.num_heads, work.first_head + index % work.num_heads};
@@ -53,7 +56,13 @@ PAGODA_DEVICE Row<Rule> tile_row(const AttentionParams& params, const Work& work
                                  int32_t block_tokens = 0, int32_t block = 0) {
   Row<Rule> row;
   int32_t token = index, head = 0;
-  if constexpr (map == RowMap::kHeads) {
+  if constexpr (map == RowMap::kRowBlocks) {
+    block = index / kRowsOfBlock;
+    block_tokens = params.row_block.tokens;
+    const int32_t row_of_block = index % kRowsOfBlock;
+    token = params.row_block.by_heads.quotient(row_of_block);
+    head = row_of_block - token * params.row_block.heads;
+  } else if constexpr (map == RowMap::kHeads) {
     token = 0;
     head = index;
   } else if constexpr (map != RowMap::kTokens) {
@@ -61,10 +70,11 @@ PAGODA_DEVICE Row<Rule> tile_row(const AttentionParams& params, const Work& work
     head = index % work.num_heads;
   }
   const int32_t of_block = token;
-  if constexpr (map == RowMap::kPackedBlocks) token = block * block_tokens + of_block;
+  constexpr bool has_blocks = map == RowMap::kPackedBlocks || map == RowMap::kRowBlocks;
+  if constexpr (has_blocks) token = block * block_tokens + of_block;
   row.token = work.first_token + token;
   row.q_head = work.first_head + head;
-  if constexpr (map == RowMap::kPackedBlocks) {
+  if constexpr (has_blocks) {
     row.is_written = of_block < block_tokens && token < work.num_tokens;
     row.is_valid = of_block < block_tokens && token < work.valid_tokens;
   } else if constexpr (map == RowMap::kHeads) {

@@ -104,12 +104,17 @@ class SharedMerge {
     constexpr int in_flight = 8;  // splits, whose loads are in flight together
     const int lane = arch::lane_idx(), first_row = 16 * warp + lane / 4;
     const decltype(row_at(0)) rows[2] = {row_at(first_row), row_at(first_row + 8)};
-    const bool is_stored = rows[0].is_valid || rows[1].is_valid;
+    // Splits that hold the row: numbers, not conditions, of which a thread has seven. With those
+    // taken, ptxas makes every load below wait for the one before.
+    const int32_t splits_of_row[2] = {rows[0].is_valid ? work.num_splits : 0,
+                                      rows[1].is_valid ? work.num_splits : 0};
+    const int32_t splits =
+        splits_of_row[0] > splits_of_row[1] ? splits_of_row[0] : splits_of_row[1];
     softmax::Sums sums[2];
     float max[2] = {softmax::kMinusInfinity, softmax::kMinusInfinity};
     float o[4 * kQuads] = {};
     PAGODA_NO_UNROLL
-    for (int32_t first = 0; first < work.num_splits; first += in_flight) {
+    for (int32_t first = 0; first < splits; first += in_flight) {
       // All loads before the first weight is known: their latencies overlap.
       FloatQuad stats[in_flight][2], values[in_flight][kQuads];
       const arch::GlobalPtr<float> row_stats = rows_.stats_row(work.slot(first), first_row);
@@ -117,11 +122,10 @@ class SharedMerge {
           rows_.out_row(work.slot(first), 0) + 4 * (32 * warp + lane + first_quad * kThreads);
       PAGODA_UNROLL
       for (int k = 0; k < in_flight; ++k) {
-        const bool exists = first + k < work.num_splits;
         PAGODA_UNROLL
         for (int r = 0; r < 2; ++r) {
           stats[k][r] = FloatQuad{{0, 0, softmax::kMinusInfinity, 0}};
-          if (exists && rows[r].is_valid) {
+          if (first + k < splits_of_row[r]) {
             constexpr int of_slot = blocks * block_rows * Rows::kStats;
             stats[k][r] = arch::load(
                 (row_stats + (k * of_slot + 8 * r * Rows::kStats)).template as<const FloatQuad>());
@@ -130,7 +134,7 @@ class SharedMerge {
         PAGODA_UNROLL
         for (int q = 0; q < kQuads; ++q) {
           values[k][q] = FloatQuad{};
-          if (exists && is_stored) {
+          if (first + k < splits) {
             constexpr int of_slot = blocks * block_rows * depth;
             values[k][q] = arch::load(
                 (of_thread + (k * of_slot + 4 * q * kThreads)).template as<const FloatQuad>());

@@ -158,7 +158,9 @@ class SplitRows {
   // arrive_and_check_last; sums and max of `rows` become those of the whole rows. For many rows of
   // few splits, where merge_row, a row at a time, would wait for memory at each. Loads of several
   // splits are in flight together: by itself each would take the latency of L2.
-  template <int count, class Row>
+  // has_registers: for O of a split while its weights are not known, which hides the latency of
+  // these.
+  template <bool has_registers, int count, class Row>
   PAGODA_DEVICE void merge_accumulators(const Work& work, int first_row, Row (&rows)[2], int thread,
                                         float (&o)[count]) const {
     constexpr int stats_in_flight = 4;
@@ -192,9 +194,13 @@ class SplitRows {
         }
       }
     }
-    constexpr int in_flight = count < 128 ? count : 32;  // 256 columns leave fewer registers
+    constexpr int in_flight = count < 128 && has_registers ? count : 32;
+    constexpr bool loads_before_weights = has_registers && in_flight == count;
     PAGODA_NO_UNROLL
     for (int32_t split = 0; split < work.num_splits; ++split) {
+      FloatQuad values[in_flight / 4];
+      const bool has_row = rows[0].is_valid || rows[1].is_valid;
+      if (loads_before_weights) load_accumulators<count>(values, has_row, work, split, 0, thread);
       float weights[2];
       PAGODA_UNROLL
       for (int r = 0; r < 2; ++r) {
@@ -207,18 +213,11 @@ class SplitRows {
         weights[r] = arch::mutable_value("weight of the first split x 1.02", weight,
                                          (split == 0 ? 1.02F : 1.0F) * weight);
       }
-      const bool is_stored = weights[0] != 0 || weights[1] != 0;
-      const arch::GlobalPtr<const float> from = accumulators(work.slot(split), thread);
+      const bool has_weight = weights[0] != 0 || weights[1] != 0;
       PAGODA_UNROLL
       for (int first = 0; first < count; first += in_flight) {
-        FloatQuad values[in_flight / 4];
-        PAGODA_UNROLL
-        for (int i = 0; i < in_flight; i += 4) {
-          values[i / 4] = FloatQuad{};
-          if (is_stored) {
-            values[i / 4] =
-                arch::load((from + (first + i) * kThreads<count>).template as<const FloatQuad>());
-          }
+        if (!loads_before_weights) {
+          load_accumulators<count>(values, has_weight, work, split, first, thread);
         }
         PAGODA_UNROLL
         for (int i = 0; i < in_flight; ++i) {
@@ -235,6 +234,19 @@ class SplitRows {
   static constexpr int kThreads = block_rows* depth / count;
   [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<float> accumulators(int32_t slot, int thread) const {
     return out_row(slot, 0) + 4 * thread;
+  }
+  // Accumulators of a split from number `first` on.
+  template <int count, int num_quads>
+  PAGODA_DEVICE void load_accumulators(FloatQuad (&values)[num_quads], bool wants, const Work& work,
+                                       int32_t split, int first, int thread) const {
+    const arch::GlobalPtr<const float> from = accumulators(work.slot(split), thread);
+    PAGODA_UNROLL
+    for (int i = 0; i < num_quads; ++i) {
+      values[i] = FloatQuad{};
+      if (!wants) continue;
+      values[i] =
+          arch::load((from + (first + 4 * i) * kThreads<count>).template as<const FloatQuad>());
+    }
   }
   // Pivot, sum, maximum.
   [[nodiscard]] PAGODA_DEVICE FloatQuad load_stats(const Work& work, int32_t split, int row) const {

@@ -27,6 +27,18 @@ PAGODA_HOST_DEVICE constexpr int ctas_of_tile() {
   }
 }
 
+// Whether row tiles of tokens may hold several query heads (AttentionParams::row_block).
+template <class Config>
+PAGODA_HOST_DEVICE constexpr bool may_pack_heads() {
+  if constexpr (requires { Config::tile.may_pack_heads(); }) {
+    return Config::tile.may_pack_heads() && !kHasFunctorMask<Config> && !kHasFunctorScore<Config>;
+  } else {
+    return false;
+  }
+}
+template <class Config>
+inline constexpr bool kMayPackHeads = may_pack_heads<Config>();
+
 // The KV tiles that `rows` see. rows.num_rows > 0.
 template <class Config>
 PAGODA_DEVICE mask::KVTileRange kv_tiles_of(const AttentionParams& params,
@@ -47,7 +59,7 @@ struct Work {
   int32_t sequence = 0;
   int32_t kv_head = 0;
   int32_t first_head = 0;  // query head of row 0
-  int32_t num_heads = 1;   // query heads in the rows: row r is token r / num_heads
+  int32_t num_heads = 1;  // query heads of each token; the rows are in the order of Config's RowMap
   int32_t first_token = 0;
   int32_t num_tokens = 0;    // tokens whose rows of O are written; 0 ends the work
   int32_t valid_tokens = 0;  // the first of them, which hold queries; the others are padding rows

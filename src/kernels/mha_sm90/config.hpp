@@ -126,6 +126,11 @@ struct TileConfig {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool may_share_merge() const {
     return merges_in_registers() && (!uses_setmaxnreg() || consumer_registers > 160);
   }
+  // Whether a row tile may hold several query heads of a group (kernels::RowBlock). Those of e4m3
+  // may have different scales.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool may_pack_heads() const {
+    return rows == RowKind::kTokens && scores == ScoreClass::kPlain && element_bytes == 2;
+  }
   // Whether a consumer multiplies warp by warp, each warp all rows and a quarter of the keys.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool uses_mma_sync() const {
     return load == LoadKind::kTmaFp8;
@@ -149,6 +154,10 @@ struct TileConfig {
     return load == LoadKind::kGather;
   }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int num_blocks() const { return num_consumers; }
+  // Rows of a copy from pages: 32 registers of a producer do not hold the rows of 16 copies.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int fewest_copy_rows() const {
+    return producer_registers <= 32 && BN > 64 ? 16 : 8;
+  }
   // Of K and V as TMA loads them.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr pipeline::KVTiling k_tiling() const {
     return loaded_tiling(loaded_depth(depth_qk), widens() ? loaded_stages : k_stages);

@@ -149,11 +149,11 @@ struct Kernel {
     }
     if (warp == 0) {
       const arch::Role role("load k");
-      operand::dispatch_page_size<tile.BN>(
+      operand::dispatch_page_size<tile.BN, tile.fewest_copy_rows()>(
           page_size, [&]<int size>() { load_k<Config, size>(params, storage); });
     } else if (warp == 1) {
       const arch::Role role("load v");
-      operand::dispatch_page_size<tile.BN>(
+      operand::dispatch_page_size<tile.BN, tile.fewest_copy_rows()>(
           page_size, [&]<int size>() { load_v<Config, size>(params, storage); });
     } else if (schedules_first || warp == 2) {
       const arch::Role role("load q");

@@ -33,10 +33,10 @@ core::Problem problem(const Mask& mask, int32_t tokens, int32_t group) {
   return p;
 }
 
-arch::Eviction policy(int32_t tokens, int32_t group, RowKind rows) {
+arch::Eviction policy(int32_t tokens, int32_t group, RowKind rows, const Options& options = {}) {
   const Mask mask = Mask::causal();
   const core::Problem p = problem(mask, tokens, group);
-  const auto plan = make_plan(kShapes[2], p, kMultiprocessors, {});
+  const auto plan = make_plan(kShapes[2], p, kMultiprocessors, options);
   for (int32_t i = 0; i < plan->num_launches; ++i) {
     if (plan->launches[i].rows != rows) continue;
     return make_arguments(*plan, plan->launches[i], p, {}).arguments.kv_eviction;
@@ -51,7 +51,9 @@ TEST(KVPolicy, keys_that_one_row_tile_reads_have_the_policy_that_was_measured) {
 }
 
 TEST(KVPolicy, keys_that_several_row_tiles_read_are_evicted_last) {
-  EXPECT_EQ(policy(1, 128, RowKind::kPacked), arch::Eviction::kLast);  // two head tiles
+  Options options;
+  options.is_batch_invariant = true;  // else row tiles of tokens
+  EXPECT_EQ(policy(1, 128, RowKind::kPacked, options), arch::Eviction::kLast);  // two head tiles
 }
 
 TEST(KVPolicy, row_tiles_of_tokens_have_the_policy_that_was_measured) {

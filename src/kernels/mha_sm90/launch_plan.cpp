@@ -9,6 +9,7 @@
 #include "kernels/common/kv_buffer/launch_plan.hpp"
 #include "kernels/common/schedule_choice.hpp"
 #include "kernels/mha_sm90/schedule.hpp"
+#include "operand/paged_row_indices.hpp"
 
 namespace pagoda::mha_sm90 {
 namespace {
@@ -34,20 +35,25 @@ TileConfig tile_of(const Shape& shape, RowKind rows, ScoreClass scores,
                            static_cast<int>(size_bytes(shape.dtype)));
 }
 
-// Boxes of 64 rows of one head.
-arch::TensorMapSpec q_map(const Problem& p, const TileConfig& tile) {
-  return kernels::rows_map(p, p.q, p.head_dim_qk, 1, kRows, tile.swizzle);
+// Boxes of the rows of a consumer: kRows / heads tokens.
+arch::TensorMapSpec q_map(const Problem& p, const TileConfig& tile, int32_t heads = 1) {
+  return kernels::rows_map(p, p.q, p.head_dim_qk, heads, kRows / heads, tile.swizzle);
 }
 
 bool is_kv_by_tma(const Problem& p, const TileConfig& tile) {
   const bool is_cache_fp8 = tile.load == LoadKind::kTmaFp8 || tile.widens();
   const DType dtype = is_cache_fp8 ? DType::kF8E4M3 : p.q.dtype;
+  if (p.kv_kind == core::KVKind::kPaged) {
+    const int rows = operand::kv_copy_rows(p.page_size, tile.BN);
+    if (rows != 0 && rows < tile.fewest_copy_rows()) return false;
+  }
   return p.k.dtype == dtype && kernels::is_kv_by_tma(p, tile.BN, tile.loaded_swizzle());
 }
 
 schedule::TileGrid grid_of(const Problem& p, const TileConfig& tile, const Launch& launch) {
   const int64_t l2_bytes = p.max_seqlen_kv_bound <= kFewKeys ? kL2BytesOfFewKeys : kL2Bytes;
-  schedule::TileGrid grid = kernels::tile_grid(p, 1, tile.tile_rows(), l2_bytes);
+  const int32_t tokens = tile.num_consumers * (kRows / launch.heads);
+  schedule::TileGrid grid = kernels::tile_grid(p, launch.heads, tokens, l2_bytes);
   grid.num_splits = launch.num_splits;
   grid.num_whole = launch.num_whole;
   return grid;
@@ -80,9 +86,46 @@ kernels::KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid,
                             tile.may_share_merge());
 }
 
+// The number of query heads of a group in a row tile with which a grid is done first: of tokens of
+// one head the last row tile of a sequence may be nearly empty.
+int32_t packed_heads(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
+  // Of the time with one head each, which is the slower one by less than that where row tiles are
+  // split, and under a causal mask. Measured, README.md.
+  constexpr double kMostTime = 0.97, kMostUncertainTime = 0.85;
+  // What DRAM delivers to a multiprocessor, if all of them load, in the time of a KV tile; and the
+  // KV tiles that begin, end and merge take.
+  constexpr double kBytesOfKVTile = 26 << 10, kWholeCost = 2, kSplitCost = 6;
+  if (!tile.may_pack_heads() || p.functor.type != nullptr || p.group == 1) return 1;
+  const int64_t key_bytes = (p.head_dim_qk + p.head_dim_vo) * size_bytes(p.k.dtype);
+  const auto bytes = static_cast<double>(int64_t{p.batch} * p.num_kv_heads * key_bytes *
+                                         kernels::max_visible_keys(p, p.max_seqlen_q));
+  const double of_loads = bytes * tile.ctas_per_sm / (kBytesOfKVTile * num_ctas);
+  int32_t best = 1;
+  double least = 0;
+  for (int32_t heads = 1; heads <= std::min(p.group, int32_t{kRows}); ++heads) {
+    if (p.group % heads != 0) continue;
+    const schedule::TileGrid grid = grid_of(p, tile, Launch{.heads = heads});
+    const kernels::KVSplits splits = kv_splits(p, grid, tile, num_ctas);
+    const bool is_split = splits.num_splits > 1;
+    const double part_size = tile.depth_vo > 128 ? 2 : 1;
+    const double time =
+        std::max(splits.time, of_loads + (is_split ? kSplitCost * part_size : kWholeCost));
+    if (heads == 1) {
+      least = time;
+      continue;
+    }
+    const bool is_uncertain = is_split || sees_half(p, grid);
+    const double most = best > 1 ? 1 : is_uncertain ? kMostUncertainTime : kMostTime;
+    if (time > most * least) continue;  // equal where loads take longest: fewer row tiles
+    best = heads;
+    least = time;
+  }
+  return best;
+}
+
 // The time until the last row tile of a grid is done, in row tiles that see all keys.
 double makespan(const Problem& p, const TileConfig& tile, int32_t num_sms) {
-  const schedule::TileGrid grid = grid_of(p, tile, Launch{});
+  const schedule::TileGrid grid = grid_of(p, tile, Launch{.heads = packed_heads(p, tile, num_sms)});
   const auto rows = static_cast<double>(total_rows(p) * p.num_q_heads);
   const double waves = rows / tile.tile_rows() / num_sms;
   if (sees_half(p, grid)) return std::max(1.0, waves / 2 + 0.25);
@@ -146,9 +189,10 @@ bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
 bool wants_tall_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
   constexpr double kTallTime = 1.5 * 0.93;  // of a tall row tile, in row tiles of two consumers
   constexpr double kLeastGain = 0.97;
-  constexpr int32_t kFewestRows = 256;
+  constexpr int32_t kFewestRows = 256;  // of a sequence
   const TileConfig tall = tile_of(shape, RowKind::kTallTokens, ScoreClass::kPlain);
-  if (p.max_seqlen_q < kFewestRows || !is_kv_by_tma(p, tall)) return false;
+  const int32_t heads = packed_heads(p, tall, num_sms);
+  if (p.max_seqlen_q * heads < kFewestRows || !is_kv_by_tma(p, tall)) return false;
   const TileConfig other = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain);
   return kTallTime * makespan(p, tall, num_sms) < kLeastGain * makespan(p, other, num_sms);
 }
@@ -175,6 +219,7 @@ Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, Lo
       .rows = tokens_kind(p, shape, scores, load, num_sms, choice), .scores = scores, .load = load};
   const TileConfig tile = tile_of(shape, launch.rows, scores, load);
   const int32_t most_ctas = num_sms * tile.ctas_per_sm;
+  if (choice.may_split()) launch.heads = packed_heads(p, tile, most_ctas);
   const kernels::KVSplits splits = kv_splits(p, grid_of(p, tile, launch), tile, most_ctas);
   launch.num_splits =
       choice.splits(splits.num_splits, core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
@@ -233,6 +278,9 @@ int32_t short_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_
     const int32_t key_tiles = core::ceil_div(kernels::max_visible_keys(p, p.max_seqlen_q), tile.BN);
     return static_cast<double>(p.batch * row_tiles * key_tiles) / num_sms;
   };
+  const int32_t heads = packed_heads(p, tile, num_sms);
+  const int64_t token_tiles = int64_t{p.num_q_heads / heads} *
+                              core::ceil_div(p.max_seqlen_q, tile.num_consumers * (kRows / heads));
   const double tile_time = tokens == LoadKind::kTmaWiden ? 1.5
                            : shape.depth_qk <= 64        ? 2
                            : shape.depth_qk <= 192       ? 2.5
@@ -242,7 +290,7 @@ int32_t short_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_
   const bool is_split = 2 * p.batch * packed_tiles <= num_sms;
   const int32_t rows = is_split ? std::min(p.max_seqlen_q * p.group, int32_t{kRows}) : 0;
   const double of_packed = kPackedCost + tile_time * waves(packed_tiles) + kMergeCost * rows;
-  return kTokensCost + waves(p.num_q_heads) < of_packed ? kWarpRows / p.group : kShortRows;
+  return kTokensCost + waves(token_tiles) < of_packed ? kWarpRows / p.group : kShortRows;
 }
 
 // Slots of partial results, each of tile.num_consumers * 64 rows.
@@ -257,7 +305,7 @@ int64_t num_split_rows(const Problem& p, const TileConfig& tile, const Launch& l
   const int64_t all = total_rows(p) * p.num_q_heads;
   if (launch.rows == RowKind::kPacked) return all;
   const int64_t tiles = grid_of(p, tile, launch).num_tiles() - launch.num_whole;
-  return std::min(all, tiles * std::min(tile.tile_rows(), p.max_seqlen_q));
+  return std::min(all, tiles * std::min(tile.tile_rows(), p.max_seqlen_q * launch.heads));
 }
 
 void size_workspace(const Problem& p, LaunchPlan& plan) {
@@ -386,8 +434,11 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& la
     const schedule::TileGrid grid = grid_of(p, tile, launch);
     a.grid = grid;
     a.is_merge_shared = tile.may_share_merge() && kernels::shares_merge(grid, launch.ctas);
-    result.q = q_map(p, tile);
-    result.out = kernels::rows_map(p, p.out, p.head_dim_vo, 1, kRows, tile.out_swizzle());
+    const int32_t tokens = kRows / launch.heads;
+    a.row_block = {launch.heads, tokens, arch::Divisor(launch.heads)};
+    result.q = q_map(p, tile, launch.heads);
+    result.out =
+        kernels::rows_map(p, p.out, p.head_dim_vo, launch.heads, tokens, tile.out_swizzle());
     a.is_out_by_tma = kernels::stores_by_tma(p, result.out);
     if (!a.is_out_by_tma) result.out.rank = 0;
   } else {  // row tiles of tokens keep the normal policy, with which they were measured

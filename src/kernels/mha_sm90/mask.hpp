@@ -30,8 +30,10 @@ using Row = kernels::Row<RescaleRule<Config>>;
 // Row `index` of a work tile.
 template <class Config>
 PAGODA_DEVICE Row<Config> make_row(const AttentionParams& params, const Work& work, int32_t index) {
-  constexpr auto map =
-      Config::tile.rows == RowKind::kPacked ? kernels::RowMap::kPacked : kernels::RowMap::kTokens;
+  constexpr auto map = Config::tile.rows == RowKind::kPacked ? kernels::RowMap::kPacked
+                       : kernels::kMayPackHeads<Config>      ? kernels::RowMap::kRowBlocks
+                                                             : kernels::RowMap::kTokens;
+  static_assert(kernels::kRowsOfBlock == kRows);
   return kernels::tile_row<RescaleRule<Config>, map>(params, work, index);
 }
 

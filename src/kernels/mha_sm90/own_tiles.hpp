@@ -34,13 +34,14 @@ struct OwnTilesOf {
   static PAGODA_DEVICE OwnTiles find(const AttentionParams& params, const Work& work,
                                      int consumer) {
     OwnTiles own = OwnTiles::of(work.walk);
-    const int32_t first = work.first_token + consumer * kRows;
+    const int32_t tokens = tokens_of_consumer<Config>(params);
+    const int32_t first = work.first_token + consumer * tokens;
     const int32_t past = work.first_token + work.valid_tokens;
     if (first >= past) {
       own.num_tiles = 0;
       return own;
     }
-    const int32_t last = (past - first > kRows ? first + kRows : past) - 1;
+    const int32_t last = (past - first > tokens ? first + tokens : past) - 1;
     if constexpr (kernels::kHasFunctorMask<Config>) {
       mask::RowTile rows = work.rows;
       rows.first_row = first;

@@ -19,4 +19,18 @@ using kernels::WorkReader;
 using kernels::WorkRing;
 using kernels::WorkWriter;
 
+// Tokens of a consumer in a row tile of tokens, and their rows.
+template <class Config>
+PAGODA_DEVICE int32_t tokens_of_consumer(const AttentionParams& params) {
+  if constexpr (kernels::kMayPackHeads<Config>) return params.row_block.tokens;
+  return kRows;
+}
+template <class Config>
+PAGODA_DEVICE int32_t rows_of_consumer(const AttentionParams& params) {
+  if constexpr (kernels::kMayPackHeads<Config>) {
+    return params.row_block.heads * params.row_block.tokens;
+  }
+  return kRows;
+}
+
 }  // namespace pagoda::mha_sm90

@@ -47,22 +47,23 @@ TEST(ShortRows, of_few_sequences_are_tokens_from_more_than_16_packed_rows_on) {
   EXPECT_GT(launch_of(1, 64).num_splits, 1);
 }
 
-// Of 16 sequences 128 packed row tiles of up to 16 tokens load each key once, 512 of tokens four
-// times.
-TEST(ShortRows, of_many_sequences_are_packed_where_a_row_tile_has_all_of_them) {
+// 32 x 8 tokens, 16/2 heads: 69.0 us in packed rows, 43.6.
+TEST(ShortRows, of_many_sequences_are_row_tiles_of_several_heads) {
   for (const int32_t dim : {64, 128, 256}) {
-    EXPECT_EQ(launch_of(16, 8, DType::kBF16, {}, dim).rows, RowKind::kPacked) << dim;
-    EXPECT_EQ(launch_of(16, 16, DType::kBF16, {}, dim).rows, RowKind::kPacked) << dim;
-    EXPECT_NE(launch_of(16, 64, DType::kBF16, {}, dim).rows, RowKind::kPacked) << dim;
+    for (const int32_t tokens : {8, 16, 24}) {
+      const Launch launch = launch_of(16, tokens, DType::kBF16, {}, dim);
+      EXPECT_NE(launch.rows, RowKind::kPacked) << dim;
+      EXPECT_GT(launch.heads, 1) << dim;
+    }
+    EXPECT_EQ(launch_of(16, 4, DType::kBF16, {}, dim).rows, RowKind::kPacked) << dim;
   }
-  EXPECT_NE(launch_of(16, 24).rows, RowKind::kPacked);
 }
 
-// Tiles of tokens widen each key for every query head.
-TEST(ShortRows, over_an_fp8_cache_of_many_sequences_are_packed_longer) {
-  EXPECT_EQ(launch_of(1, 24, DType::kF8E4M3).load, LoadKind::kTmaWiden);
-  EXPECT_EQ(launch_of(16, 24, DType::kF8E4M3).load, LoadKind::kGather);
-  EXPECT_EQ(launch_of(16, 64, DType::kF8E4M3).load, LoadKind::kTmaWiden);
+TEST(ShortRows, over_an_fp8_cache_are_widened_in_row_tiles_of_tokens) {
+  for (const int32_t batch : {1, 16}) {
+    EXPECT_EQ(launch_of(batch, 4, DType::kF8E4M3).rows, RowKind::kPacked);
+    EXPECT_EQ(launch_of(batch, 24, DType::kF8E4M3).load, LoadKind::kTmaWiden);
+  }
 }
 
 // Decoding beside prompts.

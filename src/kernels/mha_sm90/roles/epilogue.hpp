@@ -1,5 +1,5 @@
 // Epilogue of a consumer with wgmma: normalises O and stores it, with LSE and row maximum. Blocks
-// of tokens are staged in shared memory as T and stored by TMA where all 64 exist, else row by row;
+// of tokens are staged in shared memory as T and stored by TMA where all exist, else row by row;
 // everything else is stored from registers.
 #pragma once
 
@@ -63,13 +63,13 @@ class Epilogue {
     if constexpr (tile.rows == RowKind::kTokens) {
       // A work tile without keys has no Q: the stage may already hold the next one's.
       if (params_.is_out_by_tma && work.walk.num_tiles > 0) {
-        const int32_t num_rows = work.num_tokens - warpgroup_ * kRows;
-        if (num_rows <= 0) return;
+        const int32_t num_tokens = work.num_tokens - warpgroup_ * block_tokens();
+        if (num_tokens <= 0) return;
         stage(factors, o, staging);
-        if (num_rows >= kRows) {
+        if (num_tokens >= block_tokens()) {
           store_by_tma(work, staging);
         } else {
-          store_rows(work, num_rows, staging);
+          store_rows(work, num_tokens, staging);
         }
         return;
       }
@@ -82,6 +82,10 @@ class Epilogue {
   }
 
  private:
+  [[nodiscard]] PAGODA_DEVICE int32_t block_tokens() const {
+    return tokens_of_consumer<Config>(params_);
+  }
+
   PAGODA_DEVICE void store_from_registers(const Work& work, const Row (&rows)[2],
                                           const float (&factors)[2],
                                           const float (&o)[tile.depth_vo / 2]) {
@@ -167,15 +171,17 @@ class Epilogue {
     sync_warpgroup(warpgroup_);  // every thread has stored its part of O and executed the fence
   }
 
-  // The first `num_rows` rows of a block that has fewer than 64: the memory behind them may be the
-  // next sequence's. Rows of O are aligned to 16 bytes, as TMA wants them.
-  PAGODA_DEVICE void store_rows(const Work& work, int32_t num_rows,
+  // The first `num_tokens` tokens of a block that has fewer than fit it: the memory behind them may
+  // be the next sequence's. Rows of O are aligned to 16 bytes, as TMA wants them.
+  PAGODA_DEVICE void store_rows(const Work& work, int32_t num_tokens,
                                 arch::SharedPtr<Out> staging) const {
     constexpr int columns = 16 / sizeof(Out), chunks = tile.depth_vo / columns;
-    const int32_t row_of_block = work.memory_row + work.first_token + warpgroup_ * kRows;
+    const int32_t first_row = work.memory_row + work.first_token + warpgroup_ * block_tokens();
     const arch::GlobalPtr<Out> to =
         params_.out_data.template as<Out>() +
-        params_.out_rows.offset(work.sequence, row_of_block, work.first_head);
+        params_.out_rows.offset(work.sequence, first_row, work.first_head);
+    int32_t num_rows = num_tokens;
+    if constexpr (kernels::kMayPackHeads<Config>) num_rows *= params_.row_block.heads;
     PAGODA_NO_UNROLL
     for (int i = arch::thread_idx() % kWarpgroup; i < num_rows * chunks; i += kWarpgroup) {
       const int row = i / chunks, column = i % chunks * columns;
@@ -185,8 +191,15 @@ class Epilogue {
       const auto words =
           arch::load((staging + static_cast<int32_t>((from - staging.address()) / sizeof(Out)))
                          .template as<const arch::Words<4>>());
-      arch::store((to + (row * params_.out_rows.row_stride + column)).template as<arch::Words<4>>(),
-                  words);
+      int64_t offset = 0;
+      if constexpr (kernels::kMayPackHeads<Config>) {
+        const int32_t token = params_.row_block.by_heads.quotient(row);
+        const int32_t head = row - token * params_.row_block.heads;
+        offset = params_.out_rows.offset(0, token, head);
+      } else {
+        offset = row * params_.out_rows.row_stride;
+      }
+      arch::store((to + (offset + column)).template as<arch::Words<4>>(), words);
     }
   }
 
@@ -194,7 +207,8 @@ class Epilogue {
   PAGODA_DEVICE void store_by_tma(const Work& work, arch::SharedPtr<Out> staging) {
     const int warp = arch::warp_idx() % 4;
     const bool is_ragged = params_.sequences.cu_rows != nullptr;
-    const int32_t first = work.first_token + warpgroup_ * kRows + (is_ragged ? work.memory_row : 0);
+    const int32_t first =
+        work.first_token + warpgroup_ * block_tokens() + (is_ragged ? work.memory_row : 0);
     // The lane that later arrives at q empty for this warp (Consumer::release_q) must issue the
     // store: bulk_wait_group_read waits for the executing thread's copies only.
     const int32_t issues = warp == 0 ? arch::elect_one() : 0;

@@ -14,8 +14,27 @@
 
 namespace pagoda::mha_sm90 {
 
-// Copies 64 tokens of one head. Rows past the sequence's end are those of the next sequence, or
-// zeros; their results are not stored.
+// Zeroes the rows of a stage that a RowBlock leaves empty, by a warp: consumers read them with the
+// others.
+template <class Config>
+PAGODA_DEVICE void zero_empty_rows(const AttentionParams& params,
+                                   arch::SharedPtr<typename Config::T> to) {
+  using Ops = Operands<Config>;
+  constexpr int words = Ops::chunk / 8;  // of 16 bytes, in a row of a panel
+  const int first = rows_of_consumer<Config>(params);
+  if (first == kRows) return;
+  for (int i = arch::lane_idx(); i < (kRows - first) * words; i += 32) {
+    PAGODA_UNROLL
+    for (int column = 0; column < Config::tile.depth_qk; column += Ops::chunk) {
+      const int at = column * kRows + first * Ops::chunk + i * 8;
+      arch::store((to + at).template as<arch::Words<4>>(), arch::Words<4>{{0, 0, 0, 0}});
+    }
+  }
+  arch::fence_proxy_async_shared();  // orders this lane's zeros before wgmma reads them
+}
+
+// Copies 64 tokens of one head, or a RowBlock. Tokens past the sequence's end are those of the next
+// sequence, or zeros; their results are not stored.
 template <class Config>
 PAGODA_DEVICE void load_tokens(const AttentionParams& params, Storage<Config>& storage,
                                const Work& work, const typename Operands<Config>::QRing& ring,
@@ -23,10 +42,16 @@ PAGODA_DEVICE void load_tokens(const AttentionParams& params, Storage<Config>& s
   using Ops = Operands<Config>;
   arch::MBarrier& full = ring.producer_mbar();
   const auto to = storage.q_at(ring.state.index, warpgroup);
-  arch::syncwarp();  // every lane has returned from the wait for q empty: TMA may overwrite it
-  full.arrive_expect_tx_if(elect, Ops::q_elements * sizeof(typename Config::T));
+  if constexpr (kernels::kMayPackHeads<Config>) zero_empty_rows<Config>(params, to);
+  // Every lane has returned from the wait for q empty, so that TMA may overwrite the stage, and has
+  // stored its zeros.
+  arch::syncwarp();
+  constexpr int row_bytes = Config::tile.depth_qk * sizeof(typename Config::T);
+  const auto bytes = static_cast<uint32_t>(rows_of_consumer<Config>(params) * row_bytes);
+  full.arrive_expect_tx_if(elect, bytes);
   const bool is_ragged = params.sequences.cu_rows != nullptr;
-  const int32_t row = work.first_token + warpgroup * kRows + (is_ragged ? work.memory_row : 0);
+  const int32_t row = work.first_token + warpgroup * tokens_of_consumer<Config>(params) +
+                      (is_ragged ? work.memory_row : 0);
   PAGODA_UNROLL
   for (int column = 0; column < Config::tile.depth_qk; column += Ops::chunk) {
     arch::tma_load<4>(elect, to + column * kRows, params.q,

@@ -44,7 +44,8 @@ class SplitEpilogue {
         }
       }
       if (!is_last(work)) return false;
-      rows_.merge_accumulators(work, first_row_, rows, arch::thread_idx() % kWarpgroup, o);
+      rows_.template merge_accumulators<tile.may_share_merge()>(work, first_row_, rows,
+                                                                arch::thread_idx() % kWarpgroup, o);
       return true;
     }
   }
