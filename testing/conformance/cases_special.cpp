@@ -277,7 +277,7 @@ void add_packed_heads(CaseList& list) {
   c.wants_statistics = false;
   c.q_heads = 12;  // 64 rows of 16 tokens
   c.kv_heads = 3;
-  c.mask = window(70);
+  c.mask = causal();
   c.lengths = {"scheduled",
                {{16, 130},
                 {24, 130},

@@ -131,6 +131,11 @@ struct TileConfig {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool may_pack_heads() const {
     return rows == RowKind::kTokens && scores == ScoreClass::kPlain && element_bytes == 2;
   }
+  // Whether a block of several heads may have fewer than 64 rows: their number takes a register of
+  // MultiplyAgain, which three consumers of 128 columns do not have.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool may_have_empty_rows() const {
+    return num_consumers < 3 || depth_vo <= 64;
+  }
   // Whether a consumer multiplies warp by warp, each warp all rows and a quarter of the keys.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool uses_mma_sync() const {
     return load == LoadKind::kTmaFp8;

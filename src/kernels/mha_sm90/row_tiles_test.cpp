@@ -284,7 +284,9 @@ TEST(PackedHeads, fill_row_tiles_that_tokens_of_one_head_leave_empty) {
   EXPECT_EQ(chunks.rows, RowKind::kTallTokens);
   EXPECT_EQ(chunks.heads, 4);
   // 63 rows of a block's 64.
-  EXPECT_EQ(launch_of({.batch = 16, .tokens = 40, .q_heads = 56, .keys = 3000}).heads, 7);
+  const Launch sevenths = launch_of({.batch = 16, .tokens = 40, .q_heads = 56, .keys = 3000});
+  EXPECT_EQ(sevenths.rows, RowKind::kTokens);  // of tall row tiles blocks have all 64
+  EXPECT_EQ(sevenths.heads, 7);
   EXPECT_EQ(launch_of({.batch = 6, .tokens = 900, .q_heads = 24, .is_causal = false}).heads, 3);
 }
 
@@ -299,6 +301,13 @@ TEST(PackedHeads, are_one_where_their_gain_is_small_or_loads_take_longest) {
   EXPECT_EQ(launch_of({.batch = 4, .tokens = 300}).heads, 1);
   EXPECT_EQ(launch_of({.batch = 1, .tokens = 24, .keys = 2048}).heads, 1);
   EXPECT_EQ(launch_of({.batch = 4, .tokens = 24, .keys = 2048, .head_dim = 256}).heads, 1);
+}
+
+// 4,096 tokens of 64/8 heads, d64, 62.5 us, packed 64.8.
+TEST(PackedHeads, are_one_in_windows) {
+  const Mask window = Mask::window(127, 0);
+  const Call call{.batch = 1, .tokens = 4096, .q_heads = 64, .head_dim = 64, .mask = &window};
+  EXPECT_EQ(launch_of(call).heads, 1);
 }
 
 TEST(PackedHeads, are_one_where_the_batch_must_be_invariant_and_of_e4m3_queries) {

@@ -235,9 +235,11 @@ class Consumer {
                    static_cast<int32_t>((address - q.address()) / sizeof(T))))
           .template as<arch::Words<4>>();
     };
+    // Not of an empty row of a block, which nothing may have written.
+    const int panels = row < rows_of_consumer<Config>(params_) ? tile.depth_qk / Ops::chunk : 0;
     LargestOfPairs largest;
     PAGODA_NO_UNROLL
-    for (int panel = 0; panel < tile.depth_qk / Ops::chunk; ++panel) {
+    for (int panel = 0; panel < panels; ++panel) {
       PAGODA_UNROLL
       for (int i = 0; i < words / 2; ++i) {
         for (const uint32_t pair : arch::load(word_at(panel, i)).word) largest.add(pair);
@@ -247,7 +249,7 @@ class Consumer {
     // Of a NaN and a number either: the row's scores are NaN anyway.
     const RowPower power = RowPower::of(of_other > of_lane ? of_other : of_lane);
     PAGODA_NO_UNROLL
-    for (int panel = 0; panel < tile.depth_qk / Ops::chunk; ++panel) {
+    for (int panel = 0; panel < panels; ++panel) {
       PAGODA_UNROLL
       for (int i = 0; i < words / 2; ++i) {
         arch::Words<4> value = arch::load(word_at(panel, i));

@@ -14,27 +14,8 @@
 
 namespace pagoda::mha_sm90 {
 
-// Zeroes the rows of a stage that a RowBlock leaves empty, by a warp: consumers read them with the
-// others.
-template <class Config>
-PAGODA_DEVICE void zero_empty_rows(const AttentionParams& params,
-                                   arch::SharedPtr<typename Config::T> to) {
-  using Ops = Operands<Config>;
-  constexpr int words = Ops::chunk / 8;  // of 16 bytes, in a row of a panel
-  const int first = rows_of_consumer<Config>(params);
-  if (first == kRows) return;
-  for (int i = arch::lane_idx(); i < (kRows - first) * words; i += 32) {
-    PAGODA_UNROLL
-    for (int column = 0; column < Config::tile.depth_qk; column += Ops::chunk) {
-      const int at = column * kRows + first * Ops::chunk + i * 8;
-      arch::store((to + at).template as<arch::Words<4>>(), arch::Words<4>{{0, 0, 0, 0}});
-    }
-  }
-  arch::fence_proxy_async_shared();  // orders this lane's zeros before wgmma reads them
-}
-
 // Copies 64 tokens of one head, or a RowBlock. Tokens past the sequence's end are those of the next
-// sequence, or zeros; their results are not stored.
+// sequence, or zeros; their results are not stored. Empty rows of a block keep what the stage held.
 template <class Config>
 PAGODA_DEVICE void load_tokens(const AttentionParams& params, Storage<Config>& storage,
                                const Work& work, const typename Operands<Config>::QRing& ring,
@@ -42,10 +23,7 @@ PAGODA_DEVICE void load_tokens(const AttentionParams& params, Storage<Config>& s
   using Ops = Operands<Config>;
   arch::MBarrier& full = ring.producer_mbar();
   const auto to = storage.q_at(ring.state.index, warpgroup);
-  if constexpr (kernels::kMayPackHeads<Config>) zero_empty_rows<Config>(params, to);
-  // Every lane has returned from the wait for q empty, so that TMA may overwrite the stage, and has
-  // stored its zeros.
-  arch::syncwarp();
+  arch::syncwarp();  // every lane has returned from the wait for q empty: TMA may overwrite it
   constexpr int row_bytes = Config::tile.depth_qk * sizeof(typename Config::T);
   const auto bytes = static_cast<uint32_t>(rows_of_consumer<Config>(params) * row_bytes);
   full.arrive_expect_tx_if(elect, bytes);

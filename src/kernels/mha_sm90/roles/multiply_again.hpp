@@ -108,7 +108,12 @@ class MultiplyAgain {
 
   // Of row lane / 4 + `row` of the warp's 16.
   [[nodiscard]] PAGODA_DEVICE Eight<T> load_q(int row, int32_t d) const {
-    const int index = 16 * (arch::warp_idx() % 4) + arch::lane_idx() / 4 + row;
+    int index = 16 * (arch::warp_idx() % 4) + arch::lane_idx() / 4 + row;
+    if constexpr (kernels::kMayPackHeads<Config> && tile.may_have_empty_rows()) {
+      // An empty row of a block, which nothing may have written: any other does.
+      const int rows = rows_of_consumer<Config>(params_);
+      if (index >= rows) index = rows - 1;
+    }
     const uint32_t address =
         swizzle_address(q_.address() + Ops::panel_offset(kRows, index, d), tile.swizzle);
     const auto offset = static_cast<int32_t>((address - q_.address()) / sizeof(T));
