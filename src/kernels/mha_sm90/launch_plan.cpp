@@ -101,6 +101,7 @@ int32_t packed_heads(const Problem& p, const TileConfig& tile, int32_t num_ctas)
   const int64_t key_bytes = (p.head_dim_qk + p.head_dim_vo) * size_bytes(p.k.dtype);
   const auto bytes = static_cast<double>(int64_t{p.batch} * p.num_kv_heads * key_bytes *
                                          kernels::max_visible_keys(p, p.max_seqlen_q));
+  const double split_cost = kSplitCost * (tile.depth_vo > 128 ? 2 : 1);
   const double of_loads = bytes * tile.ctas_per_sm / (kBytesOfKVTile * num_ctas);
   int32_t best = 1;
   double least = 0;
@@ -110,9 +111,7 @@ int32_t packed_heads(const Problem& p, const TileConfig& tile, int32_t num_ctas)
     const schedule::TileGrid grid = grid_of(p, tile, Launch{.heads = heads});
     const kernels::KVSplits splits = kv_splits(p, grid, tile, num_ctas);
     const bool is_split = splits.num_splits > 1;
-    const double part_size = tile.depth_vo > 128 ? 2 : 1;
-    const double time =
-        std::max(splits.time, of_loads + (is_split ? kSplitCost * part_size : kWholeCost));
+    const double time = std::max(splits.time, of_loads + (is_split ? split_cost : kWholeCost));
     if (heads == 1) {
       least = time;
       continue;
@@ -281,7 +280,9 @@ int32_t short_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_
     const int32_t key_tiles = core::ceil_div(kernels::max_visible_keys(p, p.max_seqlen_q), tile.BN);
     return static_cast<double>(p.batch * row_tiles * key_tiles) / num_sms;
   };
-  const int32_t heads = packed_heads(p, tile, num_sms);
+  // Those of general scores have one head, whose tile `tile` is not.
+  const bool is_plain = kernels::score_class(p) == ScoreClass::kPlain;
+  const int32_t heads = is_plain ? packed_heads(p, tile, num_sms) : 1;
   const int64_t token_tiles = int64_t{p.num_q_heads / heads} *
                               core::ceil_div(p.max_seqlen_q, tile.num_consumers * (kRows / heads));
   const double tile_time = tokens == LoadKind::kTmaWiden ? 1.5

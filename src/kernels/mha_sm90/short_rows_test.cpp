@@ -17,12 +17,13 @@ constexpr int32_t kMultiprocessors = 132;
 // `missing`: tokens fewer than if all had as many.
 std::unique_ptr<LaunchPlan> plan_of(int32_t batch, int32_t tokens, DType cache = DType::kBF16,
                                     const Options& options = {}, int32_t missing = 0,
-                                    int32_t dim = 128) {
+                                    int32_t dim = 128, float softcap = 0) {
   core::Problem p = dense_problem(batch, tokens, 2048, cache, dim);
   static const std::vector<int32_t> kCuRows(65);  // never read: lengths are on the device
   p.is_ragged = true;
   p.cu_seqlens_q = kCuRows;
   p.total_q -= missing;
+  p.score_mod.softcap = softcap;
   const Shape* shape = kShapes;
   while (shape->depth_qk != dim || shape->dtype != DType::kBF16) ++shape;
   return make_plan(*shape, p, kMultiprocessors, options);
@@ -57,6 +58,13 @@ TEST(ShortRows, of_many_sequences_are_row_tiles_of_several_heads) {
     }
     EXPECT_EQ(launch_of(16, 4, DType::kBF16, {}, dim).rows, RowKind::kPacked) << dim;
   }
+}
+
+// General scores have one head a row tile: 512 row tiles, each of which reads all keys.
+TEST(ShortRows, of_many_sequences_stay_packed_under_general_scores) {
+  const auto plan = plan_of(16, 8, DType::kBF16, {}, 0, 128, 30.0F);
+  EXPECT_EQ(plan->launches[0].rows, RowKind::kPacked);
+  EXPECT_EQ(plan->launches[0].scores, ScoreClass::kGeneral);
 }
 
 TEST(ShortRows, over_an_fp8_cache_are_widened_in_row_tiles_of_tokens) {
