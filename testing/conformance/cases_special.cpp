@@ -278,19 +278,9 @@ void add_packed_heads(CaseList& list) {
   c.q_heads = 12;  // 64 rows of 16 tokens
   c.kv_heads = 3;
   c.mask = causal();
-  c.lengths = {"scheduled",
-               {{16, 130},
-                {24, 130},
-                {32, 99},
-                {19, 64},
-                {32, 130},
-                {30, 30},
-                {32, 128},
-                {17, 17},
-                {20, 90},
-                {32, 130},
-                {10, 130},
-                {31, 77}}};
+  // More row tiles of one head than 264, the places of two CTAs a multiprocessor.
+  c.lengths = {"scheduled", {{16, 90}, {17, 90}, {16, 70}, {19, 64}, {17, 17}, {16, 40}, {5, 90}}};
+  c.lengths.sequences.resize(28, {16, 80});
   for (const int32_t dim : {64, 96, 128}) {
     c.dim_qk = c.dim_vo = dim;
     list.add(c);
