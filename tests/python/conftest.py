@@ -1,5 +1,7 @@
 """Arrays for the tests: random inputs, poisoned outputs."""
 
+import sys
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -10,6 +12,13 @@ DTYPES = {
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
     "float8_e4m3fn": np.dtype(ml_dtypes.float8_e4m3fn),
 }
+
+
+@pytest.fixture(autouse=True)
+def same_values():
+    """Each test draws the same values in each run, alone or after others."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(7)
 
 
 @pytest.fixture

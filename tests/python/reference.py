@@ -53,11 +53,13 @@ def largest_error(out, expected, dtype):
     """The largest error of `out`, in units of what its type may cost: below 1 is right.
 
     A unit is the error of rounding the inputs, the probabilities and the output to `dtype`, for
-    values of about 1: 4 roundings of the expected value and 2 of 1, plus float32 sums.
+    values of about 1: 4 roundings of the expected value and 2 of 1, plus 2e-6 for float32 sums
+    (scores of 64 products among them). Of 3,000 draws of 12 x 2 rows over 12 keys in float32 the
+    worst value needs 0.6 of this.
     """
     out = np.asarray(out).astype(np.float64)
     assert out.shape == expected.shape, (out.shape, expected.shape)
-    unit = EPSILON[dtype] * (4 * np.abs(expected) + 2) / 2 + 1e-6
+    unit = EPSILON[dtype] * (4 * np.abs(expected) + 2) / 2 + 2e-6
     error = np.abs(out - expected)
     return math.inf if np.isnan(error).any() else float((error / unit).max(initial=0))
 
