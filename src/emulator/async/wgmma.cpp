@@ -291,11 +291,14 @@ void WgmmaEngine::wait(Thread& thread, size_t groups_in_flight, const Where& whe
   groups.erase(groups.begin(), first_kept);
   if (completed_ < awaited) {
     machine_.trace().begin(thread, "wgmma", "wait");
-    const std::string what = "wgmma up to the one at " + line_of(lane(thread).last_wgmma) +
-                             ", which all 128 threads of the warpgroup must execute";
+    const std::string which =
+        line_of(lane(thread).last_wgmma) + ", which all 128 threads of the warpgroup must execute";
     while (completed_ < awaited) {
       waiters_.push_back(&thread);
-      machine_.scheduler().block({.what = what, .primitive = "wgmma_wait_group", .where = where});
+      machine_.scheduler().block({.what = "wgmma up to the one at ",
+                                  .which = which,
+                                  .primitive = "wgmma_wait_group",
+                                  .where = where});
     }
     machine_.trace().end(thread);
   }

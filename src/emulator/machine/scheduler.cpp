@@ -42,7 +42,8 @@ void Scheduler::maybe_yield() {
 }
 
 void Scheduler::end_time_slice(const char* primitive, const Where& where) {
-  poll({.what = "memory: " + std::to_string(kTimeSlice) + " accesses without waiting for anybody",
+  poll({.what = "memory: ",
+        .which = std::to_string(kTimeSlice) + " accesses without waiting for anybody",
         .primitive = primitive,
         .where = where});
 }

@@ -60,14 +60,17 @@ void change_budget(int registers, bool is_increase, const char* primitive, const
               std::to_string(within_reach));
     }
     while (cta.free_registers < wanted) {
-      const std::string what = std::to_string(wanted) + " registers to raise the warp from " +
-                               std::to_string(warp.registers) + " to " + std::to_string(registers) +
-                               " a thread";
+      const Waiting for_registers{.which = std::to_string(wanted) +
+                                           " registers to raise the warp from " +
+                                           std::to_string(warp.registers) + " to " +
+                                           std::to_string(registers) + " a thread",
+                                  .primitive = primitive,
+                                  .where = where};
       for (Thread* lane : group.threads) {
-        if (lane != nullptr) lane->waiting.what = what;
+        if (lane != nullptr) lane->waiting = for_registers;
       }
       cta.register_waiters.push_back(&thread);
-      machine.scheduler().block({.what = what, .primitive = primitive, .where = where});
+      machine.scheduler().block(for_registers);
     }
     cta.free_registers -= wanted;
     warp.registers = registers;

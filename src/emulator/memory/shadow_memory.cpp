@@ -39,8 +39,10 @@ void ShadowMemory::Cell::set_write(const Stamp& stamp) {
 }
 
 // A read that happened before this one can be dropped: an access after this one is after both. This
-// holds on one path only, so reads on different paths are recorded separately.
-void ShadowMemory::Cell::add_read(const Access& access) {
+// holds on one path only, so reads on different paths are recorded separately. Of a list of reads
+// they are dropped when it is full: to look at the clocks of all at each read would take longer
+// than anything else in the emulator.
+void ShadowMemory::Cell::add_read(const Access& access, size_t& index) {
   const auto is_own = [&](const Stamp& earlier) {
     return earlier.agent == kNoAgent || earlier.agent == access.stamp.agent;
   };
@@ -52,15 +54,28 @@ void ShadowMemory::Cell::add_read(const Access& access) {
     read = access.stamp;
     return;
   }
-  if (!more_reads) more_reads = std::make_unique<std::vector<Stamp>>();
-  // First the comparison that looks at no clock: an agent's own read among those of hundreds.
-  auto earlier = std::ranges::find_if(*more_reads, is_own);
-  if (earlier == more_reads->end()) earlier = std::ranges::find_if(*more_reads, covers);
-  if (earlier == more_reads->end()) {
-    more_reads->push_back(access.stamp);
-  } else {
-    *earlier = access.stamp;
+  if (!more_reads) {
+    more_reads = std::make_unique<std::vector<Stamp>>();
+    more_reads->reserve(32);  // mostly lanes of a warp
   }
+  std::vector<Stamp>& reads = *more_reads;
+  // Agents mostly read cells in the same order: this one's own read, among those of hundreds, is
+  // where it was in the last cell, or behind that of the agent which read before.
+  for (const size_t likely : {index, index + 1}) {
+    if (likely >= reads.size() || !is_own(reads[likely])) continue;
+    reads[likely] = access.stamp;
+    index = likely;
+    return;
+  }
+  const auto own = std::ranges::find_if(reads, is_own);
+  if (own != reads.end()) {
+    *own = access.stamp;
+    index = static_cast<size_t>(own - reads.begin());
+    return;
+  }
+  if (reads.size() == reads.capacity()) std::erase_if(reads, covers);
+  index = reads.size();
+  reads.push_back(access.stamp);
 }
 
 ShadowMemory::Granule& ShadowMemory::granule_at(size_t offset) {
@@ -115,7 +130,7 @@ std::optional<Conflict> ShadowMemory::read(size_t offset, size_t bytes, const Ac
   std::optional<Conflict> first;
   visit(offset, bytes, false, [&](Cell& cell, size_t at) {
     if (!first) first = cell.check_read(access, at);
-    cell.add_read(access);
+    cell.add_read(access, last_read_index_);
   });
   return first;
 }

@@ -92,7 +92,8 @@ class ShadowMemory {
     Cell() = default;
     Cell(const Cell& other);
     Cell& operator=(const Cell& other);
-    void add_read(const Access& access);
+    // `index`: where in more_reads the call before, of this cell or another, recorded its read.
+    void add_read(const Access& access, size_t& index);
     [[nodiscard]] std::optional<Conflict> check_write(const Access& access, size_t offset) const;
     [[nodiscard]] std::optional<Conflict> check_read(const Access& access, size_t offset) const;
     void set_write(const Stamp& stamp);
@@ -119,6 +120,7 @@ class ShadowMemory {
   void visit(size_t offset, size_t bytes, bool is_write, OnCell on_cell);
 
   std::vector<std::unique_ptr<Chunk>> chunks_;
+  size_t last_read_index_ = 0;
 };
 
 }  // namespace pagoda::emulator

@@ -347,7 +347,7 @@ void tmem_allocate(int cta_group, uint32_t* out, int columns, const Where& where
       while ((column = memory.find_free(columns)) < 0) {
         memory.waiters.push_back(&thread);
         machine.scheduler().block(
-            {.what = std::to_string(columns) + " free columns of tensor memory",
+            {.which = std::to_string(columns) + " free columns of tensor memory",
              .primitive = kPrimitive,
              .where = where});
       }

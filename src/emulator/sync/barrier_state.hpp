@@ -20,7 +20,10 @@ struct Thread;
 
 // What a thread waits for, for the table of a deadlock.
 struct Waiting {
-  std::string what;  // "the cluster barrier"; empty where `barrier` and `phase` say it
+  // "named barrier " and "3", for example; both empty where `barrier` and `phase` say it. A text
+  // that is the same in every wait costs no allocation.
+  const char* what = "";
+  std::string which{};  // NOLINT(readability-redundant-member-init): may be left out
   const char* primitive = "";
   Where where;
   const MBarrierState* barrier = nullptr;

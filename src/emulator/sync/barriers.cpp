@@ -112,8 +112,10 @@ void named_barrier(int id, int threads, bool waits, const char* primitive, const
     }
     while (barrier.phase == awaited) {
       barrier.waiters.push_back(&thread);
-      machine.scheduler().block(
-          {.what = "named barrier " + std::to_string(id), .primitive = primitive, .where = where});
+      machine.scheduler().block({.what = "named barrier ",
+                                 .which = std::to_string(id),
+                                 .primitive = primitive,
+                                 .where = where});
     }
     machine.trace().end(thread, "wait");
   }

@@ -17,7 +17,7 @@ std::string count_of(uint64_t count, std::string_view noun) {
 }
 
 std::string describe(const Waiting& waiting) {
-  if (waiting.barrier == nullptr) return waiting.what;
+  if (waiting.barrier == nullptr) return waiting.what + waiting.which;
   return "mbarrier " + waiting.barrier->name + ", phase " + std::to_string(waiting.phase);
 }
 
@@ -99,7 +99,9 @@ std::string describe_waits(const Cta& cta) {
       cta,
       [](const Thread& a, const Thread& b) {
         return a.state == b.state && a.waiting.barrier == b.waiting.barrier &&
-               a.waiting.phase == b.waiting.phase && a.waiting.what == b.waiting.what &&
+               a.waiting.phase == b.waiting.phase &&
+               std::string_view(a.waiting.what) == b.waiting.what &&
+               a.waiting.which == b.waiting.which &&
                a.waiting.where.line() == b.waiting.where.line() &&
                std::string_view(a.last_role) == b.last_role;
       },

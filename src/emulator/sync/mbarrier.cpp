@@ -277,11 +277,8 @@ const MBarrierState* wait_for_phase(void* address, uint32_t parity, Mutation mut
     machine.trace().begin(thread, barrier.name, "wait");
     while (barrier.phase == awaited) {
       barrier.waiters.push_back(&thread);
-      machine.scheduler().block({.what = {},
-                                 .primitive = primitive,
-                                 .where = where,
-                                 .barrier = &barrier,
-                                 .phase = awaited});
+      machine.scheduler().block(
+          {.primitive = primitive, .where = where, .barrier = &barrier, .phase = awaited});
     }
     machine.trace().flow_end(thread, barrier.last_flow);
     machine.trace().end(thread, "wait");
@@ -326,8 +323,7 @@ bool mbarrier_test(void* address, uint32_t parity, const Where& where) {
   if (mutation == Mutation::kParity) parity ^= 1U;
   MBarrierState& barrier = machine.mbarriers().find(address, "mbarrier_test_wait", where);
   if (barrier.is_in_phase(parity)) {
-    machine.scheduler().poll({.what = {},
-                              .primitive = "mbarrier_test_wait",
+    machine.scheduler().poll({.primitive = "mbarrier_test_wait",
                               .where = where,
                               .barrier = &barrier,
                               .phase = barrier.phase});
