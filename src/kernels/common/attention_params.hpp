@@ -64,12 +64,23 @@ struct Sequences {
   }
 };
 
+// A token and a query head: of the sequence, or counted from the first token and head of a block.
+struct TokenAndHead {
+  int32_t token, head;
+};
+
 // How the query heads of a group fill the blocks of a row tile of tokens: row r of a block is token
 // r / heads and head r % heads. Rows from heads * tokens on are empty.
 struct RowBlock {
   int32_t heads = 1;   // neighbouring query heads of a KV head
   int32_t tokens = 1;  // of a block
   arch::Divisor by_heads;
+
+  [[nodiscard]] PAGODA_HOST_DEVICE int32_t rows() const { return heads * tokens; }
+  [[nodiscard]] PAGODA_HOST_DEVICE TokenAndHead at(int32_t row) const {
+    const int32_t token = by_heads.quotient(row);
+    return {token, row - token * heads};
+  }
 };
 
 // How work tiles are assigned to CTAs. An instance for sm_90 is compiled for one of them.
@@ -109,6 +120,9 @@ struct AttentionArguments {
   int32_t num_kv_heads = 1;
   int32_t group = 1;       // query heads of a KV head
   arch::Divisor by_group;  // of `group`
+  // mha_sm90: kMayPackHeads. Beside `group`, as they are read together: elsewhere a cache line more
+  // of constants is loaded for each work tile.
+  RowBlock row_block;
   int32_t dim_qk = 0, dim_vo = 0;
 
   arch::GlobalPtr<const void> q_data = nullptr;
@@ -151,7 +165,6 @@ struct AttentionArguments {
   arch::GlobalPtr<uint32_t> grid_counter = nullptr;  // zero between launches
   int32_t min_rows = 0;
   bool is_merge_shared = false;  // all CTAs of a row tile merge its splits: SharedMerge
-  RowBlock row_block;            // mha_sm90: kMayPackHeads
   // Packed rows. This launch skips sequences of more than max_rows launch_rows.
   int32_t max_rows = INT32_MAX;
   bool is_batch_invariant = false;  // no row tile is split

@@ -39,9 +39,6 @@ enum class RowMap : uint8_t {
 };
 
 // Of one block: the token of the sequence and the query head of row `index`.
-struct TokenAndHead {
-  int32_t token, head;
-};
 template <RowMap map>
 PAGODA_DEVICE TokenAndHead token_and_head(const Work& work, int32_t index) {
   static_assert(map != RowMap::kPackedBlocks && map != RowMap::kRowBlocks);
@@ -59,9 +56,9 @@ PAGODA_DEVICE Row<Rule> tile_row(const AttentionParams& params, const Work& work
   if constexpr (map == RowMap::kRowBlocks) {
     block = index / kRowsOfBlock;
     block_tokens = params.row_block.tokens;
-    const int32_t row_of_block = index % kRowsOfBlock;
-    token = params.row_block.by_heads.quotient(row_of_block);
-    head = row_of_block - token * params.row_block.heads;
+    const TokenAndHead of = params.row_block.at(index % kRowsOfBlock);
+    token = of.token;
+    head = of.head;
   } else if constexpr (map == RowMap::kHeads) {
     token = 0;
     head = index;

@@ -72,6 +72,17 @@ PAGODA_DEVICE void store_lse_and_max(const AttentionParams& params, const Work& 
   }
 }
 
+// The factor of O in a row, from the sums and the maximum of all its keys. Stores LSE and row
+// maximum if the call asks for them and `stores_them`.
+template <class Row>
+PAGODA_DEVICE float finish_row(const AttentionParams& params, const Work& work, const Row& row,
+                               softmax::Sums sums, float max, bool stores_them) {
+  if (wants_only_o(params)) return o_factor(params, work, row.is_valid, sums);
+  const RowResult result = finalize_row(params, work, row.q_head, row.is_valid, sums, max);
+  if (stores_them) store_lse_and_max(params, work, row.token, row.q_head, result);
+  return result.end.o_factor;
+}
+
 // A factor of 0 gives 0 whatever O holds: no key was added to it, so it may be NaN.
 template <class T>
 PAGODA_DEVICE uint32_t scaled_pair(float low, float high, float factor) {

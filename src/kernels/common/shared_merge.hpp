@@ -28,7 +28,7 @@ template <class T, int blocks, int depth>
 class SharedMerge {
  public:
   PAGODA_DEVICE SharedMerge(const AttentionParams& params, int block)
-      : params_(params), rows_(params, block), block_(block) {}
+      : params_(params), rows_(params, block) {}
 
   // The parts of the block that this warpgroup merges, a bit each, when it has stored its partial
   // result. The barriers and the orders of the atomics publish partial results as those of
@@ -61,12 +61,12 @@ class SharedMerge {
 
   // One thread calls it last.
   PAGODA_DEVICE void depart(const Work& work) const {
-    const arch::GlobalPtr<uint32_t> departures = counter(work.next_slot);
+    const arch::GlobalPtr<uint32_t> departures = rows_.counter(work.next_slot);
     const uint32_t before =
         arch::atomic_add<arch::Order::kAcqRel, arch::Scope::kGpu>(departures, 1U);
     if (before + 1 != static_cast<uint32_t>(work.num_splits)) return;
     arch::store(departures, 0U);
-    arch::store(counter(work.first_slot), 0U);
+    arch::store(rows_.counter(work.first_slot), 0U);
   }
 
  private:
@@ -76,12 +76,8 @@ class SharedMerge {
   static constexpr int kPolls = 40;
   using Rows = SplitRows<T, block_rows, blocks, depth, true>;
 
-  [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<uint32_t> counter(int32_t slot) const {
-    return params_.counters + (int64_t{slot} * blocks + block_);
-  }
-
   [[nodiscard]] PAGODA_DEVICE uint32_t arrive(const Work& work) const {
-    const arch::GlobalPtr<uint32_t> arrivals = counter(work.first_slot);
+    const arch::GlobalPtr<uint32_t> arrivals = rows_.counter(work.first_slot);
     const auto all = static_cast<uint32_t>(work.num_splits);
     const uint32_t before = arch::atomic_add<arch::Order::kAcqRel, arch::Scope::kGpu>(arrivals, 1U);
     const uint32_t ticket = before & kArrivals;
@@ -119,7 +115,7 @@ class SharedMerge {
       FloatQuad stats[in_flight][2], values[in_flight][kQuads];
       const arch::GlobalPtr<float> row_stats = rows_.stats_row(work.slot(first), first_row);
       const arch::GlobalPtr<float> of_thread =
-          rows_.out_row(work.slot(first), 0) + 4 * (32 * warp + lane + first_quad * kThreads);
+          rows_.accumulators(work.slot(first), 32 * warp + lane) + 4 * first_quad * kThreads;
       PAGODA_UNROLL
       for (int k = 0; k < in_flight; ++k) {
         PAGODA_UNROLL
@@ -185,16 +181,8 @@ class SharedMerge {
                                int r, int first_quad, const float (&o)[4 * kQuads]) const {
     if (!row.is_written) return;
     const int lane = arch::lane_idx(), first_column = 8 * first_quad + 2 * (lane % 4);
-    float factor = 0;
-    if (wants_only_o(params_)) {
-      factor = o_factor(params_, work, row.is_valid, sums);
-    } else {
-      const RowResult result = finalize_row(params_, work, row.q_head, row.is_valid, sums, max);
-      factor = result.end.o_factor;
-      if (first_quad == 0 && lane % 4 == 0) {
-        store_lse_and_max(params_, work, row.token, row.q_head, result);
-      }
-    }
+    const float factor =
+        finish_row(params_, work, row, sums, max, first_quad == 0 && lane % 4 == 0);
     if (is_out_of<T>(params_)) {
       const arch::GlobalPtr<T> to = out_row<T>(params_, work, row);
       const bool is_aligned = to.address() % 4 == 0;
@@ -222,7 +210,6 @@ class SharedMerge {
 
   const AttentionParams& params_;
   Rows rows_;
-  int block_;
 };
 
 }  // namespace pagoda::kernels

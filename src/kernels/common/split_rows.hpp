@@ -46,6 +46,14 @@ class SplitRows {
   [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<float> stats_row(int32_t slot, int row) const {
     return params_.partial_stats + (block_of(slot) * block_rows + row) * kStats;
   }
+  // Of a block whose first split is in `slot`.
+  [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<uint32_t> counter(int32_t slot) const {
+    return params_.counters + block_of(slot);
+  }
+  // The first quad of store_accumulators().
+  [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<float> accumulators(int32_t slot, int thread) const {
+    return out_row(slot, 0) + 4 * thread;
+  }
   static PAGODA_DEVICE void store_pair(arch::GlobalPtr<float> to, float a, float b) {
     arch::store(to.as<FloatPair>(), FloatPair{a, b});
   }
@@ -75,11 +83,11 @@ class SplitRows {
     arch::complete_stores();
     sync(arch::Where::current());
     if (is_first) {
-      const arch::GlobalPtr<uint32_t> counter = params_.counters + block_of(work.first_slot);
+      const arch::GlobalPtr<uint32_t> arrivals = counter(work.first_slot);
       const uint32_t earlier =
-          arch::atomic_add<arch::Order::kAcqRel, arch::Scope::kGpu>(counter, 1U);
+          arch::atomic_add<arch::Order::kAcqRel, arch::Scope::kGpu>(arrivals, 1U);
       const bool is_last = earlier + 1 == static_cast<uint32_t>(work.num_splits);
-      if (is_last) arch::store(counter, 0U);
+      if (is_last) arch::store(arrivals, 0U);
       arch::store(flag, is_last ? 1U : 0U);
     }
     sync(arch::Where::current());
@@ -232,9 +240,6 @@ class SplitRows {
   // Threads of a block whose accumulators have `count` registers.
   template <int count>
   static constexpr int kThreads = block_rows* depth / count;
-  [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<float> accumulators(int32_t slot, int thread) const {
-    return out_row(slot, 0) + 4 * thread;
-  }
   // Accumulators of a split from number `first` on.
   template <int count, int num_quads>
   PAGODA_DEVICE void load_accumulators(FloatQuad (&values)[num_quads], bool wants, const Work& work,
@@ -303,16 +308,7 @@ class SplitRows {
   PAGODA_DEVICE void finish(const Work& work, int row, const Row& where, softmax::Sums sums,
                             float max, const Columns& o) {
     const int lane = lane_of_row();
-    float factor = 0;
-    if (wants_only_o(params_)) {
-      factor = o_factor(params_, work, where.is_valid, sums);
-    } else {
-      const RowResult result = finalize_row(params_, work, where.q_head, where.is_valid, sums, max);
-      factor = result.end.o_factor;
-      if (lane == 0 && where.is_written) {
-        store_lse_and_max(params_, work, where.token, where.q_head, result);
-      }
-    }
+    const float factor = finish_row(params_, work, where, sums, max, lane == 0 && where.is_written);
     if (!is_out_of<T>(params_)) {
       store_converted(out_row(work.slot(0), row), out_offset(params_, work, where), factor, o,
                       where.is_written);

@@ -27,9 +27,7 @@ PAGODA_DEVICE int32_t tokens_of_consumer(const AttentionParams& params) {
 }
 template <class Config>
 PAGODA_DEVICE int32_t rows_of_consumer(const AttentionParams& params) {
-  if constexpr (kernels::kMayPackHeads<Config>) {
-    return params.row_block.heads * params.row_block.tokens;
-  }
+  if constexpr (kernels::kMayPackHeads<Config>) return params.row_block.rows();
   return kRows;
 }
 

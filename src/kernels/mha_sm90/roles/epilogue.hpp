@@ -193,9 +193,8 @@ class Epilogue {
                          .template as<const arch::Words<4>>());
       int64_t offset = 0;
       if constexpr (kernels::kMayPackHeads<Config>) {
-        const int32_t token = params_.row_block.by_heads.quotient(row);
-        const int32_t head = row - token * params_.row_block.heads;
-        offset = params_.out_rows.offset(0, token, head);
+        const kernels::TokenAndHead of = params_.row_block.at(row);
+        offset = params_.out_rows.offset(0, of.token, of.head);
       } else {
         offset = row * params_.out_rows.row_stride;
       }
