@@ -738,6 +738,15 @@ void add_batch_invariance(CaseList& list) {
     c.lengths = {"decode9000", {{1, 9000}, {3, 5000}, {1, 4096}, {1, 4097}}};
     list.add(c);
   }
+  // Alone decoding has up to 16 rows of a KV head, beside other sequences more.
+  Case c = typed(DType::kBF16);
+  c.kv_dtype = DType::kF8E4M3;
+  c.demand = Demand::kBatchInvariant;
+  c.q_heads = 12;
+  c.page_size = 64;
+  c.lengths = {"decode", {{1, 136}, {2, 300}, {1, 1}, {70, 90}}};
+  c.tag = "invariant";
+  list.add(c);
 }
 
 }  // namespace pagoda::conformance

@@ -230,12 +230,13 @@ Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, Lo
   return launch;
 }
 
-LoadKind packed_load(const Problem& p, const Shape& shape, ScoreClass scores) {
+// Of sequences of up to `most_rows` query rows.
+LoadKind packed_load(const Problem& p, const Shape& shape, ScoreClass scores, int32_t most_rows) {
   const auto serves = [&](LoadKind load) {
     return is_kv_by_tma(p, tile_of(shape, RowKind::kPacked, scores, load));
   };
   if (serves(LoadKind::kTma)) return LoadKind::kTma;
-  const bool has_few_rows = int64_t{p.group} * p.max_seqlen_q <= kWarpRows;
+  const bool has_few_rows = int64_t{p.group} * most_rows <= kWarpRows;
   return has_few_rows && serves(LoadKind::kTmaFp8) ? LoadKind::kTmaFp8 : LoadKind::kGather;
 }
 
@@ -270,9 +271,15 @@ Launch packed_launch(const Problem& p, const Shape& shape, ScoreClass scores, Lo
 int32_t short_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_t num_sms,
                    const ScheduleChoice& choice) {
   constexpr double kTokensCost = 7, kPackedCost = 10, kMergeCost = 0.4;  // the last: of a row
-  // The kernel of an invariant batch must not depend on the batch; e4m3 queries are not measured.
-  if (!choice.may_split() || shape.dtype == DType::kF8E4M3) return kShortRows;
-  if (p.max_seqlen_q > kShortRows) return kFewRows;  // decoding beside prompts
+  // The kernel of a sequence must not depend on the rest of an invariant batch. Over an e4m3 cache
+  // there is one for few packed rows, and none for more beside it: those are row tiles of tokens.
+  if (!choice.may_split()) {
+    const bool has_fp8 =
+        packed_load(p, shape, kernels::score_class(p), kWarpRows / p.group) == LoadKind::kTmaFp8;
+    return has_fp8 && p.group <= kWarpRows ? kWarpRows / p.group : kShortRows;
+  }
+  if (shape.dtype == DType::kF8E4M3) return kShortRows;  // not measured
+  if (p.max_seqlen_q > kShortRows) return kFewRows;      // decoding beside prompts
   if (p.max_seqlen_q * p.group <= kWarpRows) return kShortRows;
   const PackedRows packed = PackedRows::of(p.group, kRows);
   const TileConfig tile = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain, tokens);
@@ -411,7 +418,12 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int3
     plan->num_work_items += launch.ctas;
   };
   if (has_packed) {
-    Launch launch = packed_launch(p, shape, scores, packed_load(p, shape, scores), num_sms);
+    int32_t most_rows = p.max_seqlen_q;
+    if (plan->is_batch_invariant) {
+      most_rows = choice.allows_tiles() && tokens ? most_packed : INT32_MAX;
+    }
+    const LoadKind load = packed_load(p, shape, scores, most_rows);
+    Launch launch = packed_launch(p, shape, scores, load, num_sms);
     if (has_tokens) launch.max_rows = most_packed;
     add(launch);
   }

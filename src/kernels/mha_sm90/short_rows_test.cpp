@@ -104,6 +104,23 @@ TEST(ShortRows, do_not_depend_on_the_batch_where_it_must_be_invariant) {
   Options options;
   options.is_batch_invariant = true;
   EXPECT_EQ(launch_of(1, 64, DType::kBF16, options).rows, RowKind::kPacked);
+  // Up to 16 packed rows have a kernel of their own over an e4m3 cache, also beside longer ones.
+  for (const int32_t longest : {1, 4, 5, 64, 100}) {
+    const auto plan = plan_of(4, longest, DType::kF8E4M3, options);
+    EXPECT_EQ(plan->launches[0].rows, RowKind::kPacked);
+    EXPECT_EQ(plan->launches[0].load, LoadKind::kTmaFp8) << longest;
+    ASSERT_EQ(plan->num_launches, longest > 4 ? 2 : 1);
+    if (longest <= 4) continue;
+    EXPECT_EQ(plan->launches[0].max_rows, 4);
+    EXPECT_EQ(plan->launches[1].min_rows, 5);
+  }
+  // Without row tiles of tokens one kernel serves all lengths.
+  options.schedule = Schedule::kStreamK;
+  for (const int32_t longest : {1, 100}) {
+    const auto plan = plan_of(4, longest, DType::kF8E4M3, options);
+    ASSERT_EQ(plan->num_launches, 1);
+    EXPECT_EQ(plan->launches[0].load, LoadKind::kGather);
+  }
 }
 
 }  // namespace
