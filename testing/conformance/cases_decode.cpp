@@ -65,6 +65,13 @@ void add_decode(CaseList& list) {
     c.kv_heads = 1;
     c.lengths = {"decodealone", {{1, 1100}}};
     list.add(c);
+    Case converted =
+        decode(dim, {"decodesplit", {{1, 662}, {1, 126}, {1, 512}, {1, 13}, {1, 900}}});
+    converted.q_heads = 7;  // an odd number of split rows, merged two at a time
+    converted.kv_heads = 1;
+    converted.out = DType::kF32;
+    converted.num_sms = 5;
+    list.add(converted);
     c.q_heads = c.kv_heads = 3;
     c.is_q_ragged = true;
     list.add(c);

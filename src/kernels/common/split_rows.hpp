@@ -326,6 +326,8 @@ class SplitRows {
   // of which the lane has read them: see kernels::store_converted.
   PAGODA_DEVICE void store_converted(arch::GlobalPtr<float> scratch, int64_t row, float factor,
                                      const Columns& o, bool is_written) const {
+    // Lanes beyond the last row have read one that others write.
+    if constexpr (row_lanes < warp_size) arch::syncwarp();
     PAGODA_UNROLL
     for (int i = 0; i < kQuads; ++i) {
       const int column = kSpan * i + 4 * lane_of_row();
