@@ -281,5 +281,57 @@ TEST(ExpectRow, of_one_key_admits_half_a_unit_of_o_and_not_one) {
   EXPECT_GT(wrong.mismatches(), 0U);
 }
 
+// Many rows of two keys each, of equal weight. Errors of rounding that all rows share are no error
+// of the case; a factor of 1.02 is.
+Comparison compare_rows(int32_t rows, float v_scale, double standard_deviation, float factor) {
+  std::mt19937 random(3);
+  std::normal_distribution<double> normal(0, standard_deviation);
+  Comparison comparison;
+  for (int32_t row = 0; row < rows; ++row) {
+    std::vector<float> v[2] = {std::vector<float>(kDim), std::vector<float>(kDim)}, out(kDim);
+    for (size_t d = 0; d < kDim; ++d) {
+      for (std::vector<float>& of : v) of[d] = static_cast<float>(normal(random));
+      const float mean = (v[0][d] + v[1][d]) / 2;
+      out[d] = core::f8e4m3_to_float(core::float_to_f8e4m3(mean * v_scale * factor));
+    }
+    const VisibleKey keys[] = {{.score = 1, .magnitude = 1, .value = v[0].data()},
+                               {.score = 1, .magnitude = 1, .value = v[1].data()}};
+    comparison.add(expect_row(keys, kDim, {DType::kF32, DType::kF8E4M3}, v_scale), {0, row, 0},
+                   out);
+  }
+  comparison.finish();
+  return comparison;
+}
+
+TEST(Comparison, admits_that_e4m3_rounds_down_more_often_than_up) {
+  EXPECT_EQ(compare_rows(3000, 1, 4, 1).message(), "");
+  EXPECT_GT(compare_rows(3000, 1, 4, 1.02F).shares().gain, 1);
+}
+
+TEST(Comparison, admits_the_same_rounding_in_all_rows_of_one_key) {
+  std::vector<float> v(kDim), out(kDim), wrong(kDim);
+  for (size_t d = 0; d < kDim; ++d) {  // all are rounded down
+    v[d] = 1.0F + static_cast<float>(d) / kDim + 0.0025F;
+    out[d] = core::bf16_to_float(core::float_to_bf16(v[d]));
+    wrong[d] = core::bf16_to_float(core::float_to_bf16(v[d] * 1.02F));
+  }
+  const VisibleKey key{.score = 1, .magnitude = 1, .value = v.data()};
+  const ExpectedRow row = expect_row({&key, 1}, kDim, {DType::kBF16, DType::kBF16});
+  Comparison same, too_large;
+  for (int32_t i = 0; i < 1000; ++i) {
+    same.add(row, {0, i, 0}, out);
+    too_large.add(row, {0, i, 0}, wrong);
+  }
+  same.finish();
+  too_large.finish();
+  EXPECT_EQ(same.message(), "");
+  EXPECT_GT(too_large.shares().gain, 1);
+}
+
+TEST(Comparison, admits_zero_for_rows_below_the_smallest_output) {
+  EXPECT_EQ(compare_rows(300, 0x1p-13F, 1, 1).message(), "");
+  EXPECT_EQ(compare_rows(300, 0x1p-9F, 1, 1).message(), "");  // mostly denormals
+}
+
 }  // namespace
 }  // namespace pagoda::oracle

@@ -27,10 +27,12 @@ Rounding rounding_of_output(DType dtype) {
 }
 
 // The rounding error of a probability relative to that of the largest score. 8-bit probabilities
-// are scaled by 2^6, so that small ones do not all become subnormal.
+// are scaled by 2^6, so that small ones do not all become subnormal. Under bf16 queries P is f16
+// over e4m3 caches.
 Rounding rounding_of_probability(DType dtype) {
   Rounding rounding = rounding_of_output(dtype);
   if (dtype == DType::kF8E4M3) rounding.absolute /= 64;
+  if (dtype == DType::kBF16) rounding.absolute = rounding_of_output(DType::kF16).absolute;
   return rounding;
 }
 
@@ -55,6 +57,7 @@ constexpr double kMeanSquare = 0.18;
 constexpr double kElementFactor = 1.3;
 constexpr double kSigmas = 3;
 constexpr double kRowFactor = 2.75;
+constexpr double kDominates = 0.9;  // p of a key from which on O is its V but for small changes
 
 double square(double x) { return x * x; }
 
@@ -148,11 +151,22 @@ ExpectedRow expect_row(std::span<const VisibleKey> keys, int32_t dim, Precision 
       for (size_t d = 0; d < n; ++d) along += keys[j].value[d] * row.out[d];
       variance += square(rounded[j] * along);
     }
-    for (size_t d = 0; d < n; ++d) variance += square(out_rounding.relative * square(row.out[d]));
+    double absolute = 0;
+    for (size_t d = 0; d < n; ++d) {
+      const double out = std::abs(row.out[d]);
+      if (out_rounding.relative * out < out_rounding.absolute)
+        absolute += out_rounding.absolute * out;
+      variance += square(out_rounding.relative * square(out));
+    }
     row.gain_sigma = std::sqrt(kMeanSquare * variance) / norm;
     // Rounding is not unbiased: the larger half of a unit holds fewer of numbers that are spread
     // evenly over the logarithm. To second order.
-    row.gain_floor = std::sqrt(fp32_square / norm) + square(p_rounding.relative) / 4;
+    row.gain_floor = std::sqrt(fp32_square / norm) +
+                     (square(p_rounding.relative) + square(out_rounding.relative)) / 4;
+    // Denormals of the output's type: numbers below half of the smallest one all become zero.
+    row.gain_floor += absolute / norm;
+    // The rows that see little but one key have the same O, and so the same roundings.
+    if (unit > kDominates) row.gain_floor += kSigmas * row.gain_sigma;
   }
 
   // The error of the LSE: that of the sum of p, and that of the logarithm.

@@ -52,7 +52,9 @@ struct ExpectedRow {
 
   double spread = 0;      // the rms error of a correct kernel
   double gain_sigma = 0;  // the standard deviation of (got - out) . out / |out|^2
-  double gain_floor = 0;  // the part of it that is the same in all rows
+  // The error of that factor that other rows may have, too: the bias of rounding, numbers that
+  // round to zero, O that is the same in several rows.
+  double gain_floor = 0;
 };
 
 // `sink`: a logit in natural units, -infinity = none. A row without keys is exactly zero.
