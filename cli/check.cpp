@@ -18,6 +18,7 @@
 #include "cli/progress.hpp"
 #include "cli/skip_reasons.hpp"
 #include "cli/terminal.hpp"
+#include "testing/conformance/random_cases.hpp"
 #include "testing/conformance/runner.hpp"
 
 namespace pagoda::cli {
@@ -34,6 +35,8 @@ struct CheckOptions {
   std::string isa = "all";
   std::string filter;
   int64_t every = 1;
+  int64_t random = 0;  // cases to draw; 0 = the table
+  int64_t seed = 1;
   int32_t jobs = 0;               // 0 = the back end's default
   double max_multiply_adds = -1;  // millions; below 0 = the back end's default
   bool lists_only = false;
@@ -81,11 +84,16 @@ std::vector<Target> choose_targets(const CheckOptions& options) {
   return targets;
 }
 
-std::vector<const Case*> choose_cases(const CheckOptions& options) {
+// `drawn` owns random cases.
+std::vector<const Case*> choose_cases(const CheckOptions& options, std::vector<Case>& drawn) {
+  constexpr int64_t kMostDrawn = 1'000'000;
   require_range("--every", options.every, 1);
+  require_range("--random", options.random, 0, kMostDrawn);
+  if (options.random > 0) drawn = conformance::random_cases(options.seed, options.random);
+  const std::vector<Case>& from = options.random > 0 ? drawn : conformance::all_cases();
   std::vector<const Case*> cases;
   int64_t index = 0;
-  for (const Case* c : conformance::select_cases(options.filter)) {
+  for (const Case* c : conformance::select_cases(options.filter, from)) {
     if (index++ % options.every == 0) cases.push_back(c);
   }
   if (cases.empty()) fail(fmt::format("--filter: no case matches '{}'", options.filter));
@@ -272,7 +280,8 @@ void print_json(const RunSummary& summary, size_t cases, const Findings& finding
 
 void run_check(const CheckOptions& options) {
   if (!options.lists_only) apply_backend_flags(options.target);
-  const std::vector<const Case*> cases = choose_cases(options);
+  std::vector<Case> drawn;
+  const std::vector<const Case*> cases = choose_cases(options, drawn);
   if (options.lists_only) return list_cases(cases, options.is_json);
   const std::vector<Target> targets = choose_targets(options);
   const int32_t jobs = choose_jobs(options);
@@ -321,6 +330,12 @@ void add_check_command(CLI::App& app) {
   command->add_option("--filter", options->filter,
                       "Only cases whose name contains this or, with * or ?, matches it");
   command->add_option("--every", options->every, "Only every Nth case of those (default 1)");
+  CLI::Option* const random =
+      command->add_option("--random", options->random,
+                          "Draw so many cases at random instead of the table. One of them again: "
+                          "--filter NAME as well");
+  command->add_option("--seed", options->seed, "With --random: which cases (default 1)")
+      ->needs(random);
   command->add_option("--jobs", options->jobs,
                       "Cases at a time, for emulated back ends (default there: the CPUs)");
   command->add_option("--max-multiply-adds", options->max_multiply_adds,

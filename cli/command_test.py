@@ -64,6 +64,8 @@ class Command(unittest.TestCase):
             (["check", "--filter", "no such case"], "--filter"),
             (["check", "--backend", "reference", "--isa", "avx2"], "--isa"),
             (["check", "--every", "0"], "--every"),
+            (["check", "--random", "-1"], "--random"),
+            (["check", "--seed", "2"], "--seed requires --random"),
             (["check", "--jobs", "-1"], "--jobs"),
             (["check", "--jobs", "2"], "--jobs"),
             (["bench", "--cases", "/nonexistent.json"], "--cases"),

@@ -197,7 +197,7 @@ class ShardedChecks(unittest.TestCase):
         del os.environ["FAKE_FAULTS"]
 
     def test_a_case_that_hangs_or_faults_costs_itself_only(self):
-        names = sharded_check.list_cases(self.pagoda, "")
+        names = sharded_check.list_cases([self.pagoda, "check"], "")
         command = [self.pagoda, "check", "--backend", "cuda", "--verbose"]
         checker = sharded_check.ShardedCheck(command, names, lambda: 60, lambda text: None)
         verdicts = checker.run(2)
@@ -321,6 +321,7 @@ class WholeRun(unittest.TestCase):
             {
                 "primitives": "failed",
                 "check": "passed",
+                "random": "passed",
                 "graph": "skipped",
                 "example": "skipped",
                 "functors": "failed",

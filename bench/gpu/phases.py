@@ -75,21 +75,37 @@ def primitives(context):
 def check(context):
     pagoda, text = context.binary("pagoda"), context.arguments.check_filter
     command = [pagoda, "check", *backend(context), "--verbose"]
-    names = sharded_check.list_cases(pagoda, text)
+    names = sharded_check.list_cases([pagoda, "check"], text)
+    return run_cases(context, command, names, {text: names} if text else None,
+                     recorded([*command, *(["--filter", text] if text else [])])
+                     + ("" if text else ", by shards: a filter a process"))
+
+
+def drawn_cases(context):
+    """Conformance cases drawn at random, the same in every run with the same seed."""
+    arguments = context.arguments
+    drawn = [context.binary("pagoda"), "check", "--random", str(arguments.random_cases),
+             "--seed", str(arguments.random_seed)]
+    command = [*drawn, *backend(context), "--verbose"]
+    names = sharded_check.list_cases(drawn, arguments.check_filter)
+    shards = {f"*{last}": [name for name in names if name.endswith(last)]
+              for last in {name[-1] for name in names}}  # ten, for the names end in numbers
+    return run_cases(context, command, names, shards, recorded(command))
+
+
+def run_cases(context, command, names, shards, log_command):
     deadline = context.elapsed() + context.limit
     checker = sharded_check.ShardedCheck(
         command, names, lambda: deadline - context.elapsed(), context.say
     )
-    verdicts = checker.run(context.arguments.check_jobs, {text: names} if text else None)
+    verdicts = checker.run(context.arguments.check_jobs, shards)
     found = sharded_check.summary(verdicts)
     why = (
         f"{found['failed']} cases failed"
         if found["failed"]
         else "" if found["passed"] else "no case passed"
     )
-    return {"status": "failed" if why else "passed", "why": why,
-            "command": recorded([*command, *(["--filter", text] if text else [])])
-                       + ("" if text else ", by shards: a filter a process"), **found}
+    return {"status": "failed" if why else "passed", "why": why, "command": log_command, **found}
 
 
 # --- CUDA graphs --------------------------------------------------------------------------------
@@ -359,6 +375,7 @@ def counts_of(result):
 PHASES = {
     "primitives": primitives,
     "check": check,
+    "random": drawn_cases,
     "graph": graph,
     "example": example,
     "functors": functors,
@@ -369,7 +386,7 @@ PHASES = {
     "python": python_phase.python,
     "model": python_phase.model,
 }
-NEED_BACKEND = ("check", "sanitize", "bench", "replay")  # the other phases check for themselves
+NEED_BACKEND = ("check", "random", "sanitize", "bench", "replay")  # the other phases check for themselves
 
 
 def print_tables(result):

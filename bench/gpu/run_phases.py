@@ -19,7 +19,7 @@ import phases
 
 ROOT = phases.ROOT
 START = time.monotonic()
-LIMITS = {"primitives": 180, "check": 540, "graph": 180, "example": 60, "peers": 60,
+LIMITS = {"primitives": 180, "check": 540, "random": 240, "graph": 180, "example": 60, "peers": 60,
           "functors": 180, "sanitize": 540, "replay": 540, "python": 300, "model": 90}  # seconds
 PATH_OPTIONS = ("--json", "--python", "--trace")
 
@@ -67,6 +67,9 @@ def parse_arguments():
         default=max(1, min(8, (os.cpu_count() or 1) // 2)),
         help="conformance processes side by side (default: half the CPUs, at most 8)",
     )
+    parser.add_argument("--random-cases", type=int, default=600,
+                        help="conformance cases that are drawn at random (default: 600)")
+    parser.add_argument("--random-seed", type=int, default=1, help="which (default: 1)")
     parser.add_argument(
         "--bench-filter",
         default="",

@@ -149,8 +149,9 @@ class ShardedCheck:
         return {name: verdicts[name] for name in self.names}
 
 
-def list_cases(pagoda, text):
-    command = [pagoda, "check", "--list", "--json", *(["--filter", text] if text else [])]
+def list_cases(check, text):
+    """The names of the cases of `check`, a command, whose name matches the filter `text`."""
+    command = [*check, "--list", "--json", *(["--filter", text] if text else [])]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
         raise RuntimeError(f"pagoda check --list: {result.stderr.strip()}")

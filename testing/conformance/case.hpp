@@ -129,6 +129,7 @@ struct Case {
 [[nodiscard]] const std::vector<Case>& all_cases();
 
 // The cases whose name contains `pattern` or, if it has * or ?, matches it as a whole.
-[[nodiscard]] std::vector<const Case*> select_cases(std::string_view pattern);
+[[nodiscard]] std::vector<const Case*> select_cases(std::string_view pattern,
+                                                    const std::vector<Case>& from = all_cases());
 
 }  // namespace pagoda::conformance

@@ -141,10 +141,10 @@ const std::vector<Case>& all_cases() {
   return cases;
 }
 
-std::vector<const Case*> select_cases(std::string_view pattern) {
+std::vector<const Case*> select_cases(std::string_view pattern, const std::vector<Case>& from) {
   const bool is_glob = pattern.find_first_of("*?") != std::string_view::npos;
   std::vector<const Case*> selected;
-  for (const Case& c : all_cases()) {
+  for (const Case& c : from) {
     const bool is_hit =
         is_glob ? matches(c.name, pattern) : c.name.find(pattern) != std::string::npos;
     if (is_hit) selected.push_back(&c);

@@ -171,7 +171,8 @@ ConstTensor ProblemData::draw_scales(Scales scales, int32_t heads, float first, 
   const size_t sequences = scales == Scales::kPerSequence ? batch() : 1;
   for (int32_t h = 0; h < heads; ++h) {
     for (size_t b = 0; b < sequences; ++b) {
-      const float more = sequences == 1 ? 0 : 0.15F * static_cast<float>(sequence(b).id % 4);
+      const float more =
+          scales == Scales::kPerSequence ? 0.15F * static_cast<float>(sequence(b).id % 4) : 0;
       values.push_back(first + step * static_cast<float>(h) + more);
     }
   }
