@@ -240,6 +240,13 @@ LoadKind packed_load(const Problem& p, const Shape& shape, ScoreClass scores, in
   return has_few_rows && serves(LoadKind::kTmaFp8) ? LoadKind::kTmaFp8 : LoadKind::kGather;
 }
 
+// Query rows of a sequence up to which a call over an e4m3 cache has a packed kernel of its own; 0:
+// it has none. Longer sequences beside those are row tiles of tokens.
+int32_t most_fp8_rows(const Problem& p, const Shape& shape, ScoreClass scores) {
+  const int32_t most = kWarpRows / p.group;
+  return most > 0 && packed_load(p, shape, scores, most) == LoadKind::kTmaFp8 ? most : 0;
+}
+
 // Whether row tiles that CTAs take whole occupy nearly all multiprocessors with one CTA each.
 bool is_one_each(int64_t row_tiles, int32_t num_sms) {
   return row_tiles <= num_sms && 16 * row_tiles >= int64_t{15} * num_sms;
@@ -271,15 +278,12 @@ Launch packed_launch(const Problem& p, const Shape& shape, ScoreClass scores, Lo
 int32_t short_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_t num_sms,
                    const ScheduleChoice& choice) {
   constexpr double kTokensCost = 7, kPackedCost = 10, kMergeCost = 0.4;  // the last: of a row
-  // The kernel of a sequence must not depend on the rest of an invariant batch. Over an e4m3 cache
-  // there is one for few packed rows, and none for more beside it: those are row tiles of tokens.
-  if (!choice.may_split()) {
-    const bool has_fp8 =
-        packed_load(p, shape, kernels::score_class(p), kWarpRows / p.group) == LoadKind::kTmaFp8;
-    return has_fp8 && p.group <= kWarpRows ? kWarpRows / p.group : kShortRows;
-  }
+  const int32_t fp8_rows = most_fp8_rows(p, shape, kernels::score_class(p));
+  // The kernel of a sequence must not depend on the rest of an invariant batch.
+  if (!choice.may_split()) return fp8_rows > 0 ? fp8_rows : kShortRows;
   if (shape.dtype == DType::kF8E4M3) return kShortRows;  // not measured
-  if (p.max_seqlen_q > kShortRows) return kFewRows;      // decoding beside prompts
+  // Decoding beside prompts.
+  if (p.max_seqlen_q > kShortRows) return fp8_rows > 0 ? fp8_rows : kFewRows;
   if (p.max_seqlen_q * p.group <= kWarpRows) return kShortRows;
   const PackedRows packed = PackedRows::of(p.group, kRows);
   const TileConfig tile = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain, tokens);
@@ -418,7 +422,8 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int3
     plan->num_work_items += launch.ctas;
   };
   if (has_packed) {
-    int32_t most_rows = p.max_seqlen_q;
+    // Of the sequences that the launch serves, in an invariant batch of those that it might.
+    int32_t most_rows = has_tokens ? most_packed : p.max_seqlen_q;
     if (plan->is_batch_invariant) {
       most_rows = choice.allows_tiles() && tokens ? most_packed : INT32_MAX;
     }

@@ -100,6 +100,15 @@ TEST(ShortRows, of_equal_lengths_have_a_launch_where_the_batch_must_be_invariant
   EXPECT_EQ(plan_of(4, 512, DType::kBF16, options)->num_launches, 2);
 }
 
+TEST(ShortRows, over_an_e4m3_cache_beside_prompts_have_their_kernel) {
+  const auto plan = plan_of(4, 100, DType::kF8E4M3, {}, 99);  // one of a token
+  ASSERT_EQ(plan->num_launches, 2);
+  EXPECT_EQ(plan->launches[0].load, LoadKind::kTmaFp8);
+  EXPECT_EQ(plan->launches[0].max_rows, 4);  // of four query heads each
+  EXPECT_EQ(plan->launches[1].load, LoadKind::kTmaWiden);
+  EXPECT_EQ(plan->launches[1].min_rows, 5);
+}
+
 TEST(ShortRows, do_not_depend_on_the_batch_where_it_must_be_invariant) {
   Options options;
   options.is_batch_invariant = true;
