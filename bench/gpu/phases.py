@@ -386,7 +386,8 @@ PHASES = {
     "python": python_phase.python,
     "model": python_phase.model,
 }
-NEED_BACKEND = ("check", "random", "sanitize", "bench", "replay")  # the other phases check for themselves
+# The other phases check for themselves.
+NEED_BACKEND = ("check", "random", "sanitize", "bench", "replay")
 
 
 def print_tables(result):

@@ -22,6 +22,9 @@ class CaseList {
 [[nodiscard]] NamedLengths prefill_lengths();
 [[nodiscard]] NamedLengths mixed_lengths();
 
+// Masks of every kind and combinations of them; the first is none.
+[[nodiscard]] const std::vector<NamedMask>& all_masks();
+
 // One function per part of the table.
 void add_dims(CaseList& list);
 void add_groups(CaseList& list);

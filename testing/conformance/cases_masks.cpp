@@ -9,14 +9,6 @@
 namespace pagoda::conformance {
 namespace {
 
-std::vector<NamedMask> masks() {
-  std::vector<NamedMask> all = {{"full", {}}};
-  material::for_each_mask<MaskMaterial>([&](const char* name, auto make) {
-    all.push_back({name, make});
-  });
-  return all;
-}
-
 Case small(DType dtype) {
   Case c;
   c.q_dtype = c.kv_dtype = dtype;
@@ -28,8 +20,19 @@ Case small(DType dtype) {
 
 }  // namespace
 
+const std::vector<NamedMask>& all_masks() {
+  static const std::vector<NamedMask> masks = [] {
+    std::vector<NamedMask> all = {{"full", {}}};
+    material::for_each_mask<MaskMaterial>([&](const char* name, auto make) {
+      all.push_back({name, make});
+    });
+    return all;
+  }();
+  return masks;
+}
+
 void add_masks(CaseList& list) {
-  for (const NamedMask& mask : masks()) {
+  for (const NamedMask& mask : all_masks()) {
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
       Case c = small(dtype);
       c.mask = mask;
@@ -60,7 +63,7 @@ void add_masks(CaseList& list) {
   }
   // cache_lengths given by the caller: queries that are not at the end of the keys.
   for (const char* name : {"causal", "window8", "windowboth", "chunked16", "relative4"}) {
-    for (const NamedMask& mask : masks()) {
+    for (const NamedMask& mask : all_masks()) {
       if (mask.name != name) continue;
       Case c = small(DType::kBF16);
       c.mask = mask;
@@ -71,7 +74,7 @@ void add_masks(CaseList& list) {
 }
 
 void add_scores(CaseList& list) {
-  const std::vector<NamedMask> all = masks();
+  const std::vector<NamedMask>& all = all_masks();
   const auto mask = [&](const std::string& name) {
     for (const NamedMask& m : all) {
       if (m.name == name) return m;

@@ -11,7 +11,7 @@
 #include "testing/conformance/case_list.hpp"
 #include "testing/conformance/mask_material.hpp"
 #include "testing/conformance/random.hpp"
-#include "testing/material/mask_table.hpp"
+#include "testing/conformance/runner.hpp"
 
 namespace pagoda::conformance {
 namespace {
@@ -112,17 +112,6 @@ Sequence draw_sequence(Draw& draw, int32_t style) {
   return s;
 }
 
-double multiply_adds(const Case& c) {
-  double sum = 0;
-  for (const Sequence& s : c.lengths.sequences) {
-    const int64_t rows = (int64_t{s.q} * (c.q_heads / c.kv_heads) + 63) / 64 * 64;
-    sum += static_cast<double>(rows) * c.kv_heads * s.kv * (c.dim_qk + c.dim_vo);
-  }
-  if (c.demand == Demand::kRepeats) sum *= 3;
-  if (c.demand == Demand::kBatchInvariant) sum *= 15;
-  return sum;
-}
-
 void draw_lengths(Draw& draw, Case& c) {
   const int32_t style = draw.between(0, 5);
   std::vector<Sequence>& all = c.lengths.sequences;
@@ -133,7 +122,7 @@ void draw_lengths(Draw& draw, Case& c) {
     all.push_back(is_uniform && b > 0 ? all[0] : draw_sequence(draw, own));
   }
   // Of too much work the last sequences are left out, then the keys.
-  while (multiply_adds(c) > kMostMultiplyAdds) {
+  while (multiply_adds(c, Effort{.repeats = 3}) > kMostMultiplyAdds) {
     if (all.size() > 1) {
       all.pop_back();
     } else {
@@ -187,17 +176,6 @@ void draw_layout(Draw& draw, Case& c) {
 
 // --- scores ------------------------------------------------------------------------------------
 
-const std::vector<NamedMask>& table_of_masks() {
-  static const std::vector<NamedMask> masks = [] {
-    std::vector<NamedMask> all;
-    material::for_each_mask<MaskMaterial>([&](const char* name, auto make) {
-      all.push_back({name, make});
-    });
-    return all;
-  }();
-  return masks;
-}
-
 void draw_mask(Draw& draw, Case& c) {
   // Arrays of a mask differ in batches of other sequences.
   const float kind = draw.real(0, c.demand == Demand::kBatchInvariant ? 0.75F : 1.0F);
@@ -211,8 +189,8 @@ void draw_mask(Draw& draw, Case& c) {
     c.mask = {"window" + std::to_string(left) + "_" + std::to_string(right),
               [left, right](MaskMaterial&) { return Mask::window(left, right); }};
   } else {
-    const auto last = static_cast<int32_t>(table_of_masks().size()) - 1;
-    c.mask = table_of_masks()[static_cast<size_t>(draw.between(0, last))];
+    const auto last = static_cast<int32_t>(all_masks().size()) - 1;
+    c.mask = all_masks()[static_cast<size_t>(draw.between(1, last))];
   }
 }
 

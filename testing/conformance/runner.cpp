@@ -71,23 +71,6 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 bool is_emulated(const std::string& backend) { return backend.starts_with("emu:"); }
 
-// The multiply-adds of a kernel with 64-row tiles, without skipped tiles, over all runs of the
-// case.
-double multiply_adds(const Case& c, const Effort& effort) {
-  constexpr int64_t kRows = 64;
-  double sum = 0;
-  for (const Sequence& s : c.lengths.sequences) {
-    const int64_t rows = int64_t{s.q} * (c.q_heads / c.kv_heads);
-    const int64_t padded = (rows + kRows - 1) / kRows * kRows;
-    sum += static_cast<double>(padded) * c.kv_heads * s.kv * (c.dim_qk + c.dim_vo);
-  }
-  if (c.demand == Demand::kRepeats) sum *= effort.repeats;
-  if (c.demand == Demand::kBatchInvariant) {
-    sum *= 5 * static_cast<double>(effort.worker_counts.size());  // once alone, in four batches
-  }
-  return sum;
-}
-
 // Why a case is skipped although the back end might serve it; empty = it runs.
 std::string left_out(const Case& c, const ProblemData& data, const Effort& effort) {
   if (effort.max_bytes > 0 && data.input_bytes() > effort.max_bytes) {
@@ -103,6 +86,21 @@ std::string left_out(const Case& c, const ProblemData& data, const Effort& effor
 }
 
 }  // namespace
+
+double multiply_adds(const Case& c, const Effort& effort) {
+  constexpr int64_t kRows = 64;
+  double sum = 0;
+  for (const Sequence& s : c.lengths.sequences) {
+    const int64_t rows = int64_t{s.q} * (c.q_heads / c.kv_heads);
+    const int64_t padded = (rows + kRows - 1) / kRows * kRows;
+    sum += static_cast<double>(padded) * c.kv_heads * s.kv * (c.dim_qk + c.dim_vo);
+  }
+  if (c.demand == Demand::kRepeats) sum *= effort.repeats;
+  if (c.demand == Demand::kBatchInvariant) {
+    sum *= 5 * static_cast<double>(effort.worker_counts.size());  // once alone, in four batches
+  }
+  return sum;
+}
 
 Effort effort_for(const std::string& backend) {
   Effort effort;

@@ -37,6 +37,10 @@ struct Effort {
   bool plans_only = false;       // nothing runs; those limits do not hold
 };
 
+// The multiply-adds of a kernel with 64-row tiles, without skipped tiles, over all runs of the
+// case.
+[[nodiscard]] double multiply_adds(const Case& c, const Effort& effort);
+
 // The defaults of a back end: one worker count if it has no executor; limits for the emulator.
 [[nodiscard]] Effort effort_for(const std::string& backend);
 

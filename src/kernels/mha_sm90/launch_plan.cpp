@@ -278,7 +278,8 @@ Launch packed_launch(const Problem& p, const Shape& shape, ScoreClass scores, Lo
 int32_t short_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_t num_sms,
                    const ScheduleChoice& choice) {
   constexpr double kTokensCost = 7, kPackedCost = 10, kMergeCost = 0.4;  // the last: of a row
-  const int32_t fp8_rows = most_fp8_rows(p, shape, kernels::score_class(p));
+  const ScoreClass scores = kernels::score_class(p);
+  const int32_t fp8_rows = most_fp8_rows(p, shape, scores);
   // The kernel of a sequence must not depend on the rest of an invariant batch.
   if (!choice.may_split()) return fp8_rows > 0 ? fp8_rows : kShortRows;
   if (shape.dtype == DType::kF8E4M3) return kShortRows;  // not measured
@@ -292,8 +293,7 @@ int32_t short_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_
     return static_cast<double>(p.batch * row_tiles * key_tiles) / num_sms;
   };
   // Those of general scores have one head, whose tile `tile` is not.
-  const bool is_plain = kernels::score_class(p) == ScoreClass::kPlain;
-  const int32_t heads = is_plain ? packed_heads(p, tile, num_sms) : 1;
+  const int32_t heads = scores == ScoreClass::kPlain ? packed_heads(p, tile, num_sms) : 1;
   const int64_t token_tiles = int64_t{p.num_q_heads / heads} *
                               core::ceil_div(p.max_seqlen_q, tile.num_consumers * (kRows / heads));
   const double tile_time = tokens == LoadKind::kTmaWiden ? 1.5
