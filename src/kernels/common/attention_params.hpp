@@ -120,8 +120,7 @@ struct AttentionArguments {
   int32_t num_kv_heads = 1;
   int32_t group = 1;       // query heads of a KV head
   arch::Divisor by_group;  // of `group`
-  // mha_sm90: kMayPackHeads. Beside `group`, as they are read together: elsewhere a cache line more
-  // of constants is loaded for each work tile.
+  // mha_sm90: kMayPackHeads. Beside `group`, with which it is read; measured, mha_sm90/README.md.
   RowBlock row_block;
   int32_t dim_qk = 0, dim_vo = 0;
 
