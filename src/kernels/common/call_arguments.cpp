@@ -379,12 +379,13 @@ bool may_have_short_rows(const Problem& p, int32_t short_rows, bool is_batch_inv
     return is_batch_invariant && !p.seqlens_q_valid.empty();
   }
   if (!p.has_host_lengths) {
-    // So many rows leave none for a short sequence, unless rows at the end belong to no sequence,
-    // as in a graph that is replayed with fewer: tiles of tokens serve it then. But its kernel
-    // would depend on the rest of its batch.
+    // Rows at the end may belong to no sequence, as in a graph that is replayed with fewer, or be
+    // padding. The kernel of a sequence must not depend on them in an invariant batch, of one
+    // sequence either.
+    if (is_batch_invariant) return true;
+    // Otherwise tiles of tokens serve it then; so many rows leave none for a short sequence.
     const int64_t most_others = int64_t{p.batch - 1} * p.max_seqlen_q;
-    const bool are_all_long = p.total_q > most_others + short_rows && !is_batch_invariant;
-    return p.batch > 1 && !are_all_long;
+    return p.batch > 1 && p.total_q <= most_others + short_rows;
   }
   for (int32_t b = 0; b < p.batch; ++b) {
     const int32_t rows = is_batch_invariant ? p.seqlen_q(b) : p.num_rows(b);

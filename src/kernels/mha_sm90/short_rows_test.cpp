@@ -97,7 +97,12 @@ TEST(ShortRows, have_no_launch_where_total_q_leaves_none_for_them) {
 TEST(ShortRows, of_equal_lengths_have_a_launch_where_the_batch_must_be_invariant) {
   Options options;
   options.is_batch_invariant = true;
-  EXPECT_EQ(plan_of(4, 512, DType::kBF16, options)->num_launches, 2);
+  for (const DType cache : {DType::kBF16, DType::kF8E4M3}) {
+    EXPECT_EQ(plan_of(4, 512, cache, options)->num_launches, 2);
+    // One sequence, too: of 512 rows of Q all but four may be padding, which the host can't read.
+    EXPECT_EQ(plan_of(1, 512, cache, options)->num_launches, 2);
+    EXPECT_EQ(plan_of(1, 512, cache)->num_launches, 1);
+  }
 }
 
 TEST(ShortRows, over_an_e4m3_cache_beside_prompts_have_their_kernel) {
