@@ -157,6 +157,7 @@ class SplitModel {
     const bool is_causal = grid.order == schedule::TileOrder::kLongestFirst;
     const int32_t ramp = is_causal ? std::min(p.max_seqlen_q, keys) : 0;
     mean_tiles_ = key_tiles_ * (keys - 0.5 * ramp) / std::max(keys, 1);
+    least_tiles_ = key_tiles_ * (keys - 1.0 * ramp) / std::max(keys, 1);
     if (!grid.is_bisected() && is_even()) num_last_ = grid.num_tiles() % num_sms;
   }
 
@@ -172,8 +173,13 @@ class SplitModel {
     const double fixed = splits == 1 ? kTileCost : kTileCost + part_size_ * kPartCost;
     const double longest = core::ceil_div(key_tiles_, splits) + fixed;
     const double merge = splits == 1 ? 0 : merge_time(splits);
-    if (is_even()) return std::ceil(tiles_ * splits / num_sms_) * longest + merge;
-    return std::max(longest, tiles_ * (mean_tiles_ + splits * fixed) / num_sms_) + merge;
+    const double rounds = std::ceil(tiles_ * splits / num_sms_);
+    if (is_even()) return rounds * longest + merge;
+    double time = std::max(longest, tiles_ * (mean_tiles_ + splits * fixed) / num_sms_);
+    // A CTA has so many splits, of the row tiles with the fewest keys or longer. Not of more row
+    // tiles than CTAs, whose time without splits is not known as well.
+    if (tiles_ <= num_sms_) time = std::max(time, rounds * (least_tiles_ / splits + fixed));
+    return time + merge;
   }
   [[nodiscard]] int32_t fastest_of_all() const {
     int32_t best = 1;
@@ -218,7 +224,7 @@ class SplitModel {
   bool may_share_;
   schedule::TileGrid grid_;
   int32_t key_tiles_ = 0;
-  double mean_tiles_ = 0;
+  double mean_tiles_ = 0, least_tiles_ = 0;  // of a row tile
   int32_t num_last_ = 0;
 };
 

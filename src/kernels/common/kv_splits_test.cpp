@@ -99,6 +99,16 @@ TEST(KVSplits, full_waves_and_short_keys_are_not_split) {
   EXPECT_EQ(num_splits({1, 128, 256, 8, 8}), 1);
 }
 
+// Of the halves of 80 row tiles, whose rows see 1,920 to 2,560 keys, some CTAs would have two.
+TEST(KVSplits, of_a_chunk_are_not_a_few_more_than_ctas) {
+  Call chunk{1, 640, 2560, 16, 8};
+  chunk.is_causal = true;
+  EXPECT_EQ(num_splits(chunk), 1);
+  chunk.q_heads = 12;  // 60 row tiles: 120 halves
+  chunk.kv_heads = 4;
+  EXPECT_EQ(num_splits(chunk), 2);
+}
+
 TEST(KVSplits, causal_prefill_is_balanced_by_its_queue) {
   for (const int32_t tokens : {2048, 4096, 16384}) {
     EXPECT_EQ(num_splits({.batch = 1,

@@ -160,6 +160,14 @@ bool wants_short_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
          full_tiles(p, tile) >= int64_t{kWaves} * num_sms * tile.ctas_per_sm;
 }
 
+// The time of all row tiles of a kind, by the model of kv_splits.
+double time_of(const Problem& p, const Shape& shape, RowKind rows, int32_t num_sms) {
+  const TileConfig tile = tile_of(shape, rows, ScoreClass::kPlain);
+  const int32_t most_ctas = num_sms * tile.ctas_per_sm;
+  const Launch launch{.heads = packed_heads(p, tile, most_ctas)};
+  return kv_splits(p, grid_of(p, tile, launch), tile, most_ctas).time;
+}
+
 // Row tiles of one consumer: where those of more leave multiprocessors idle. Under a causal mask
 // also a few more row tiles than multiprocessors, whose longest come first. Row tiles of many keys
 // are rather split. Measured, README.md.
@@ -170,8 +178,21 @@ bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
   const int32_t keys = kernels::max_visible_keys(p, 1);
   const bool is_half = sees_half(p, grid_of(p, tile, Launch{}));
   const bool is_one_wave = row_tiles <= num_sms;
+  const bool is_quarter_wave = 4 * row_tiles <= num_sms;
+  // Measured, per KV tile: at head dim 64 they take as long as those of three consumers, whose rows
+  // are three times as many, at 256 two thirds of the time of those of two.
+  const auto are_faster = [&] {
+    const double most_time = shape.depth_qk == 64 ? 1 : 1.45;
+    return time_of(p, shape, RowKind::kSingleTokens, num_sms) <
+           most_time * time_of(p, shape, RowKind::kTokens, num_sms);
+  };
+  if (!is_half && shape.depth_qk == 256) {
+    return is_one_wave && keys <= (is_quarter_wave ? 8192 : 4096) && are_faster();
+  }
   // A chunk whose row tiles are split anyway: the results of small ones are merged sooner.
-  if (!is_half && 4 * row_tiles <= num_sms && (shape.depth_qk == 64 || keys <= 8192)) return true;
+  if (!is_half && is_quarter_wave && (shape.depth_qk == 64 ? are_faster() : keys <= 8192)) {
+    return true;
+  }
   if (!is_half && 4 * row_tiles <= num_sms * tile.ctas_per_sm && keys <= 4096) return true;
   switch (shape.depth_qk) {
     case 64:

@@ -185,14 +185,40 @@ TEST(SingleRows, of_many_keys_are_rather_split) {
 }
 
 // 256 tokens of 8/1 heads over 4096 keys: 26.8 us became 23.5 (head dim 64), 29.0 26.4 (128); 128
-// over 20,000 38.2 27.9 (64), but 31.9 37.8 (128).
+// over 20,000 38.2 27.9 (64), but 31.9 37.8 (128). 256 of 8 heads over 8192 (256): 58.8 without.
 TEST(SingleRows, serve_chunks_of_very_few_row_tiles) {
   for (const int32_t dim : {64, 128, 256}) {
     EXPECT_EQ(rows_of({.batch = 1, .tokens = 256, .q_heads = 8, .keys = 8192, .head_dim = dim}),
-              RowKind::kSingleTokens);
+              dim == 256 ? RowKind::kTokens : RowKind::kSingleTokens);
     EXPECT_EQ(rows_of({.batch = 1, .tokens = 128, .q_heads = 8, .keys = 20'000, .head_dim = dim}),
               dim == 64 ? RowKind::kSingleTokens : RowKind::kTokens);
   }
+}
+
+// 300 tokens of 24/8 heads of 256 over 4,000 keys: 67.8 us became 62.8; over 2,048 40.3 would be
+// 44.9.
+TEST(SingleRows, of_head_dim_256_are_chosen_by_the_time_of_all_row_tiles) {
+  const auto rows = [](int32_t tokens, int32_t q_heads, int32_t keys) {
+    return rows_of(
+        {.batch = 1, .tokens = tokens, .q_heads = q_heads, .keys = keys, .head_dim = 256});
+  };
+  EXPECT_EQ(rows(300, 24, 4000), RowKind::kTokens);
+  EXPECT_EQ(rows(300, 24, 2048), RowKind::kSingleTokens);
+  EXPECT_EQ(rows(600, 8, 2048), RowKind::kTokens);  // 52.9 us became 40.2
+  EXPECT_EQ(rows(200, 4, 6000), RowKind::kSingleTokens);
+  // Under a causal mask over prompts the longest come first.
+  EXPECT_EQ(rows(4000, 2, 4000), RowKind::kSingleTokens);
+}
+
+// Each row tile loads all keys: 100 tokens of 20/4 heads over 23,788 keys 52.8 us became 46.0.
+TEST(SingleRows, of_head_dim_64_over_many_keys_are_larger) {
+  const auto rows = [](int32_t tokens, int32_t q_heads, int32_t keys) {
+    return rows_of(
+        {.batch = 1, .tokens = tokens, .q_heads = q_heads, .keys = keys, .head_dim = 64});
+  };
+  EXPECT_EQ(rows(65, 32, 8192), RowKind::kSingleTokens);  // 29.1 us would be 30.8
+  EXPECT_EQ(rows(65, 32, 32'768), RowKind::kTokens);      // 69.4 became 62.1
+  EXPECT_EQ(rows(200, 8, 32'768), RowKind::kSingleTokens);
 }
 
 // Two CTAs a multiprocessor: 300 tokens of 8/1 heads over 2500 keys 23.0 us became 18.8; 512 over
