@@ -281,6 +281,28 @@ TEST(ExpectRow, of_one_key_admits_half_a_unit_of_o_and_not_one) {
   EXPECT_GT(wrong.mismatches(), 0U);
 }
 
+// Scores on matrix cores err by 2^-13 of their terms' magnitude with e4m3 queries, and so does P,
+// beside its rounding. Two keys of equal weight: one element of O where their V differ.
+TEST(ExpectRow, of_e4m3_queries_admits_errors_of_scores_in_o) {
+  std::vector<float> v[2] = {std::vector<float>(kDim, 1.0F), std::vector<float>(kDim, 1.0F)};
+  v[1][0] = -1;
+  const auto mismatches = [&v](double magnitude, DType type, float error) {
+    const VisibleKey keys[] = {{.score = 1, .magnitude = magnitude, .value = v[0].data()},
+                               {.score = 1, .magnitude = magnitude, .value = v[1].data()}};
+    std::vector<float> out(kDim, 1.0F);
+    out[0] = error;
+    Comparison comparison;
+    comparison.add(expect_row(keys, kDim, {type, DType::kBF16}), {}, out);
+    return comparison.mismatches();
+  };
+  const float of_p = 0x1p-4F, of_scores = 300 * 0x1p-13F;
+  EXPECT_EQ(mismatches(1, DType::kF8E4M3, of_p), 0U);
+  EXPECT_EQ(mismatches(300, DType::kF8E4M3, of_p + of_scores), 0U);
+  EXPECT_GT(mismatches(1, DType::kF8E4M3, of_p + of_scores), 0U);
+  EXPECT_GT(mismatches(300, DType::kF8E4M3, of_p + 4 * of_scores), 0U);
+  EXPECT_GT(mismatches(300, DType::kBF16, of_scores), 0U);
+}
+
 // Many rows of two keys each, of equal weight. Errors of rounding that all rows share are no error
 // of the case; a factor of 1.02 is.
 Comparison compare_rows(int32_t rows, float v_scale, double standard_deviation, float factor) {

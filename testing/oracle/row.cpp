@@ -104,7 +104,7 @@ ExpectedRow expect_row(std::span<const VisibleKey> keys, int32_t dim, Precision 
 
   const Rounding p_rounding = rounding_of_probability(precision.p);
   const Rounding out_rounding = rounding_of_output(precision.out);
-  std::vector<double> random(n), linear(n), fp32(n);
+  std::vector<double> random(n), linear(n), fp32(n), of_scores(n);
   std::vector<double> rounded(keys.size());
   const double unit = std::exp(largest - row.row_max) / denominator;  // p of the largest score
   for (size_t j = 0; j < keys.size(); ++j) {
@@ -118,12 +118,14 @@ ExpectedRow expect_row(std::span<const VisibleKey> keys, int32_t dim, Precision 
     fp32_error += p * loss;
     score_variance += square(p * score_unit * key.magnitude);
     const double weight = p * v_scale, lost = weight * loss, e = rounded[j];
+    const double shifted = weight * score_unit * key.magnitude;
     for (size_t d = 0; d < n; ++d) {
       const double v = key.value[d];
       row.out[d] += weight * v;
       random[d] += square(e * v);
       linear[d] += e * std::abs(v);
       fp32[d] += lost * std::abs(v);
+      of_scores[d] += square(shifted * v);
     }
   }
 
@@ -135,7 +137,7 @@ ExpectedRow expect_row(std::span<const VisibleKey> keys, int32_t dim, Precision 
         std::max(out_rounding.relative * std::abs(row.out[d]), out_rounding.absolute);
     row.element[d] =
         kElementFactor * (round + std::min(linear[d], kSigmas * std::sqrt(random[d]))) + fp32[d] +
-        kFloor;
+        kSigmas * std::sqrt(of_scores[d]) + kFloor;
     spread += kMeanSquare * (random[d] + square(round)) + square(fp32[d]);
     fp32_square += square(fp32[d]);
     norm += square(row.out[d]);
