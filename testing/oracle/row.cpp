@@ -116,16 +116,16 @@ ExpectedRow expect_row(std::span<const VisibleKey> keys, int32_t dim, Precision 
         exp_loss + kFloatUnit * (count + kRoundingsOfScore *
                                              (key.magnitude + largest_magnitude + sink_magnitude));
     fp32_error += p * loss;
-    score_variance += square(p * score_unit * key.magnitude);
+    const double score_loss = score_unit * key.magnitude;  // rms
+    score_variance += square(p * score_loss);
     const double weight = p * v_scale, lost = weight * loss, e = rounded[j];
-    const double shifted = weight * score_unit * key.magnitude;
     for (size_t d = 0; d < n; ++d) {
       const double v = key.value[d];
       row.out[d] += weight * v;
       random[d] += square(e * v);
       linear[d] += e * std::abs(v);
       fp32[d] += lost * std::abs(v);
-      of_scores[d] += square(shifted * v);
+      of_scores[d] += square(weight * score_loss * v);
     }
   }
 

@@ -176,8 +176,9 @@ class SplitModel {
     const double rounds = std::ceil(tiles_ * splits / num_sms_);
     if (is_even()) return rounds * longest + merge;
     double time = std::max(longest, tiles_ * (mean_tiles_ + splits * fixed) / num_sms_);
-    // A CTA has so many splits, of the row tiles with the fewest keys or longer. Not of more row
-    // tiles than CTAs, whose time without splits is not known as well.
+    // Some CTA takes `rounds` splits, none shorter than those of the row tile with the fewest keys.
+    // Not for more row tiles than CTAs: their time without splits, which this is compared with,
+    // leaves the rounds out, too.
     if (tiles_ <= num_sms_) time = std::max(time, rounds * (least_tiles_ / splits + fixed));
     return time + merge;
   }

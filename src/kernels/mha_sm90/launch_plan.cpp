@@ -178,6 +178,19 @@ bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
   const int32_t keys = kernels::max_visible_keys(p, 1);
   const bool is_half = sees_half(p, grid_of(p, tile, Launch{}));
   const bool is_one_wave = row_tiles <= num_sms;
+  if (is_half) {
+    switch (shape.depth_qk) {
+      case 64: return is_one_wave || (row_tiles <= int64_t{2} * num_sms && keys <= 2048);
+      case 128:
+        if (is_one_wave) return keys <= 1536;
+        return 2 * row_tiles <= int64_t{3} * num_sms && keys > 512;
+      default:
+        if (is_one_wave) return keys <= 4096;
+        return row_tiles <= int64_t{2} * num_sms && keys > 512;
+    }
+  }
+  // Chunks, and prompts without a causal mask. Few row tiles are split anyway: partial results of
+  // small ones are merged sooner.
   const bool is_quarter_wave = 4 * row_tiles <= num_sms;
   // Measured, per KV tile: at head dim 64 they take as long as those of three consumers, whose rows
   // are three times as many, at 256 two thirds of the time of those of two.
@@ -186,24 +199,13 @@ bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
     return time_of(p, shape, RowKind::kSingleTokens, num_sms) <
            most_time * time_of(p, shape, RowKind::kTokens, num_sms);
   };
-  if (!is_half && shape.depth_qk == 256) {
-    return is_one_wave && keys <= (is_quarter_wave ? 8192 : 4096) && are_faster();
-  }
-  // A chunk whose row tiles are split anyway: the results of small ones are merged sooner.
-  if (!is_half && is_quarter_wave && (shape.depth_qk == 64 ? are_faster() : keys <= 8192)) {
-    return true;
-  }
-  if (!is_half && 4 * row_tiles <= num_sms * tile.ctas_per_sm && keys <= 4096) return true;
   switch (shape.depth_qk) {
     case 64:
-      if (!is_half) return 2 * row_tiles <= int64_t{3} * num_sms && keys <= 1024;
-      return is_one_wave || (row_tiles <= int64_t{2} * num_sms && keys <= 2048);
-    case 128:
-      if (is_one_wave) return keys <= (is_half ? 1536 : 2048);
-      return is_half && 2 * row_tiles <= int64_t{3} * num_sms && keys > 512;
-    default:
-      if (is_one_wave) return keys <= 4096;
-      return is_half && row_tiles <= int64_t{2} * num_sms && keys > 512;
+      if (2 * row_tiles <= int64_t{3} * num_sms && keys <= 1024) return true;
+      if (2 * row_tiles <= num_sms && keys <= 4096) return true;
+      return is_quarter_wave && are_faster();
+    case 128: return is_one_wave && keys <= (is_quarter_wave ? 8192 : 2048);
+    default: return is_one_wave && keys <= (is_quarter_wave ? 8192 : 4096) && are_faster();
   }
 }
 

@@ -185,7 +185,8 @@ TEST(SingleRows, of_many_keys_are_rather_split) {
 }
 
 // 256 tokens of 8/1 heads over 4096 keys: 26.8 us became 23.5 (head dim 64), 29.0 26.4 (128); 128
-// over 20,000 38.2 27.9 (64), but 31.9 37.8 (128). 256 of 8 heads over 8192 (256): 58.8 without.
+// over 20,000 38.2 27.9 (64), but 31.9 37.8 (128). 256 of 8 heads over 8192: 58.8 54.2 by two
+// consumers (256).
 TEST(SingleRows, serve_chunks_of_very_few_row_tiles) {
   for (const int32_t dim : {64, 128, 256}) {
     EXPECT_EQ(rows_of({.batch = 1, .tokens = 256, .q_heads = 8, .keys = 8192, .head_dim = dim}),
