@@ -39,14 +39,15 @@ const char* scores_name(ScoreClass scores) {
 template <class T, int qk, int vo, mha_sm90::RowKind rows, ScoreClass scores, LoadKind load>
 std::string describe(
     std::type_identity<mha_sm90::Kernel<mha_sm90::Instance<T, qk, vo, rows, scores, load>>>) {
-  const char* kind = load == LoadKind::kTmaWiden                ? " widened"
-                     : rows == mha_sm90::RowKind::kTokens       ? " tokens"
-                     : rows == mha_sm90::RowKind::kTallTokens   ? " tall tokens"
-                     : rows == mha_sm90::RowKind::kShortTokens  ? " short tokens"
-                     : rows == mha_sm90::RowKind::kSingleTokens ? " single tokens"
-                     : load == LoadKind::kTma                   ? " packed"
-                     : load == LoadKind::kGather                ? " gathered"
-                                                                : " fp8";
+  const char* kind = load == LoadKind::kTmaWiden                 ? " widened"
+                     : rows == mha_sm90::RowKind::kTokens        ? " tokens"
+                     : rows == mha_sm90::RowKind::kTallTokens    ? " tall tokens"
+                     : rows == mha_sm90::RowKind::kShortTokens   ? " short tokens"
+                     : rows == mha_sm90::RowKind::kSingleTokens  ? " single tokens"
+                     : rows == mha_sm90::RowKind::kStreamKTokens ? " stream-K tokens"
+                     : load == LoadKind::kTma                    ? " packed"
+                     : load == LoadKind::kGather                 ? " gathered"
+                                                                 : " fp8";
   return "sm90.d" + dims_name(qk, vo) + "." + kTypeName<T> + kind + scores_name(scores);
 }
 template <class T, class Out, int depth, ScoreClass scores, int ctas>
@@ -104,8 +105,8 @@ std::vector<LaunchFunctions<Recorder, Family>> all_instances(std::index_sequence
 
 // Hopper loads K and V of e4m3 queries by TMA as they are, or not at all, and has no registers to
 // widen them under general scores at d256. Its tall row tiles are of d96 and d128, of e4m3 queries
-// d64, its short ones of d64 and d128, those of one consumer of these and d256. Decoding on
-// KVBuffer is of head dims up to 128.
+// d64, its short ones of d64 and d128, those of one consumer and of equal shares of these and d256.
+// Decoding on KVBuffer is of head dims up to 128.
 bool is_left_out(std::string_view shape, std::string_view variant) {
   if (variant.starts_with(" decode") && shape.starts_with("sm80.")) {
     return !shape.starts_with("sm80.d64.") && !shape.starts_with("sm80.d128.");
@@ -116,11 +117,11 @@ bool is_left_out(std::string_view shape, std::string_view variant) {
                                           "sm90.d128.f16", "sm90.d64.f8e4m3"};
     return std::ranges::find(kTall, shape) == std::end(kTall);
   }
-  const bool is_single = variant.starts_with(" single");
-  if (is_single || variant.starts_with(" short")) {
+  const bool has_wide = variant.starts_with(" single") || variant.starts_with(" stream-K");
+  if (has_wide || variant.starts_with(" short")) {
     return shape.ends_with(".f8e4m3") ||
            !(shape.starts_with("sm90.d64.") || shape.starts_with("sm90.d128.") ||
-             (is_single && shape.starts_with("sm90.d256.")));
+             (has_wide && shape.starts_with("sm90.d256.")));
   }
   if (shape.ends_with(".f8e4m3")) {
     return !variant.starts_with(" tokens") && !variant.starts_with(" packed");
@@ -155,7 +156,8 @@ TEST(KernelTable, instances_of_mha_sm90_are_what_their_names_say) {
   expect_launches<mha_sm90::Family>(
       {" tokens plain", " tokens general", " packed plain", " packed general", " gathered plain",
        " gathered general", " fp8 plain", " fp8 general", " widened plain", " widened general",
-       " tall tokens plain", " short tokens plain", " single tokens plain"});
+       " tall tokens plain", " short tokens plain", " single tokens plain",
+       " stream-K tokens plain"});
   using enum ScoreClass;
   using enum LoadKind;
   EXPECT_EQ(mha_sm90::variant_index({mha_sm90::RowKind::kPacked, kGather, kGeneral}), 5U);

@@ -8,6 +8,7 @@
 #include "arch/memory.hpp"
 #include "arch/quotient.hpp"
 #include "core/target.hpp"
+#include "schedule/equal_shares.hpp"
 
 namespace pagoda::schedule {
 
@@ -44,6 +45,7 @@ struct TileGrid {
   int32_t rows = 0;  // ragged: of all sequences together; padded: of each
   arch::GlobalPtr<const int32_t> cu_rows = nullptr;  // [batch + 1], null = padded
   int32_t most_rows = 0;                             // ragged: of a sequence; 0: not used
+  // Equal shares: num_whole is num_tiles(), num_splits the number of CTAs.
   int32_t num_splits = 1;
   int32_t num_whole = 0;  // at most num_tiles()
   TileOrder order = TileOrder::kRowsFastest;
@@ -93,6 +95,9 @@ class TileDecoder : TileGrid {
 
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t size() const { return size_; }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr const TileGrid& grid() const { return *this; }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr EqualShares equal_shares() const {
+    return {size_, num_splits, by_splits_};
+  }
   // The number that the grid has, as a constant.
   PAGODA_HOST_DEVICE constexpr void set_tile_rows(int32_t rows_of_tile) {
     tile_rows = rows_of_tile;

@@ -2,9 +2,9 @@
 //
 //   for (TileCoord tile; scheduler.next(tile);) { ... }
 //
-// TransientScheduler and PersistentScheduler may run in every role of a kernel. QueuedScheduler
-// draws from a counter, so that only one thread of a CTA may run it; it passes index() to the other
-// roles, which decode it by grid.at().
+// TransientScheduler, PersistentScheduler and ShareScheduler may run in every role of a kernel.
+// QueuedScheduler draws from a counter, so that only one thread of a CTA may run it; it passes
+// index() to the other roles, which decode it by grid.at().
 #pragma once
 
 #include <concepts>
@@ -64,6 +64,36 @@ class PersistentScheduler {
   TileDecoder grid_;
   int32_t next_;
   int32_t num_ctas_;
+  int32_t index_ = 0;
+};
+
+// Static persistent schedule of a grid with equal shares: the row tiles of which CTA i has a part.
+class ShareScheduler {
+ public:
+  PAGODA_HOST_DEVICE ShareScheduler(const TileDecoder& grid, int32_t cta)
+      : grid_(grid),
+        cta_(cta),
+        next_(grid.equal_shares().first_tile(cta)),
+        end_(grid.equal_shares().end_tile(cta)) {}
+
+  PAGODA_DEVICE bool next(TileCoord& tile) {
+    while (next_ < end_) {
+      index_ = next_++;
+      tile = grid_.at(index_);
+      if (tile.exists()) return true;
+    }
+    return false;
+  }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t index() const { return index_; }
+  // What the CTA takes of the `kv_tiles` of that row tile.
+  [[nodiscard]] PAGODA_DEVICE SharePart part(int32_t kv_tiles) const {
+    return grid_.equal_shares().part(index_, cta_, kv_tiles);
+  }
+
+ private:
+  TileDecoder grid_;
+  int32_t cta_;
+  int32_t next_, end_;
   int32_t index_ = 0;
 };
 

@@ -128,6 +128,47 @@ class Seen {
   std::map<Tile, int32_t> num_splits_;
 };
 
+// The parts of all CTAs are the KV tiles of each row tile, once.
+TEST(ShareScheduler, gives_every_part_of_every_tile_once) {
+  std::mt19937 rng(5);
+  for (int i = 0; i < 300; ++i) {
+    Batch batch = random_lengths(rng);
+    const int32_t num_ctas = 1 + static_cast<int32_t>(rng() % 40);
+    batch.grid.num_splits = num_ctas;
+    batch.grid.num_whole = batch.grid.num_tiles();
+    const auto kv_tiles = [](const TileCoord& tile) {
+      return 1 + (7 * tile.sequence + 3 * tile.head + tile.tile) % 50;
+    };
+    std::map<Tile, int32_t> seen;
+    with_rows(batch.cu_rows, [&] {
+      for (int32_t cta = 0; cta < num_ctas; ++cta) {
+        ShareScheduler scheduler(batch.grid, cta);
+        for (TileCoord tile; scheduler.next(tile);) {
+          ASSERT_EQ(tile.num_splits, 1);
+          const TileCoord same = TileDecoder(batch.grid).at(scheduler.index());
+          ASSERT_EQ(std::tuple(same.sequence, same.head, same.tile),
+                    std::tuple(tile.sequence, tile.head, tile.tile));
+          const SharePart part = scheduler.part(kv_tiles(tile));
+          if (part.begin == part.end) continue;
+          int32_t& next = seen[{tile.sequence, tile.head, tile.tile}];
+          ASSERT_EQ(part.begin, next);
+          next = part.end;
+        }
+      }
+    });
+    batch.grid.num_splits = 1;
+    for (const auto& [tile, splits] : splits_of_tiles(batch)) {
+      const auto& [sequence, head, row_tile] = tile;
+      TileCoord coord;
+      coord.sequence = sequence;
+      coord.head = head;
+      coord.tile = row_tile;
+      ASSERT_EQ(seen[tile], kv_tiles(coord)) << sequence << " " << head << " " << row_tile;
+    }
+    if (HasFatalFailure()) FAIL() << "case " << i;
+  }
+}
+
 TEST(TransientScheduler, gives_every_tile_once) {
   std::mt19937 rng(1);
   for (int i = 0; i < 300; ++i) {

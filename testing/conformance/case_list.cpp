@@ -87,6 +87,7 @@ std::vector<Case> build_table() {
   add_fp8_prefill(list);
   add_tall_rows(list);
   add_last_waves(list);
+  add_equal_shares(list);
   add_short_tiles(list);
   add_many_tiles(list);
   add_shared_merges(list);

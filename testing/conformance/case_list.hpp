@@ -38,6 +38,7 @@ void add_fp8(CaseList& list);
 void add_fp8_prefill(CaseList& list);
 void add_tall_rows(CaseList& list);
 void add_last_waves(CaseList& list);
+void add_equal_shares(CaseList& list);
 void add_short_tiles(CaseList& list);
 void add_many_tiles(CaseList& list);
 void add_shared_merges(CaseList& list);

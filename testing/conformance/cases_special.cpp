@@ -126,6 +126,52 @@ void add_last_waves(CaseList& list) {
   list.add(c);
 }
 
+// Two row tiles over many keys for the emulator's three multiprocessors, which Hopper divides into
+// equal shares; in the last case 70 for the 132 of an H200. Windows keep both heads of a group from
+// one row tile: larger head dims have no shares if each row tile loads keys of its own.
+void add_equal_shares(CaseList& list) {
+  Case first = typed(DType::kBF16);
+  first.kv_heads = 2;
+  first.mask = {};
+  first.page_size = 64;
+  first.dim_qk = first.dim_vo = 16;
+  first.lengths = {"shares", {{17, 4800}}};
+  list.add(first);
+  Case c = first;
+  c.q_heads = 6;  // three in a row tile
+  c.lengths = {"shares", {{40, 4800}}};
+  list.add(c);
+  c = first;
+  c.q_heads = c.kv_heads = 1;
+  c.lengths = {"shares_uneven", {{17, 4800}, {17, 100}}};
+  list.add(c);
+  c.lengths = {"shares_without_keys", {{17, 4800}, {17, 0}}};
+  list.add(c);
+  c = first;
+  c.kv_heads = 1;
+  c.mask = window(4750);
+  c.sinks = 0.5F;
+  c.out = DType::kF32;
+  c.dim_qk = c.dim_vo = 64;
+  list.add(c);
+  c.q_dtype = c.kv_dtype = DType::kF16;
+  c.out = {};
+  c.is_q_ragged = false;
+  c.padding_rows = 5;
+  c.kv_layout = KVLayout::kDense;
+  c.dim_qk = c.dim_vo = 104;
+  list.add(c);
+  c.q_dtype = c.kv_dtype = DType::kBF16;
+  c.mask = window(4150);
+  c.dim_qk = c.dim_vo = 136;
+  c.lengths = {"shares", {{17, 4300}}};
+  list.add(c);
+  c = first;
+  c.q_heads = c.kv_heads = 1;
+  c.lengths = {"shares_of_70", std::vector<Sequence>(70, {62, 3300})};
+  list.add(c);
+}
+
 // Enough row tiles of few keys for short ones (Hopper, head dims up to 64): twelve with three
 // multiprocessors, 528 with 132.
 void add_short_tiles(CaseList& list) {

@@ -49,6 +49,13 @@ struct SplitConfig {
   static constexpr mha_sm90::TileConfig tile{
       .depth_qk = AttentionCase::kDepth, .depth_vo = AttentionCase::kDepth, .BN = 32};
 };
+struct StreamKConfig {
+  using T = arch::BFloat16;
+  static constexpr mha_sm90::TileConfig tile{.depth_qk = AttentionCase::kDepth,
+                                             .depth_vo = AttentionCase::kDepth,
+                                             .BN = 32,
+                                             .has_equal_shares = true};
+};
 struct DecodeConfig {
   using T = arch::BFloat16;
   static constexpr mha_sm90::TileConfig tile{.depth_qk = AttentionCase::kDepth,
@@ -196,6 +203,19 @@ Outcome run_prefill_shared_merge(const Options& options) {
                              .is_merge_shared = true,
                              .leaps = true};
   return AttentionCase(shape, options.seed).run<Traits<SplitConfig>>(options);
+}
+
+// Equal shares of ten row tiles for seven CTAs: of the 15 KV tiles of the first ones a share has up
+// to two parts, beside row tiles without keys and with one. The grid has two entries without rows.
+Outcome run_prefill_equal_shares(const Options& options) {
+  const AttentionShape shape{.kernel = "sm90/prefill_equal_shares",
+                             .sequences = {{70, 470}, {70, 20}, {5, 0}, {66, 130}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 7,
+                             .has_equal_shares = true,
+                             .leaps = true};
+  return AttentionCase(shape, options.seed).run<Traits<StreamKConfig>>(options);
 }
 
 // Two tokens of four heads a row tile; 34 KV tiles on six CTAs: intervals of six, which hold

@@ -30,6 +30,7 @@ Outcome run_prefill_single(const emulator::Options& options);
 Outcome run_prefill_packed_heads(const emulator::Options& options);
 Outcome run_prefill_split(const emulator::Options& options);
 Outcome run_prefill_shared_merge(const emulator::Options& options);
+Outcome run_prefill_equal_shares(const emulator::Options& options);
 Outcome run_decode(const emulator::Options& options);
 Outcome run_decode_gathered(const emulator::Options& options);
 Outcome run_prefill_widened(const emulator::Options& options);

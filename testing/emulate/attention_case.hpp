@@ -40,6 +40,7 @@ struct AttentionShape {
   int ctas;
   int packed_heads = 1;  // query heads of a row tile of tokens
   int num_splits = 1;
+  bool has_equal_shares = false;
   bool is_merge_shared = false;
   kernels::Schedule schedule = kernels::Schedule::kQueue;
   bool is_gathered = false;
@@ -244,13 +245,18 @@ class TypedAttentionCase {
     params.mask.interval.rule.right = 0;
     params.score_map = softmax::score_map(scale(), 0);
     params.schedule = shape_.schedule;
-    params.grid = schedule::TileGrid{.batch = params.sequences.batch,
-                                     .num_heads = num_heads / fused,
-                                     .tile_rows = Traits::blocks * block_tokens,
-                                     .rows = cu_rows_.back(),
-                                     .cu_rows = cu_rows_.data(),
-                                     .num_splits = shape_.num_splits,
-                                     .order = schedule::TileOrder::kLongestFirst};
+    schedule::TileGrid grid{.batch = params.sequences.batch,
+                            .num_heads = num_heads / fused,
+                            .tile_rows = Traits::blocks * block_tokens,
+                            .rows = cu_rows_.back(),
+                            .cu_rows = cu_rows_.data(),
+                            .num_splits = shape_.num_splits,
+                            .order = schedule::TileOrder::kLongestFirst};
+    if (shape_.has_equal_shares) {
+      grid.num_splits = shape_.ctas;
+      grid.num_whole = grid.num_tiles();
+    }
+    params.grid = grid;
     params.is_merge_shared = shape_.is_merge_shared;
     params.row_block = {fused, block_tokens, arch::Divisor(fused)};
     params.is_gathered = shape_.is_gathered;

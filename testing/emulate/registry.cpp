@@ -43,6 +43,7 @@ constexpr EmulatedKernel kKernels[] = {
     {"sm90/prefill_packed_heads", "sm_90a", "Attention, tiles of tokens with three query heads each", run_prefill_packed_heads},
     {"sm90/prefill_split", "sm_90a", "Attention, tiles of tokens: keys in three parts, merged by the last", run_prefill_split},
     {"sm90/prefill_shared_merge", "sm_90a", "The same, merged by all CTAs", run_prefill_shared_merge},
+    {"sm90/prefill_equal_shares", "sm_90a", "Attention, tiles of tokens: an equal share of all keys for each CTA", run_prefill_equal_shares},
     {"sm90/decode", "sm_90a", "Attention, packed rows: equal shares of all keys, merged by the last", run_decode},
     {"sm90/decode_gathered", "sm_90a", "The same, K and V brought row by row by four warps", run_decode_gathered},
     {"sm90/prefill_widened", "sm_90a", "Attention over an e4m3 cache, tiles of tokens: a warpgroup widens K and V", run_prefill_widened},

@@ -30,6 +30,8 @@ constexpr double kSharedCost = 2, kSharedMergeCost = 0.25;
 constexpr int32_t kMostSplitsOfOne = 4;  // up to so many are merged by one CTA
 // Of the time, where all row tiles are split, and where those of the last wave are.
 constexpr double kLeastGain = 0.92, kLeastLastGain = 0.99;
+constexpr int32_t kMinShareTiles = 8;                    // KV tiles of an equal share
+constexpr int64_t kL2BytesOfShares = int64_t{40} << 20;  // of 50
 constexpr int32_t kMostLastRounds = 2;  // of split work tiles: bounds the workspace
 
 // Rows of a box of K or V; 0 where pages and tiles do not divide each other.
@@ -159,6 +161,10 @@ class SplitModel {
     mean_tiles_ = key_tiles_ * (keys - 0.5 * ramp) / std::max(keys, 1);
     least_tiles_ = key_tiles_ * (keys - 1.0 * ramp) / std::max(keys, 1);
     if (!grid.is_bisected() && is_even()) num_last_ = grid.num_tiles() % num_sms;
+    const int64_t key_bytes = (p.head_dim_qk + p.head_dim_vo) * size_bytes(p.k.dtype);
+    const int64_t kv_heads = int64_t{p.batch} * p.num_kv_heads;
+    reads_once_ = grid.num_tiles() <= kv_heads;
+    fits_l2_ = kv_heads * keys * key_bytes <= kL2BytesOfShares;
   }
 
   // Splits of the row tiles that may be split, at most.
@@ -206,6 +212,21 @@ class SplitModel {
            part_size_ * kMergeCost * splits;
   }
 
+  // All CTAs have equal shares of the row tiles. They are at different keys of a KV head at one
+  // time, which L2 must hold if several row tiles read them.
+  [[nodiscard]] double time_of_shares() const {
+    const double share = tiles_ / num_sms_;  // in row tiles
+    const int64_t most = std::max(grid_.num_tiles(), key_tiles_ + 1);
+    if (grid_.is_bisected() || !is_even() || grid_.num_tiles() != tiles_ ||
+        most * num_sms_ > schedule::EqualShares::kMostProduct ||
+        key_tiles_ * share < kMinShareTiles || !(reads_once_ || fits_l2_)) {
+      return std::numeric_limits<double>::infinity();
+    }
+    const double parts = std::floor(1 / share) + 2;  // of a row tile, at most
+    return key_tiles_ * share + kTileCost * (share + 1) + part_size_ * kPartCost * 2 +
+           part_size_ * kMergeCost * parts;
+  }
+
  private:
   [[nodiscard]] bool is_even() const { return mean_tiles_ > 0.9 * key_tiles_; }
 
@@ -227,6 +248,8 @@ class SplitModel {
   int32_t key_tiles_ = 0;
   double mean_tiles_ = 0, least_tiles_ = 0;  // of a row tile
   int32_t num_last_ = 0;
+  bool reads_once_ = false;  // a row tile alone reads a key
+  bool fits_l2_ = false;     // all K and V
 };
 
 }  // namespace
@@ -370,6 +393,11 @@ KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid, int32_t num
   best.waves = least / model.time_of_tile();
   best.time = least;
   return best;
+}
+
+double time_of_equal_shares(const Problem& p, const schedule::TileGrid& grid, int32_t num_ctas,
+                            int32_t BN, double part_size) {
+  return SplitModel(p, grid, num_ctas, BN, part_size).time_of_shares();
 }
 
 int64_t max_stream_k_ctas(const Problem& p, int32_t tokens, int32_t head_tiles, int32_t BN) {

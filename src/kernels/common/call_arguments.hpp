@@ -79,6 +79,13 @@ struct KVSplits {
                                  int32_t num_sms, int32_t BN, double part_size = 1,
                                  bool may_share = false);
 
+// The time of all row tiles, in that of a KV tile, if `num_ctas` CTAs have equal shares of them
+// (equal_shares.hpp); infinite where they can't. For grids whose row tiles, whole or in splits,
+// leave many CTAs idle: of 48 row tiles, 132 CTAs would take two splits each, and 36 nothing.
+[[nodiscard]] double time_of_equal_shares(const core::Problem& problem,
+                                          const schedule::TileGrid& grid, int32_t num_ctas,
+                                          int32_t BN, double part_size);
+
 // An upper bound of the KV tiles of all packed rows, hence of the CTAs of a stream-K partition that
 // get work. `tokens` and `head_tiles` are those of PackedRows.
 [[nodiscard]] int64_t max_stream_k_ctas(const core::Problem& problem, int32_t tokens,

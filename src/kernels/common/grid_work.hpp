@@ -1,8 +1,9 @@
 // GridWork: work tiles from a TileGrid of row tiles, some or all with their visible keys in up to
-// grid.num_splits splits.
+// grid.num_splits splits, or in the parts of equal shares (ShareScheduler).
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "arch/memory.hpp"
 #include "arch/quotient.hpp"
@@ -42,18 +43,23 @@ PAGODA_DEVICE schedule::TileDecoder grid_of(const AttentionParams& params) {
   }
   return grid;
 }
-template <class Config>
-PAGODA_DEVICE GridQueue grid_queue(const AttentionParams& params) {
+// A GridQueue or ShareScheduler.
+template <class Config, class Scheduler>
+PAGODA_DEVICE Scheduler scheduler_of(const AttentionParams& params) {
   const schedule::TileDecoder grid = grid_of<Config>(params);
-  return {grid, arch::block_idx().x, arch::grid_dim().x,
-          GridCounter{params.grid_counter, grid.size()}};
+  if constexpr (std::is_same_v<Scheduler, schedule::ShareScheduler>) {
+    return {grid, arch::block_idx().x};
+  } else {
+    return {grid, arch::block_idx().x, arch::grid_dim().x,
+            GridCounter{params.grid_counter, grid.size()}};
+  }
 }
 
 template <class Config, class Scheduler = GridQueue>
 class GridWork {
  public:
   PAGODA_DEVICE explicit GridWork(const AttentionParams& params)
-      : GridWork(params, grid_queue<Config>(params)) {}
+      : GridWork(params, scheduler_of<Config, Scheduler>(params)) {}
   PAGODA_DEVICE GridWork(const AttentionParams& params, const Scheduler& tiles)
       : params_(params), tiles_(tiles) {}
 
@@ -108,7 +114,21 @@ class GridWork {
     if (work.valid_tokens > 0) work.walk = kv_tiles_of<Config>(params_, work.rows);
     work.split = 0;
     work.num_splits = 1;
+    if constexpr (std::is_same_v<Scheduler, schedule::ShareScheduler>) return take_share(work);
     return tile.num_splits == 1 || take_split(tile, work);
+  }
+
+  // Narrows `work` to the CTA's part of it. False: that has no KV tile.
+  PAGODA_DEVICE bool take_share(Work& work) {
+    const mask::KVTileRange all = work.walk;
+    const int32_t kv_tiles = all.num_tiles > 0 ? all.num_tiles : 1;  // O is written all the same
+    const schedule::SharePart part = tiles_.part(kv_tiles);
+    if (part.begin == part.end) return false;
+    if (part.num_splits == 1) return true;
+    const int32_t end = part.end == kv_tiles ? all.end_column : all.column(part.end);
+    work.walk = all.part(all.column(part.begin), end);
+    take_slots(work, part.split, part.num_splits, part.first_slot);
+    return true;
   }
 
   // Narrows `work` to split tile.split of its visible keys. False: they have fewer splits.
@@ -121,12 +141,18 @@ class GridWork {
     if (num_parts <= 1) return true;
     const mask::Interval keys = parts.part(tile.split);
     work.walk = work.walk.part(keys.lo, keys.hi);
-    work.split = tile.split;
-    work.num_splits = num_parts;
-    work.first_slot = tiles_.index() - params_.grid.grid().num_whole - tile.split;
-    work.next_slot = work.first_slot + 1;
-    work.slot_step = 1;
+    take_slots(work, tile.split, num_parts,
+               tiles_.index() - params_.grid.grid().num_whole - tile.split);
     return true;
+  }
+
+  static PAGODA_DEVICE void take_slots(Work& work, int32_t split, int32_t num_splits,
+                                       int32_t first_slot) {
+    work.split = split;
+    work.num_splits = num_splits;
+    work.first_slot = first_slot;
+    work.next_slot = first_slot + 1;
+    work.slot_step = 1;
   }
 
   const AttentionParams& params_;

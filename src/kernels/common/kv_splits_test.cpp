@@ -1,4 +1,5 @@
 // num_kv_splits: the numbers that were fastest on an H200 (mha_sm90/README.md).
+#include <cmath>
 #include <gtest/gtest.h>
 
 #include "kernels/common/call_arguments.hpp"
@@ -14,7 +15,9 @@ struct Call {
   bool is_ragged = true, is_causal = false;
 };
 
-KVSplits splits_of(const Call& call, bool may_share = false) {
+// body(problem, grid)
+template <class Body>
+auto with_grid(const Call& call, const Body& body) {
   const Mask mask = call.is_causal ? Mask::causal() : Mask::none();
   core::Problem p;
   p.batch = call.batch;
@@ -34,11 +37,18 @@ KVSplits splits_of(const Call& call, bool may_share = false) {
   schedule::TileGrid grid = tile_grid(p, 1, kTileRows, int64_t{32} << 20);
   if (call.is_ragged) grid.cu_rows = static_cast<const int32_t*>(cu_rows);
   if (call.is_ragged) grid.most_rows = call.tokens;
-  const KVSplits splits = kv_splits(p, grid, kMultiprocessors, kTileKeys, 1, may_share);
-  // Otherwise all row tiles are split alike, as those of kernels that can't do otherwise.
-  const int32_t of_all = num_kv_splits(p, grid, kMultiprocessors, kTileKeys);
-  if (splits.num_whole == 0 && !may_share) EXPECT_EQ(splits.num_splits, of_all);
-  return splits;
+  return body(p, grid);
+}
+KVSplits splits_of(const Call& call, bool may_share = false) {
+  return with_grid(call, [&](const core::Problem& p, const schedule::TileGrid& grid) {
+    const KVSplits splits = kv_splits(p, grid, kMultiprocessors, kTileKeys, 1, may_share);
+    // Otherwise all row tiles are split alike, as those of kernels that can't do otherwise.
+    const int32_t of_all = num_kv_splits(p, grid, kMultiprocessors, kTileKeys);
+    if (splits.num_whole == 0 && !may_share) {
+      EXPECT_EQ(splits.num_splits, of_all);
+    }
+    return splits;
+  });
 }
 int32_t num_splits(const Call& call) { return splits_of(call).num_splits; }
 
@@ -136,6 +146,40 @@ TEST(KVSplits, the_row_tiles_of_a_last_wave_are_split_alone) {
   splits = splits_of({2, 693 * kTileRows, 8192, 1, 1});
   EXPECT_EQ(splits.num_whole, 1320);
   EXPECT_EQ(splits.num_splits, 2);
+}
+
+double shares_time(const Call& call, bool is_bisected = false) {
+  return with_grid(call, [&](const core::Problem& p, schedule::TileGrid grid) {
+    if (is_bisected) grid.most_rows = 0;
+    return time_of_equal_shares(p, grid, kMultiprocessors, kTileKeys, 1);
+  });
+}
+
+// 48 row tiles of 64 KV tiles: 23.3 each for 132 CTAs, of two row tiles at most, in two parts; and
+// a row tile has up to four parts.
+TEST(EqualShares, take_an_even_part_of_the_key_tiles) {
+  const Call chunk{.batch = 1, .tokens = 256, .keys = 8192, .q_heads = 24, .kv_heads = 4};
+  const double share = 48.0 / kMultiprocessors;
+  EXPECT_NEAR(shares_time(chunk), 64 * share + 2 * (share + 1) + 2 * 2 + 4, 1e-9);
+  EXPECT_LT(shares_time(chunk), splits_of(chunk).time);
+}
+
+TEST(EqualShares, are_of_row_tiles_that_see_as_many_keys_from_l2_alone) {
+  Call call{.batch = 1, .tokens = 256, .keys = 8192, .q_heads = 24, .kv_heads = 4};
+  EXPECT_TRUE(std::isfinite(shares_time(call)));
+  EXPECT_FALSE(std::isfinite(shares_time(call, true)));  // their number is not known
+  call.is_causal = true;
+  EXPECT_TRUE(std::isfinite(shares_time(call)));
+  call.tokens = 4096;  // the first rows see half of the keys
+  EXPECT_FALSE(std::isfinite(shares_time(call)));
+  call.tokens = 256;
+  call.keys = 65'536;  // 134 MB of keys and values, which six row tiles read
+  EXPECT_FALSE(std::isfinite(shares_time(call)));
+  call.tokens = 128;
+  call.kv_heads = 24;  // one does
+  EXPECT_TRUE(std::isfinite(shares_time(call)));
+  call.keys = 1024;  // 1.5 KV tiles each
+  EXPECT_FALSE(std::isfinite(shares_time(call)));
 }
 
 TEST(KVSplits, a_last_wave_that_is_nearly_full_or_short_is_not_split) {

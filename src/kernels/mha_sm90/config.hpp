@@ -27,6 +27,9 @@ enum class RowKind : uint8_t {
   kShortTokens,
   // The same with one consumer, for few row tiles (single_tile). TileConfig::rows is kTokens.
   kSingleTokens,
+  // Those of kTokens, of which every CTA has an equal share (stream-K over row tiles): where row
+  // tiles, whole or in splits, leave many multiprocessors idle. TileConfig::rows is kTokens.
+  kStreamKTokens,
   // Decode: (token, query head of the KV head's group) pairs. Threads load Q. Stream-K
   // (StreamKWork).
   kPacked,
@@ -62,6 +65,9 @@ struct TileConfig {
   // only the products of other consumers run under it: P and the next S take the same registers.
   bool overlaps_pv = true;
   int ctas_per_sm = 1;
+  // kTokens: CTAs have equal shares of all row tiles (schedule::ShareScheduler) instead of drawing
+  // them.
+  bool has_equal_shares = false;
   // kTokens: the next work tile is drawn when load K has copies of so many KV tiles left, or has
   // begun a work tile of fewer.
   int draw_ahead = 3;
@@ -122,9 +128,10 @@ struct TileConfig {
     return rows == RowKind::kTokens && (scores == ScoreClass::kPlain || depth_vo <= 128);
   }
   // Whether all CTAs of a row tile may merge its splits together (kernels/common/shared_merge.hpp):
-  // fewer registers would spill.
+  // fewer registers would spill, and CTAs with a share of two row tiles would wait for the other.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool may_share_merge() const {
-    return merges_in_registers() && (!uses_setmaxnreg() || consumer_registers > 160);
+    return merges_in_registers() && !has_equal_shares &&
+           (!uses_setmaxnreg() || consumer_registers > 160);
   }
   // Whether a row tile may hold several query heads of a group (kernels::RowBlock). Those of e4m3
   // may have different scales.

@@ -60,6 +60,7 @@ inline constexpr Variant kVariants[] = {
     {RowKind::kTallTokens, LoadKind::kTma, ScoreClass::kPlain},
     {RowKind::kShortTokens, LoadKind::kTma, ScoreClass::kPlain},
     {RowKind::kSingleTokens, LoadKind::kTma, ScoreClass::kPlain},
+    {RowKind::kStreamKTokens, LoadKind::kTma, ScoreClass::kPlain},
 };
 
 // Whether tokens of 16-bit queries over an fp8 cache have a kernel. General scores with O of 256
@@ -81,9 +82,12 @@ constexpr bool has_short_tokens(const Shape& shape) {
 constexpr bool has_single_tokens(const Shape& shape) {
   return has_short_tokens(shape) || (shape.dtype != DType::kF8E4M3 && shape.depth_qk == 256);
 }
+// Whether all CTAs may have equal shares of the row tiles of kTokens.
+constexpr bool has_stream_k_tokens(const Shape& shape) { return has_single_tokens(shape); }
 // Shapes of e4m3 queries have K and V by TMA only.
 constexpr bool has_kernel(const Shape& shape, size_t variant) {
   const Variant& wanted = kVariants[variant];
+  if (wanted.rows == RowKind::kStreamKTokens) return has_stream_k_tokens(shape);
   if (wanted.rows == RowKind::kSingleTokens) return has_single_tokens(shape);
   if (wanted.rows == RowKind::kShortTokens) return has_short_tokens(shape);
   if (wanted.rows == RowKind::kTallTokens) return has_tall_tokens(shape);
@@ -91,7 +95,8 @@ constexpr bool has_kernel(const Shape& shape, size_t variant) {
   return shape.dtype != DType::kF8E4M3 || wanted.load == LoadKind::kTma;
 }
 // Kernels for functors are compiled of these variants alone. Those with kTmaWiden would spill, and
-// those of tall and short row tiles; those of one consumer are not worth their compilation.
+// those of tall and short row tiles; those of one consumer and of equal shares are not worth their
+// compilation.
 constexpr bool is_for_functors(const Shape& shape, size_t variant) {
   const Variant& of = kVariants[variant];
   return has_kernel(shape, variant) && of.scores == ScoreClass::kPlain &&
@@ -122,6 +127,12 @@ PAGODA_HOST_DEVICE constexpr TileConfig tall_tile(int depth_qk, int depth_vo) {
   tile.overlaps_pv = false;
   tile.producer_registers = 32;
   tile.consumer_registers = 160;
+  return tile;
+}
+
+PAGODA_HOST_DEVICE constexpr TileConfig stream_k_tile(int depth_qk, int depth_vo) {
+  TileConfig tile = tokens_tile(depth_qk, depth_vo);
+  tile.has_equal_shares = true;
   return tile;
 }
 
@@ -278,11 +289,12 @@ PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int depth_qk, int depth_vo, RowK
   if (load == LoadKind::kGather) return gather_tile(depth_qk, depth_vo, scores);
   if (load == LoadKind::kTmaFp8) return fp8_tile(depth_qk, depth_vo, scores);
   if (load == LoadKind::kTmaWiden) return widen_tile(depth_qk, depth_vo, scores);
-  TileConfig tile = rows == RowKind::kPacked        ? packed_tile(depth_qk, depth_vo)
-                    : rows == RowKind::kTokens      ? tokens_tile(depth_qk, depth_vo)
-                    : rows == RowKind::kTallTokens  ? tall_tile(depth_qk, depth_vo)
-                    : rows == RowKind::kShortTokens ? short_tile(depth_qk, depth_vo)
-                                                    : single_tile(depth_qk, depth_vo);
+  TileConfig tile = rows == RowKind::kPacked         ? packed_tile(depth_qk, depth_vo)
+                    : rows == RowKind::kTokens       ? tokens_tile(depth_qk, depth_vo)
+                    : rows == RowKind::kTallTokens   ? tall_tile(depth_qk, depth_vo)
+                    : rows == RowKind::kShortTokens  ? short_tile(depth_qk, depth_vo)
+                    : rows == RowKind::kSingleTokens ? single_tile(depth_qk, depth_vo)
+                                                     : stream_k_tile(depth_qk, depth_vo);
   tile.scores = scores;
   // Masks and biases need registers.
   if (scores == ScoreClass::kGeneral) {

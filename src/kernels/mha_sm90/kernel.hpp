@@ -3,6 +3,8 @@
 // any.
 #pragma once
 
+#include <type_traits>
+
 #include "arch/debug.hpp"
 #include "arch/grid_dependency.hpp"
 #include "arch/register_budget.hpp"
@@ -174,7 +176,9 @@ struct Kernel {
       StreamKWork<Config> work_tiles(params, storage.stream_k.start.load());
       for (Work work; work_tiles.next(work);) writer.write(work);
     } else {
-      GridWork<Config> work_tiles(params);
+      using Scheduler =
+          std::conditional_t<tile.has_equal_shares, schedule::ShareScheduler, kernels::GridQueue>;
+      GridWork<Config, Scheduler> work_tiles(params);
       uint32_t phase = 0;
       for (Work work; work_tiles.next(work); phase ^= 1U) {
         // The two stages of the ring alternate like the phases of `draws`, which saves a register.

@@ -54,8 +54,8 @@ schedule::TileGrid grid_of(const Problem& p, const TileConfig& tile, const Launc
   const int64_t l2_bytes = p.max_seqlen_kv_bound <= kFewKeys ? kL2BytesOfFewKeys : kL2Bytes;
   const int32_t tokens = tile.num_consumers * (kRows / launch.heads);
   schedule::TileGrid grid = kernels::tile_grid(p, launch.heads, tokens, l2_bytes);
-  grid.num_splits = launch.num_splits;
-  grid.num_whole = launch.num_whole;
+  grid.num_splits = tile.has_equal_shares ? launch.ctas : launch.num_splits;
+  grid.num_whole = tile.has_equal_shares ? grid.num_tiles() : launch.num_whole;
   return grid;
 }
 
@@ -77,62 +77,77 @@ bool sees_half(const Problem& p, const schedule::TileGrid& grid) {
          p.max_seqlen_kv_bound < 2 * int64_t{p.max_seqlen_q};
 }
 
-// KV tiles take about as long with O of 256 columns, which have half as many keys, as with fewer;
-// those of short row tiles, which have half as many keys, too, half as long.
+// A partial result, in those of 128 columns. KV tiles take about as long with O of 256 columns,
+// which have half as many keys, as with fewer; those of short row tiles, which have half as many
+// keys, too, half as long.
+double part_size(const TileConfig& tile) {
+  const bool is_short = tile.ctas_per_sm > 1 && tile.BN < 128;
+  return tile.depth_vo > 128 || is_short ? 2 : 1;
+}
 kernels::KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid,
                             const TileConfig& tile, int32_t num_ctas) {
-  const bool is_short = tile.ctas_per_sm > 1 && tile.BN < 128;
-  return kernels::kv_splits(p, grid, num_ctas, tile.BN, tile.depth_vo > 128 || is_short ? 2 : 1,
-                            tile.may_share_merge());
+  if (tile.has_equal_shares) {
+    return {.time = kernels::time_of_equal_shares(p, grid, num_ctas, tile.BN, part_size(tile))};
+  }
+  return kernels::kv_splits(p, grid, num_ctas, tile.BN, part_size(tile), tile.may_share_merge());
 }
 
-// The number of query heads of a group in a row tile with which a grid is done first: of tokens of
-// one head the last row tile of a sequence may be nearly empty.
-int32_t packed_heads(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
+// The number of query heads of a group in each row tile, and how the grid of these is split.
+struct Packing {
+  int32_t heads = 1;
+  kernels::KVSplits splits{};
+  double time = 0;  // splits.time, or that of the loads if it is longer
+};
+// The one with which a grid is done first: of tokens of one head the last row tile of a sequence
+// may be nearly empty.
+Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
   // Of the time with one head each, which is the slower one by less than that where row tiles are
   // split, and under a causal mask. Measured, README.md.
-  constexpr double kMostTime = 0.97, kMostUncertainTime = 0.85;
+  constexpr double kMostTime = 0.97, kMostUncertainTime = 0.85, kMostTimeOfShares = 0.95;
   // What DRAM delivers to a multiprocessor, if all of them load, in the time of a KV tile; and the
   // KV tiles that begin, end and merge take.
   constexpr double kBytesOfKVTile = 26 << 10, kWholeCost = 2, kSplitCost = 6;
-  if (!tile.may_pack_heads() || p.functor.type != nullptr || p.group == 1) return 1;
-  // Windows: fewer keys for fewer tokens, by the model; measured, 4 % slower.
-  if (kernels::max_visible_keys(p, 1) < p.max_seqlen_kv_bound) return 1;
   const int64_t key_bytes = (p.head_dim_qk + p.head_dim_vo) * size_bytes(p.k.dtype);
   const auto bytes = static_cast<double>(int64_t{p.batch} * p.num_kv_heads * key_bytes *
                                          kernels::max_visible_keys(p, p.max_seqlen_q));
   const double split_cost = kSplitCost * (tile.depth_vo > 128 ? 2 : 1);
   const double of_loads = bytes * tile.ctas_per_sm / (kBytesOfKVTile * num_ctas);
-  int32_t best = 1;
-  double least = 0;
-  for (int32_t heads = 1; heads <= std::min(p.group, int32_t{kRows}); ++heads) {
+  const auto is_split = [&](const kernels::KVSplits& splits) {
+    return splits.num_splits > 1 || tile.has_equal_shares;
+  };
+  const auto packing = [&](int32_t heads) {
+    const auto grid = grid_of(p, tile, Launch{.heads = heads});
+    const kernels::KVSplits splits = kv_splits(p, grid, tile, num_ctas);
+    const double least = of_loads + (is_split(splits) ? split_cost : kWholeCost);
+    return Packing{heads, splits, std::max(splits.time, least)};
+  };
+  const bool is_half = sees_half(p, grid_of(p, tile, Launch{}));
+  Packing best = packing(1);
+  if (!tile.may_pack_heads() || p.functor.type != nullptr || p.group == 1) return best;
+  // Windows: fewer keys for fewer tokens, by the model; measured, 4 % slower.
+  if (kernels::max_visible_keys(p, 1) < p.max_seqlen_kv_bound) return best;
+  for (int32_t heads = 2; heads <= std::min(p.group, int32_t{kRows}); ++heads) {
     if (p.group % heads != 0) continue;
     if (kRows % heads != 0 && !tile.may_have_empty_rows()) continue;
-    const schedule::TileGrid grid = grid_of(p, tile, Launch{.heads = heads});
-    const kernels::KVSplits splits = kv_splits(p, grid, tile, num_ctas);
-    const bool is_split = splits.num_splits > 1;
-    const double time = std::max(splits.time, of_loads + (is_split ? split_cost : kWholeCost));
-    if (heads == 1) {
-      least = time;
-      continue;
-    }
-    const bool is_uncertain = is_split || sees_half(p, grid);
-    const double most = best > 1 ? 1 : is_uncertain ? kMostUncertainTime : kMostTime;
-    if (time > most * least) continue;  // equal where loads take longest: fewer row tiles
-    best = heads;
-    least = time;
+    const Packing packed = packing(heads);
+    const bool is_uncertain = is_half || is_split(packed.splits);
+    const double most = best.heads > 1          ? 1
+                        : tile.has_equal_shares ? kMostTimeOfShares
+                        : is_uncertain          ? kMostUncertainTime
+                                                : kMostTime;
+    // Equal where loads take longest: fewer row tiles.
+    if (packed.time <= most * best.time) best = packed;
   }
   return best;
 }
 
 // The time until the last row tile of a grid is done, in row tiles that see all keys.
 double makespan(const Problem& p, const TileConfig& tile, int32_t num_sms) {
-  const schedule::TileGrid grid = grid_of(p, tile, Launch{.heads = packed_heads(p, tile, num_sms)});
+  const Packing packing = packing_of(p, tile, num_sms);
   const auto rows = static_cast<double>(total_rows(p) * p.num_q_heads);
   const double waves = rows / tile.tile_rows() / num_sms;
-  if (sees_half(p, grid)) return std::max(1.0, waves / 2 + 0.25);
-  const kernels::KVSplits splits = kv_splits(p, grid, tile, num_sms);
-  return splits.num_whole > 0 ? splits.waves : std::ceil(waves);
+  if (sees_half(p, grid_of(p, tile, Launch{}))) return std::max(1.0, waves / 2 + 0.25);
+  return packing.splits.num_whole > 0 ? packing.splits.waves : std::ceil(waves);
 }
 
 // Keys that a mean row sees, at most.
@@ -160,18 +175,35 @@ bool wants_short_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
          full_tiles(p, tile) >= int64_t{kWaves} * num_sms * tile.ctas_per_sm;
 }
 
-// The time of all row tiles of a kind, by the model of kv_splits.
-double time_of(const Problem& p, const Shape& shape, RowKind rows, int32_t num_sms) {
+Packing packing_of(const Problem& p, const Shape& shape, RowKind rows, int32_t num_sms) {
   const TileConfig tile = tile_of(shape, rows, ScoreClass::kPlain);
-  const int32_t most_ctas = num_sms * tile.ctas_per_sm;
-  const Launch launch{.heads = packed_heads(p, tile, most_ctas)};
-  return kv_splits(p, grid_of(p, tile, launch), tile, most_ctas).time;
+  return packing_of(p, tile, num_sms * tile.ctas_per_sm);
+}
+
+// kTokens or kStreamKTokens, and the time of all row tiles by the model of kv_splits.
+// Equal shares gain up to a tenth less than by the model. Measured, README.md.
+struct TokensTime {
+  RowKind rows = RowKind::kTokens;
+  double time = 0;
+};
+TokensTime drawn_or_shared(const Problem& p, const Shape& shape, int32_t num_sms,
+                           const ScheduleChoice& choice) {
+  constexpr double kLeastGain = 0.9;
+  const Packing drawn = packing_of(p, shape, RowKind::kTokens, num_sms);
+  if (has_stream_k_tokens(shape) && choice.is_automatic() && choice.num_kv_splits == 0) {
+    const Packing shared = packing_of(p, shape, RowKind::kStreamKTokens, num_sms);
+    if (shared.time < kLeastGain * drawn.time) {
+      return {RowKind::kStreamKTokens, shared.splits.time};
+    }
+  }
+  return {RowKind::kTokens, drawn.splits.time};
 }
 
 // Row tiles of one consumer: where those of more leave multiprocessors idle. Under a causal mask
 // also a few more row tiles than multiprocessors, whose longest come first. Row tiles of many keys
 // are rather split. Measured, README.md.
-bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
+bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms,
+                       const TokensTime& others) {
   const TileConfig tile = tile_of(shape, RowKind::kSingleTokens, ScoreClass::kPlain);
   if (!is_kv_by_tma(p, tile)) return false;
   const int64_t row_tiles = full_tiles(p, tile);
@@ -196,8 +228,8 @@ bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
   // are three times as many, at 256 two thirds of the time of those of two.
   const auto are_faster = [&] {
     const double most_time = shape.depth_qk == 64 ? 1 : 1.45;
-    return time_of(p, shape, RowKind::kSingleTokens, num_sms) <
-           most_time * time_of(p, shape, RowKind::kTokens, num_sms);
+    return packing_of(p, shape, RowKind::kSingleTokens, num_sms).splits.time <
+           most_time * others.time;
   };
   switch (shape.depth_qk) {
     case 64:
@@ -211,13 +243,17 @@ bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
 
 // Tall row tiles take less time a row, but are fewer: few of them leave multiprocessors idle.
 // Measured, README.md.
-bool wants_tall_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
+bool wants_tall_rows(const Problem& p, const Shape& shape, int32_t num_sms,
+                     const TokensTime& others) {
   constexpr double kTallTime = 1.5 * 0.93;  // of a tall row tile, in row tiles of two consumers
   constexpr double kLeastGain = 0.97;
   constexpr int32_t kFewestRows = 256;  // of a sequence
   const TileConfig tall = tile_of(shape, RowKind::kTallTokens, ScoreClass::kPlain);
-  const int32_t heads = packed_heads(p, tall, num_sms);
+  const int32_t heads = packing_of(p, tall, num_sms).heads;
   if (p.max_seqlen_q * heads < kFewestRows || !is_kv_by_tma(p, tall)) return false;
+  if (others.rows == RowKind::kStreamKTokens) {
+    return kTallTime * packing_of(p, tall, num_sms).splits.time < others.time;
+  }
   const TileConfig other = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain);
   return kTallTime * makespan(p, tall, num_sms) < kLeastGain * makespan(p, other, num_sms);
 }
@@ -230,12 +266,15 @@ RowKind tokens_kind(const Problem& p, const Shape& shape, ScoreClass scores, Loa
       !choice.may_split()) {
     return RowKind::kTokens;
   }
-  if (has_single_tokens(shape) && wants_single_rows(p, shape, num_sms)) {
+  const TokensTime tokens = drawn_or_shared(p, shape, num_sms, choice);
+  if (has_single_tokens(shape) && wants_single_rows(p, shape, num_sms, tokens)) {
     return RowKind::kSingleTokens;
   }
   if (has_short_tokens(shape) && wants_short_rows(p, shape, num_sms)) return RowKind::kShortTokens;
-  if (has_tall_tokens(shape) && wants_tall_rows(p, shape, num_sms)) return RowKind::kTallTokens;
-  return RowKind::kTokens;
+  if (has_tall_tokens(shape) && wants_tall_rows(p, shape, num_sms, tokens)) {
+    return RowKind::kTallTokens;
+  }
+  return tokens.rows;
 }
 
 Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, LoadKind load,
@@ -244,12 +283,15 @@ Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, Lo
       .rows = tokens_kind(p, shape, scores, load, num_sms, choice), .scores = scores, .load = load};
   const TileConfig tile = tile_of(shape, launch.rows, scores, load);
   const int32_t most_ctas = num_sms * tile.ctas_per_sm;
-  if (choice.may_split()) launch.heads = packed_heads(p, tile, most_ctas);
-  const kernels::KVSplits splits = kv_splits(p, grid_of(p, tile, launch), tile, most_ctas);
+  const Packing packing = choice.may_split() ? packing_of(p, tile, most_ctas) : Packing{};
+  launch.heads = packing.heads;
   launch.num_splits =
-      choice.splits(splits.num_splits, core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
-  if (choice.num_kv_splits == 0 && launch.num_splits > 1) launch.num_whole = splits.num_whole;
-  launch.ctas = std::min(grid_of(p, tile, launch).size(), most_ctas);
+      choice.splits(packing.splits.num_splits, core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
+  if (choice.num_kv_splits == 0 && launch.num_splits > 1) {
+    launch.num_whole = packing.splits.num_whole;
+  }
+  launch.ctas =
+      tile.has_equal_shares ? most_ctas : std::min(grid_of(p, tile, launch).size(), most_ctas);
   return launch;
 }
 
@@ -316,7 +358,7 @@ int32_t short_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_
     return static_cast<double>(p.batch * row_tiles * key_tiles) / num_sms;
   };
   // Those of general scores have one head, whose tile `tile` is not.
-  const int32_t heads = scores == ScoreClass::kPlain ? packed_heads(p, tile, num_sms) : 1;
+  const int32_t heads = scores == ScoreClass::kPlain ? packing_of(p, tile, num_sms).heads : 1;
   const int64_t token_tiles = int64_t{p.num_q_heads / heads} *
                               core::ceil_div(p.max_seqlen_q, tile.num_consumers * (kRows / heads));
   const double tile_time = tokens == LoadKind::kTmaWiden ? 1.5
@@ -335,7 +377,9 @@ int32_t short_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_
 int64_t num_slots(const Problem& p, const TileConfig& tile, const Launch& launch, bool splits) {
   if (!splits) return 0;
   if (launch.rows == RowKind::kPacked) return launch.ctas > 1 ? 2 * int64_t{launch.ctas} : 0;
-  return launch.num_splits > 1 ? grid_of(p, tile, launch).size() - launch.num_whole : 0;
+  const schedule::TileGrid grid = grid_of(p, tile, launch);
+  if (tile.has_equal_shares) return int64_t{grid.num_tiles()} + launch.ctas;
+  return launch.num_splits > 1 ? grid.size() - launch.num_whole : 0;
 }
 
 // (row, query head) pairs that a plan with partial results may merge.

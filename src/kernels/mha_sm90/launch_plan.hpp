@@ -21,7 +21,7 @@ struct Launch {
   LoadKind load = LoadKind::kTma;
   int32_t ctas = 0;
   int32_t heads = 1;                           // tokens: query heads of a row tile (RowBlock)
-  int32_t num_splits = 1, num_whole = 0;       // tokens: TileGrid's
+  int32_t num_splits = 1, num_whole = 0;       // tokens that CTAs draw: TileGrid's
   int32_t min_rows = 0, max_rows = INT32_MAX;  // query rows of the sequences that it serves
 };
 

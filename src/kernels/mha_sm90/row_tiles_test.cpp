@@ -23,6 +23,7 @@ struct Call {
   DType dtype = DType::kBF16;
   Options options{};
   const Mask* mask = nullptr;  // in place of a causal or none
+  int32_t kv_heads = 8;        // or fewer query heads
 };
 
 Launch launch_of(const Call& call) {
@@ -31,7 +32,7 @@ Launch launch_of(const Call& call) {
   core::Problem p = dense_problem(call.batch, call.tokens, keys, call.dtype, call.head_dim);
   p.q.dtype = call.dtype;
   p.num_q_heads = call.q_heads;
-  p.num_kv_heads = std::min(call.q_heads, 8);
+  p.num_kv_heads = std::min(call.q_heads, call.kv_heads);
   p.group = call.q_heads / p.num_kv_heads;
   if (!call.is_causal) p.mask = full.nodes();
   if (call.mask != nullptr) p.mask = call.mask->nodes();
@@ -229,6 +230,65 @@ TEST(SingleRows, of_head_dim_64_serve_chunks_of_few_row_tiles_over_few_keys) {
             RowKind::kSingleTokens);
   EXPECT_EQ(rows_of({.batch = 1, .tokens = 512, .q_heads = 8, .keys = 20'000, .head_dim = 64}),
             RowKind::kTokens);
+}
+
+// Of 48 row tiles in two splits each 36 of 132 multiprocessors have none.
+TEST(StreamKRows, serve_chunks_whose_row_tiles_leave_multiprocessors_idle) {
+  const auto expect_shares = [](const Call& call, int32_t heads) {
+    const Launch launch = launch_of(call);
+    EXPECT_EQ(launch.rows, RowKind::kStreamKTokens) << call.tokens << " over " << call.keys;
+    EXPECT_EQ(launch.heads, heads);
+    EXPECT_EQ(launch.ctas, kMultiprocessors);
+  };
+  Call call{.batch = 1, .tokens = 200, .q_heads = 28, .keys = 9364, .kv_heads = 4};
+  expect_shares(call, 7);
+  call.head_dim = 256;
+  expect_shares(call, 7);
+  expect_shares({.batch = 1, .tokens = 300, .q_heads = 40, .keys = 12'000, .head_dim = 64}, 5);
+  call.batch = 2;
+  call.tokens = 300;
+  call.keys = 3000;
+  expect_shares(call, 7);
+}
+
+// 100 tokens of 40/8 heads over 8,000 keys took 45 us in splits, 51 in shares; 170 of 24/8 over
+// 6,000 38, 43; without a mask 1,500 tokens of 24/8 heads 56, 58, 1,111 of 20/20 30, 38.
+TEST(StreamKRows, are_left_where_splits_and_whole_row_tiles_are_as_fast) {
+  EXPECT_EQ(rows_of({.batch = 1, .tokens = 100, .q_heads = 40, .keys = 8000}), RowKind::kTokens);
+  EXPECT_EQ(rows_of({.batch = 1, .tokens = 170, .q_heads = 24, .keys = 6000}), RowKind::kTokens);
+  EXPECT_NE(rows_of({.batch = 1, .tokens = 1500, .q_heads = 24, .is_causal = false}),
+            RowKind::kStreamKTokens);
+  EXPECT_NE(
+      rows_of({.batch = 1, .tokens = 1111, .q_heads = 20, .is_causal = false, .kv_heads = 20}),
+      RowKind::kStreamKTokens);
+  // Loads take longest.
+  EXPECT_EQ(rows_of({.batch = 4, .tokens = 56, .q_heads = 16, .keys = 31'269, .head_dim = 256}),
+            RowKind::kTokens);
+}
+
+TEST(StreamKRows, need_rows_that_see_as_many_keys) {
+  Call call{.batch = 1, .tokens = 200, .q_heads = 28, .keys = 9364, .kv_heads = 4};
+  EXPECT_EQ(rows_of(call), RowKind::kStreamKTokens);
+  call.tokens = 4000;  // the first rows see half
+  EXPECT_NE(rows_of(call), RowKind::kStreamKTokens);
+}
+
+TEST(StreamKRows, are_not_chosen_where_the_caller_asks_for_something_else) {
+  Call call{.batch = 1, .tokens = 200, .q_heads = 28, .keys = 9364, .kv_heads = 4};
+  EXPECT_EQ(rows_of(call), RowKind::kStreamKTokens);
+  for (const int32_t num_kv_splits : {1, 3}) {
+    call.options.num_kv_splits = num_kv_splits;
+    EXPECT_EQ(rows_of(call), RowKind::kTokens);
+  }
+  call.options = {};
+  call.options.schedule = pagoda::Schedule::kQueue;
+  EXPECT_EQ(rows_of(call), RowKind::kTokens);
+  call.options = {};
+  call.options.is_batch_invariant = true;
+  EXPECT_EQ(rows_of(call), RowKind::kTokens);
+  call.options = {};
+  call.dtype = DType::kF8E4M3;  // has no such kernel
+  EXPECT_EQ(rows_of(call), RowKind::kTokens);
 }
 
 // Splits that all have a CTA of their own.
