@@ -205,9 +205,10 @@ Outcome run_prefill_shared_merge(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<SplitConfig>>(options);
 }
 
-// Equal shares of 25 row tiles for eleven CTAs, 2.3 each. Of five row tiles of eight KV tiles CTA
-// 0 has two and the beginning of the third; CTA 1, which is done with the rest of that earlier, goes
-// on with the fourth and a part of the fifth. Others are without rows, without keys, of one KV tile.
+// Equal shares of 25 row tiles for eleven CTAs, 2.3 each. Of five row tiles of eight KV tiles CTA 0
+// has two and the beginning of the third; CTA 1, which is done with the rest of that earlier, goes
+// on with the fourth and a part of the fifth. Others are without rows, without keys, of one KV
+// tile.
 Outcome run_prefill_equal_shares(const Options& options) {
   const AttentionShape shape{.kernel = "sm90/prefill_equal_shares",
                              .sequences = {{70, 240}, {5, 0}, {5, 20}, {66, 70}},
