@@ -45,7 +45,7 @@ struct TileGrid {
   int32_t rows = 0;  // ragged: of all sequences together; padded: of each
   arch::GlobalPtr<const int32_t> cu_rows = nullptr;  // [batch + 1], null = padded
   int32_t most_rows = 0;                             // ragged: of a sequence; 0: not used
-  // Equal shares: num_whole is num_tiles(), num_splits the number of CTAs.
+  // Equal shares (divide_among): num_whole is num_tiles(), num_splits the number of CTAs.
   int32_t num_splits = 1;
   int32_t num_whole = 0;  // at most num_tiles()
   TileOrder order = TileOrder::kRowsFastest;
@@ -60,6 +60,11 @@ struct TileGrid {
   // Row tiles of all heads.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t num_tiles() const {
     return (is_bisected() ? rows / tile_rows + batch : equal_tiles() * batch) * num_heads;
+  }
+  // Equal shares of the row tiles for `num_ctas` CTAs (equal_shares.hpp).
+  constexpr void divide_among(int32_t num_ctas) {
+    num_splits = num_ctas;
+    num_whole = num_tiles();
   }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t size() const {
     return num_whole + (num_tiles() - num_whole) * num_splits;

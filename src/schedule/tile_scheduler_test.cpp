@@ -134,8 +134,7 @@ TEST(ShareScheduler, gives_every_part_of_every_tile_once) {
   for (int i = 0; i < 300; ++i) {
     Batch batch = random_lengths(rng);
     const int32_t num_ctas = 1 + static_cast<int32_t>(rng() % 40);
-    batch.grid.num_splits = num_ctas;
-    batch.grid.num_whole = batch.grid.num_tiles();
+    batch.grid.divide_among(num_ctas);
     const auto kv_tiles = [](const TileCoord& tile) {
       return 1 + (7 * tile.sequence + 3 * tile.head + tile.tile) % 50;
     };

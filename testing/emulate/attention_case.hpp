@@ -252,10 +252,7 @@ class TypedAttentionCase {
                             .cu_rows = cu_rows_.data(),
                             .num_splits = shape_.num_splits,
                             .order = schedule::TileOrder::kLongestFirst};
-    if (shape_.has_equal_shares) {
-      grid.num_splits = shape_.ctas;
-      grid.num_whole = grid.num_tiles();
-    }
+    if (shape_.has_equal_shares) grid.divide_among(shape_.ctas);
     params.grid = grid;
     params.is_merge_shared = shape_.is_merge_shared;
     params.row_block = {fused, block_tokens, arch::Divisor(fused)};

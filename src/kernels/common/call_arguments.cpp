@@ -30,8 +30,9 @@ constexpr double kSharedCost = 2, kSharedMergeCost = 0.25;
 constexpr int32_t kMostSplitsOfOne = 4;  // up to so many are merged by one CTA
 // Of the time, where all row tiles are split, and where those of the last wave are.
 constexpr double kLeastGain = 0.92, kLeastLastGain = 0.99;
-constexpr int32_t kMinShareTiles = 8;                    // KV tiles of an equal share
-constexpr int64_t kL2BytesOfShares = int64_t{40} << 20;  // of 50
+constexpr int32_t kMinShareTiles = 8;  // KV tiles of an equal share
+// K and V that several row tiles read in equal shares: an H100 or H200 has 50 MB of L2.
+constexpr int64_t kL2BytesOfShares = int64_t{40} << 20;
 constexpr int32_t kMostLastRounds = 2;  // of split work tiles: bounds the workspace
 
 // Rows of a box of K or V; 0 where pages and tiles do not divide each other.
@@ -163,8 +164,8 @@ class SplitModel {
     if (!grid.is_bisected() && is_even()) num_last_ = grid.num_tiles() % num_sms;
     const int64_t key_bytes = (p.head_dim_qk + p.head_dim_vo) * size_bytes(p.k.dtype);
     const int64_t kv_heads = int64_t{p.batch} * p.num_kv_heads;
-    reads_once_ = grid.num_tiles() <= kv_heads;
-    fits_l2_ = kv_heads * keys * key_bytes <= kL2BytesOfShares;
+    finds_keys_in_l2_ =
+        grid.num_tiles() <= kv_heads || kv_heads * keys * key_bytes <= kL2BytesOfShares;
   }
 
   // Splits of the row tiles that may be split, at most.
@@ -212,14 +213,13 @@ class SplitModel {
            part_size_ * kMergeCost * splits;
   }
 
-  // All CTAs have equal shares of the row tiles. They are at different keys of a KV head at one
-  // time, which L2 must hold if several row tiles read them.
+  // All CTAs have equal shares of the row tiles.
   [[nodiscard]] double time_of_shares() const {
     const double share = tiles_ / num_sms_;  // in row tiles
     const int64_t most = std::max(grid_.num_tiles(), key_tiles_ + 1);
     if (grid_.is_bisected() || !is_even() || grid_.num_tiles() != tiles_ ||
         most * num_sms_ > schedule::EqualShares::kMostProduct ||
-        key_tiles_ * share < kMinShareTiles || !(reads_once_ || fits_l2_)) {
+        key_tiles_ * share < kMinShareTiles || !finds_keys_in_l2_) {
       return std::numeric_limits<double>::infinity();
     }
     const double parts = std::floor(1 / share) + 2;  // of a row tile, at most
@@ -248,8 +248,9 @@ class SplitModel {
   int32_t key_tiles_ = 0;
   double mean_tiles_ = 0, least_tiles_ = 0;  // of a row tile
   int32_t num_last_ = 0;
-  bool reads_once_ = false;  // a row tile alone reads a key
-  bool fits_l2_ = false;     // all K and V
+  // Equal shares: CTAs are at different keys of a KV head at one time, which L2 must hold unless
+  // one row tile alone reads them.
+  bool finds_keys_in_l2_ = false;
 };
 
 }  // namespace

@@ -54,8 +54,9 @@ schedule::TileGrid grid_of(const Problem& p, const TileConfig& tile, const Launc
   const int64_t l2_bytes = p.max_seqlen_kv_bound <= kFewKeys ? kL2BytesOfFewKeys : kL2Bytes;
   const int32_t tokens = tile.num_consumers * (kRows / launch.heads);
   schedule::TileGrid grid = kernels::tile_grid(p, launch.heads, tokens, l2_bytes);
-  grid.num_splits = tile.has_equal_shares ? launch.ctas : launch.num_splits;
-  grid.num_whole = tile.has_equal_shares ? grid.num_tiles() : launch.num_whole;
+  grid.num_splits = launch.num_splits;
+  grid.num_whole = launch.num_whole;
+  if (tile.has_equal_shares) grid.divide_among(launch.ctas);
   return grid;
 }
 
@@ -121,11 +122,11 @@ Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
     const double least = of_loads + (is_split(splits) ? split_cost : kWholeCost);
     return Packing{heads, splits, std::max(splits.time, least)};
   };
-  const bool is_half = sees_half(p, grid_of(p, tile, Launch{}));
   Packing best = packing(1);
   if (!tile.may_pack_heads() || p.functor.type != nullptr || p.group == 1) return best;
   // Windows: fewer keys for fewer tokens, by the model; measured, 4 % slower.
   if (kernels::max_visible_keys(p, 1) < p.max_seqlen_kv_bound) return best;
+  const bool is_half = sees_half(p, grid_of(p, tile, Launch{}));
   for (int32_t heads = 2; heads <= std::min(p.group, int32_t{kRows}); ++heads) {
     if (p.group % heads != 0) continue;
     if (kRows % heads != 0 && !tile.may_have_empty_rows()) continue;
@@ -180,17 +181,22 @@ Packing packing_of(const Problem& p, const Shape& shape, RowKind rows, int32_t n
   return packing_of(p, tile, num_sms * tile.ctas_per_sm);
 }
 
-// kTokens or kStreamKTokens, and the time of all row tiles by the model of kv_splits.
-// Equal shares gain up to a tenth less than by the model. Measured, README.md.
+// kTokens or kStreamKTokens, and the time of all row tiles by the model of kv_splits; of shapes
+// that have kTokens alone of the two no time.
 struct TokensTime {
   RowKind rows = RowKind::kTokens;
   double time = 0;
 };
 TokensTime drawn_or_shared(const Problem& p, const Shape& shape, int32_t num_sms,
                            const ScheduleChoice& choice) {
+  // Equal shares gain up to a tenth less than by the model. Measured, README.md.
   constexpr double kLeastGain = 0.9;
+  static_assert(std::ranges::all_of(kShapes, [](const Shape& each) {
+    return has_stream_k_tokens(each) == has_single_tokens(each);
+  }));  // wants_single_rows asks for the time
+  if (!has_stream_k_tokens(shape)) return {};
   const Packing drawn = packing_of(p, shape, RowKind::kTokens, num_sms);
-  if (has_stream_k_tokens(shape) && choice.is_automatic() && choice.num_kv_splits == 0) {
+  if (choice.is_automatic() && choice.num_kv_splits == 0) {
     const Packing shared = packing_of(p, shape, RowKind::kStreamKTokens, num_sms);
     if (shared.time < kLeastGain * drawn.time) {
       return {RowKind::kStreamKTokens, shared.splits.time};
@@ -249,10 +255,10 @@ bool wants_tall_rows(const Problem& p, const Shape& shape, int32_t num_sms,
   constexpr double kLeastGain = 0.97;
   constexpr int32_t kFewestRows = 256;  // of a sequence
   const TileConfig tall = tile_of(shape, RowKind::kTallTokens, ScoreClass::kPlain);
-  const int32_t heads = packing_of(p, tall, num_sms).heads;
-  if (p.max_seqlen_q * heads < kFewestRows || !is_kv_by_tma(p, tall)) return false;
+  const Packing packing = packing_of(p, tall, num_sms);
+  if (p.max_seqlen_q * packing.heads < kFewestRows || !is_kv_by_tma(p, tall)) return false;
   if (others.rows == RowKind::kStreamKTokens) {
-    return kTallTime * packing_of(p, tall, num_sms).splits.time < others.time;
+    return kTallTime * packing.splits.time < others.time;
   }
   const TileConfig other = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain);
   return kTallTime * makespan(p, tall, num_sms) < kLeastGain * makespan(p, other, num_sms);
