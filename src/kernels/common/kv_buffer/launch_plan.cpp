@@ -187,9 +187,11 @@ constexpr ClusterSize kClusterSizes[] = {{1, 1, true}, {2, 1, false}, {8, 10 / 1
 // long because of several rows a warp.
 constexpr int64_t kFewestClusters = 2;
 constexpr int32_t kFewPairedKeys = 2048;
-bool suits_batch(const Problem& p, int32_t cluster, int64_t splits) {
+bool suits_batch(const Problem& p, int32_t cluster, int64_t splits, int32_t num_sms) {
   if (cluster == 1 || p.batch == 1 || splits >= kFewestClusters) return true;
-  return cluster == 2 && (p.max_seqlen_kv_bound <= kFewPairedKeys || p.max_seqlen_q > 1);
+  if (cluster == 2) return p.max_seqlen_kv_bound <= kFewPairedKeys || p.max_seqlen_q > 1;
+  return p.max_seqlen_kv_bound <= kFewPairedKeys &&
+         int64_t{p.batch} * p.num_kv_heads * cluster <= num_sms;
 }
 
 // The model of the time of decoding with clusters, in us, fitted to an H200 (mha_sm90_decode/
@@ -231,7 +233,7 @@ DecodeGrid cluster_grid(const Problem& p, const TileConfig& tile, int32_t num_sm
     for (int64_t splits = 1; row_tiles * splits * size.ctas <= most && splits <= key_tiles;
          ++splits) {
       const double time = decode_time(p, tile, num_sms, size.ctas, splits);
-      if (time < least && suits_batch(p, size.ctas, splits)) {
+      if (time < least && suits_batch(p, size.ctas, splits, num_sms)) {
         least = time;
         grid.cluster = size.ctas;
         grid.clusters = row_tiles * splits;
