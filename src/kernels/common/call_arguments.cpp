@@ -28,8 +28,9 @@ constexpr int32_t kMostAutomaticSplits = 32;
 constexpr double kTileCost = 2, kPartCost = 2, kMergeCost = 1;
 constexpr double kSharedCost = 2, kSharedMergeCost = 0.25;
 constexpr int32_t kMostSplitsOfOne = 4;  // up to so many are merged by one CTA
-// Of the time, where all row tiles are split, and where those of the last wave are.
-constexpr double kLeastGain = 0.92, kLeastLastGain = 0.99;
+// Of the time, where all row tiles are split, with more splits of a shared merge, each with a
+// multiprocessor of its own, and where those of the last wave are split.
+constexpr double kLeastGain = 0.92, kLeastSharedGain = 0.97, kLeastLastGain = 0.99;
 constexpr int32_t kMinShareTiles = 8;  // KV tiles of an equal share
 // K and V that several row tiles read in equal shares: an H100 or H200 has 50 MB of L2.
 constexpr int64_t kL2BytesOfShares = int64_t{40} << 20;
@@ -142,26 +143,21 @@ double expected_tiles(const Problem& p, const schedule::TileGrid& grid) {
   return tiles * grid.num_heads;
 }
 
-// How long `num_sms` CTAs take for the row tiles of `grid`, in KV tiles. `part_size`: of a partial
-// result, in those of 128 columns beside KV tiles of the same time.
+// How long `num_ctas` CTAs take for the row tiles of `grid`, in KV tiles.
 class SplitModel {
  public:
-  SplitModel(const Problem& p, const schedule::TileGrid& grid, int32_t num_sms, int32_t BN,
-             double part_size = 1, bool may_share = false)
-      : tiles_(expected_tiles(p, grid)),
-        num_sms_(num_sms),
-        part_size_(part_size),
-        may_share_(may_share),
-        grid_(grid) {
+  SplitModel(const Problem& p, const schedule::TileGrid& grid, int32_t num_ctas,
+             const SplitTile& tile)
+      : tiles_(expected_tiles(p, grid)), num_ctas_(num_ctas), tile_(tile), grid_(grid) {
     const int32_t keys = max_visible_keys(p, grid.tile_rows);
-    key_tiles_ = core::ceil_div(keys, BN);
+    key_tiles_ = core::ceil_div(keys, tile.BN);
     // Mean over the row tiles of the part of `keys` that they see: less than 1 where the last query
     // sees all keys, but the first ones much fewer.
     const bool is_causal = grid.order == schedule::TileOrder::kLongestFirst;
     const int32_t ramp = is_causal ? std::min(p.max_seqlen_q, keys) : 0;
     mean_tiles_ = key_tiles_ * (keys - 0.5 * ramp) / std::max(keys, 1);
     least_tiles_ = key_tiles_ * (keys - 1.0 * ramp) / std::max(keys, 1);
-    if (!grid.is_bisected() && is_even()) num_last_ = grid.num_tiles() % num_sms;
+    if (!grid.is_bisected() && is_even()) num_last_ = grid.num_tiles() % num_ctas;
     const int64_t key_bytes = (p.head_dim_qk + p.head_dim_vo) * size_bytes(p.k.dtype);
     const int64_t kv_heads = int64_t{p.batch} * p.num_kv_heads;
     finds_keys_in_l2_ =
@@ -172,27 +168,29 @@ class SplitModel {
   [[nodiscard]] int32_t most() const {
     const int32_t most = std::min(kMostAutomaticSplits, key_tiles_ / kMinSplitTiles);
     const int32_t of_shared = std::min({kMostAutomaticSplits, key_tiles_ / kMinSharedTiles,
-                                        num_sms_ / std::max(grid_.num_tiles(), 1)});
+                                        num_ctas_ / std::max(grid_.num_tiles(), 1)});
     return of_shared > most && is_shared(of_shared) ? of_shared : most;
   }
   // All row tiles have so many splits.
   [[nodiscard]] double time(int32_t splits) const {
-    const double fixed = splits == 1 ? kTileCost : kTileCost + part_size_ * kPartCost;
+    const double fixed = splits == 1 ? kTileCost : kTileCost + tile_.part_size * kPartCost;
     const double longest = core::ceil_div(key_tiles_, splits) + fixed;
     const double merge = splits == 1 ? 0 : merge_time(splits);
-    const double rounds = std::ceil(tiles_ * splits / num_sms_);
+    const double rounds = std::ceil(tiles_ * splits / num_ctas_);
     if (is_even()) return rounds * longest + merge;
-    double time = std::max(longest, tiles_ * (mean_tiles_ + splits * fixed) / num_sms_);
+    double time = std::max(longest, tiles_ * (mean_tiles_ + splits * fixed) / num_ctas_);
     // Some CTA takes `rounds` splits, none shorter than those of the row tile with the fewest keys.
     // Not for more row tiles than CTAs: their time without splits, which this is compared with,
     // leaves the rounds out, too.
-    if (tiles_ <= num_sms_) time = std::max(time, rounds * (least_tiles_ / splits + fixed));
+    if (tiles_ <= num_ctas_) time = std::max(time, rounds * (least_tiles_ / splits + fixed));
     return time + merge;
   }
   [[nodiscard]] int32_t fastest_of_all() const {
     int32_t best = 1;
     for (int32_t splits = 2; tiles_ > 0 && splits <= most(); ++splits) {
-      if (time(splits) < kLeastGain * time(best)) best = splits;
+      const bool is_one_each = tiles_ * splits * tile_.ctas_per_sm <= num_ctas_;
+      const double least = is_shared(best) && is_one_each ? kLeastSharedGain : kLeastGain;
+      if (time(splits) < least * time(best)) best = splits;
     }
     return best;
   }
@@ -202,48 +200,47 @@ class SplitModel {
   // The row tiles after the last full wave, all of which see about as many keys: where lengths
   // differ, CTAs do not begin them at one time.
   [[nodiscard]] int32_t num_last() const { return num_last_; }
-  [[nodiscard]] bool has_last_wave() const { return num_last_ > 0 && tiles_ > num_sms_; }
+  [[nodiscard]] bool has_last_wave() const { return num_last_ > 0 && tiles_ > num_ctas_; }
   // Only these have so many splits.
   [[nodiscard]] double time_of_last(int32_t splits) const {
-    const int32_t rounds = core::ceil_div(num_last_ * splits, num_sms_);
+    const int32_t rounds = core::ceil_div(num_last_ * splits, num_ctas_);
     if (rounds > kMostLastRounds) return std::numeric_limits<double>::infinity();
-    const double full_waves = std::floor(tiles_ / num_sms_);
+    const double full_waves = std::floor(tiles_ / num_ctas_);
     return full_waves * time_of_tile() +
-           rounds * (core::ceil_div(key_tiles_, splits) + kTileCost + part_size_ * kPartCost) +
-           part_size_ * kMergeCost * splits;
+           rounds * (core::ceil_div(key_tiles_, splits) + kTileCost + tile_.part_size * kPartCost) +
+           tile_.part_size * kMergeCost * splits;
   }
 
   // All CTAs have equal shares of the row tiles.
   [[nodiscard]] double time_of_shares() const {
-    const double share = tiles_ / num_sms_;  // in row tiles
+    const double share = tiles_ / num_ctas_;  // in row tiles
     const int64_t most = std::max(grid_.num_tiles(), key_tiles_ + 1);
     if (grid_.is_bisected() || !is_even() || grid_.num_tiles() != tiles_ ||
-        most * num_sms_ > schedule::EqualShares::kMostProduct ||
+        most * num_ctas_ > schedule::EqualShares::kMostProduct ||
         key_tiles_ * share < kMinShareTiles || !finds_keys_in_l2_) {
       return std::numeric_limits<double>::infinity();
     }
     const double parts = std::floor(1 / share) + 2;  // of a row tile, at most
-    return key_tiles_ * share + kTileCost * (share + 1) + part_size_ * kPartCost * 2 +
-           part_size_ * kMergeCost * parts;
+    return key_tiles_ * share + kTileCost * (share + 1) + tile_.part_size * kPartCost * 2 +
+           tile_.part_size * kMergeCost * parts;
   }
 
  private:
   [[nodiscard]] bool is_even() const { return mean_tiles_ > 0.9 * key_tiles_; }
 
   [[nodiscard]] double merge_time(int32_t splits) const {
-    return part_size_ *
-           (is_shared(splits) ? kSharedCost + kSharedMergeCost * splits : kMergeCost * splits);
+    return is_shared(splits) ? tile_.part_size * kSharedCost + kSharedMergeCost * splits
+                             : tile_.part_size * kMergeCost * splits;
   }
   [[nodiscard]] bool is_shared(int32_t splits) const {
     schedule::TileGrid grid = grid_;
     grid.num_splits = splits;
-    return may_share_ && shares_merge(grid, num_sms_);
+    return tile_.may_share && shares_merge(grid, num_ctas_);
   }
 
   double tiles_;
-  int32_t num_sms_;
-  double part_size_;
-  bool may_share_;
+  int32_t num_ctas_;
+  SplitTile tile_;
   schedule::TileGrid grid_;
   int32_t key_tiles_ = 0;
   double mean_tiles_ = 0, least_tiles_ = 0;  // of a row tile
@@ -371,16 +368,16 @@ int32_t max_visible_keys(const Problem& p, int32_t tile_tokens) {
 
 int32_t num_kv_splits(const Problem& p, const schedule::TileGrid& grid, int32_t num_sms,
                       int32_t BN) {
-  return SplitModel(p, grid, num_sms, BN).fastest_of_all();
+  return SplitModel(p, grid, num_sms, {.BN = BN}).fastest_of_all();
 }
 
 bool shares_merge(const schedule::TileGrid& grid, int32_t num_ctas) {
   return grid.num_splits > kMostSplitsOfOne && grid.num_whole == 0 && grid.size() <= num_ctas;
 }
 
-KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid, int32_t num_sms, int32_t BN,
-                   double part_size, bool may_share) {
-  const SplitModel model(p, grid, num_sms, BN, part_size, may_share);
+KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid, int32_t num_ctas,
+                   const SplitTile& tile) {
+  const SplitModel model(p, grid, num_ctas, tile);
   KVSplits best{.num_splits = model.fastest_of_all()};
   double least = model.time(best.num_splits);
   if (model.has_last_wave()) {
@@ -397,8 +394,8 @@ KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid, int32_t num
 }
 
 double time_of_equal_shares(const Problem& p, const schedule::TileGrid& grid, int32_t num_ctas,
-                            int32_t BN, double part_size) {
-  return SplitModel(p, grid, num_ctas, BN, part_size).time_of_shares();
+                            const SplitTile& tile) {
+  return SplitModel(p, grid, num_ctas, tile).time_of_shares();
 }
 
 int64_t max_stream_k_ctas(const Problem& p, int32_t tokens, int32_t head_tiles, int32_t BN) {

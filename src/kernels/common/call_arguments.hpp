@@ -71,20 +71,26 @@ struct KVSplits {
 // Whether all CTAs of a row tile can merge its splits (shared_merge.hpp), not the last alone: many
 // splits, of which each has a CTA of its own.
 [[nodiscard]] bool shares_merge(const schedule::TileGrid& grid, int32_t num_ctas);
+// What the model asks of a kernel's tile.
+struct SplitTile {
+  int32_t BN = 0;
+  // Of a partial result; 2 for rows of 256 columns whose KV tiles take as long as those of 128.
+  double part_size = 1;
+  // The kernel shares merges where shares_merge(); a split then has at least two KV tiles.
+  bool may_share = false;
+  int32_t ctas_per_sm = 1;
+};
 // num_kv_splits where also the row tiles of the last wave alone may be split: where 133 row tiles
-// see as many keys, 132 CTAs compute one each, and then the last one together. `part_size`: of a
-// partial result; 2 for rows of 256 columns whose KV tiles take as long as those of 128. may_share:
-// the kernel shares merges where shares_merge(); a split then has at least two KV tiles.
+// see as many keys, 132 CTAs compute one each, and then the last one together.
 [[nodiscard]] KVSplits kv_splits(const core::Problem& problem, const schedule::TileGrid& grid,
-                                 int32_t num_sms, int32_t BN, double part_size = 1,
-                                 bool may_share = false);
+                                 int32_t num_ctas, const SplitTile& tile);
 
 // The time of all row tiles, in that of a KV tile, if `num_ctas` CTAs have equal shares of them
 // (equal_shares.hpp); infinite where they can't. For grids whose row tiles, whole or in splits,
 // leave many CTAs idle: of 48 row tiles, 132 CTAs would take two splits each, and 36 nothing.
 [[nodiscard]] double time_of_equal_shares(const core::Problem& problem,
                                           const schedule::TileGrid& grid, int32_t num_ctas,
-                                          int32_t BN, double part_size);
+                                          const SplitTile& tile);
 
 // An upper bound of the KV tiles of all packed rows, hence of the CTAs of a stream-K partition that
 // get work. `tokens` and `head_tiles` are those of PackedRows.

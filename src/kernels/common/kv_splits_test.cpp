@@ -39,9 +39,11 @@ auto with_grid(const Call& call, const Body& body) {
   if (call.is_ragged) grid.most_rows = call.tokens;
   return body(p, grid);
 }
-KVSplits splits_of(const Call& call, bool may_share = false) {
+KVSplits splits_of(const Call& call, bool may_share = false, int32_t ctas_per_sm = 1) {
   return with_grid(call, [&](const core::Problem& p, const schedule::TileGrid& grid) {
-    const KVSplits splits = kv_splits(p, grid, kMultiprocessors, kTileKeys, 1, may_share);
+    const KVSplits splits =
+        kv_splits(p, grid, kMultiprocessors,
+                  {.BN = kTileKeys, .may_share = may_share, .ctas_per_sm = ctas_per_sm});
     // Otherwise all row tiles are split alike, as those of kernels that can't do otherwise.
     const int32_t of_all = num_kv_splits(p, grid, kMultiprocessors, kTileKeys);
     if (splits.num_whole == 0 && !may_share) {
@@ -78,7 +80,9 @@ TEST(KVSplits, are_more_where_their_ctas_merge_together) {
   EXPECT_EQ(splits_of(chunk, true).num_splits, 13);
   const Call short_chunk{1, 64, 2048, 8, 8};
   EXPECT_EQ(splits_of(short_chunk).num_splits, 4);
-  EXPECT_EQ(splits_of(short_chunk, true).num_splits, 6);
+  EXPECT_EQ(splits_of(short_chunk, true).num_splits, 8);
+  // Small gains only where each has a multiprocessor of its own.
+  EXPECT_EQ(splits_of(short_chunk, true, 4).num_splits, 6);
 }
 
 // 32 row tiles: five splits of each have no CTA of their own.
@@ -151,7 +155,7 @@ TEST(KVSplits, the_row_tiles_of_a_last_wave_are_split_alone) {
 double shares_time(const Call& call, bool is_bisected = false) {
   return with_grid(call, [&](const core::Problem& p, schedule::TileGrid grid) {
     if (is_bisected) grid.most_rows = 0;
-    return time_of_equal_shares(p, grid, kMultiprocessors, kTileKeys, 1);
+    return time_of_equal_shares(p, grid, kMultiprocessors, {.BN = kTileKeys});
   });
 }
 

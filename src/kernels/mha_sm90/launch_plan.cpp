@@ -87,10 +87,14 @@ double part_size(const TileConfig& tile) {
 }
 kernels::KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid,
                             const TileConfig& tile, int32_t num_ctas) {
+  const kernels::SplitTile split{.BN = tile.BN,
+                                 .part_size = part_size(tile),
+                                 .may_share = tile.may_share_merge(),
+                                 .ctas_per_sm = tile.ctas_per_sm};
   if (tile.has_equal_shares) {
-    return {.time = kernels::time_of_equal_shares(p, grid, num_ctas, tile.BN, part_size(tile))};
+    return {.time = kernels::time_of_equal_shares(p, grid, num_ctas, split)};
   }
-  return kernels::kv_splits(p, grid, num_ctas, tile.BN, part_size(tile), tile.may_share_merge());
+  return kernels::kv_splits(p, grid, num_ctas, split);
 }
 
 // The number of query heads of a group in each row tile, and how the grid of these is split.
@@ -103,8 +107,11 @@ struct Packing {
 // may be nearly empty.
 Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
   // Of the time with one head each, which is the slower one by less than that where row tiles are
-  // split, and under a causal mask. Measured, README.md.
+  // split, the more so in few KV tiles, and under a causal mask. Measured, README.md.
   constexpr double kMostTime = 0.97, kMostUncertainTime = 0.85, kMostTimeOfShares = 0.95;
+  constexpr double kMostLongTime = 0.93, kLongTime = 20;
+  // Of that with fewer, but several heads: each row tile less loads all keys once less.
+  constexpr double kMostTimeOfMore = 1.03;
   // What DRAM delivers to a multiprocessor, if all of them load, in the time of a KV tile; and the
   // KV tiles that begin, end and merge take.
   constexpr double kBytesOfKVTile = 26 << 10, kWholeCost = 2, kSplitCost = 6;
@@ -131,12 +138,13 @@ Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
     if (p.group % heads != 0) continue;
     if (kRows % heads != 0 && !tile.may_have_empty_rows()) continue;
     const Packing packed = packing(heads);
-    const bool is_uncertain = is_half || is_split(packed.splits);
-    const double most = best.heads > 1          ? 1
-                        : tile.has_equal_shares ? kMostTimeOfShares
-                        : is_uncertain          ? kMostUncertainTime
-                                                : kMostTime;
-    // Equal where loads take longest: fewer row tiles.
+    const bool is_long = packed.time > kLongTime && packed.time == packed.splits.time;
+    const double most = best.heads > 1             ? kMostTimeOfMore
+                        : tile.has_equal_shares    ? kMostTimeOfShares
+                        : is_half                  ? kMostUncertainTime
+                        : !is_split(packed.splits) ? kMostTime
+                        : is_long                  ? kMostLongTime
+                                                   : kMostUncertainTime;
     if (packed.time <= most * best.time) best = packed;
   }
   return best;
@@ -166,12 +174,22 @@ int64_t full_tiles(const Problem& p, const TileConfig& tile) {
 // Measured, README.md.
 bool wants_short_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
   constexpr int32_t kWaves = 2, kFewestKeys = 320;
+  constexpr double kShortWave = 4 / 3.0, kMostWaves = 0.8;
   const TileConfig tile = tile_of(shape, RowKind::kShortTokens, ScoreClass::kPlain);
   if (!is_kv_by_tma(p, tile)) return false;
   const int32_t keys = kernels::max_visible_keys(p, 1);
   const schedule::TileGrid grid = grid_of(p, tile, Launch{});
-  if (shape.depth_qk == 128) return keys <= kFewestKeys && sees_half(p, grid);
-  if (keys <= kFewKeys) return true;
+  const bool is_half = sees_half(p, grid);
+  if (shape.depth_qk == 128) return keys <= kFewestKeys && is_half;
+  if (keys <= kFewKeys) {
+    const TileConfig tall = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain);
+    // Full prompts in waves: two CTAs a multiprocessor take 4/3 of the time of three consumers.
+    const auto waves = [&](const TileConfig& of, int32_t num_ctas) {
+      return core::ceil_div(grid_of(p, of, Launch{}).num_tiles(), num_ctas);
+    };
+    const double of_short = waves(tile, num_sms * tile.ctas_per_sm) * kShortWave;
+    return is_half || keys < p.max_seqlen_kv_bound || waves(tall, num_sms) > kMostWaves * of_short;
+  }
   return mean_keys(p, grid) <= kFewKeys &&
          full_tiles(p, tile) >= int64_t{kWaves} * num_sms * tile.ctas_per_sm;
 }
@@ -190,7 +208,7 @@ struct TokensTime {
 TokensTime drawn_or_shared(const Problem& p, const Shape& shape, int32_t num_sms,
                            const ScheduleChoice& choice) {
   // Equal shares gain up to a tenth less than by the model. Measured, README.md.
-  constexpr double kLeastGain = 0.9;
+  constexpr double kLeastGain = 0.97;
   static_assert(std::ranges::all_of(kShapes, [](const Shape& each) {
     return has_stream_k_tokens(each) == has_single_tokens(each);
   }));  // wants_single_rows asks for the time
@@ -205,6 +223,13 @@ TokensTime drawn_or_shared(const Problem& p, const Shape& shape, int32_t num_sms
   return {RowKind::kTokens, drawn.splits.time};
 }
 
+// With those that are partly filled.
+int32_t num_row_tiles(const Problem& p, const Shape& shape, RowKind rows, int32_t num_sms) {
+  const TileConfig tile = tile_of(shape, rows, ScoreClass::kPlain);
+  const int32_t heads = packing_of(p, tile, num_sms * tile.ctas_per_sm).heads;
+  return grid_of(p, tile, Launch{.heads = heads}).num_tiles();
+}
+
 // Row tiles of one consumer: where those of more leave multiprocessors idle. Under a causal mask
 // also a few more row tiles than multiprocessors, whose longest come first. Row tiles of many keys
 // are rather split. Measured, README.md.
@@ -216,11 +241,17 @@ bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms,
   const int32_t keys = kernels::max_visible_keys(p, 1);
   const bool is_half = sees_half(p, grid_of(p, tile, Launch{}));
   const bool is_one_wave = row_tiles <= num_sms;
+  // By row tiles that are partly filled. Of sequences of different lengths they are not known.
+  const auto has_second_wave = [&] {
+    return total_rows(p) == int64_t{p.batch} * p.max_seqlen_q &&
+           num_row_tiles(p, shape, RowKind::kSingleTokens, num_sms) > num_sms;
+  };
   if (is_half) {
     switch (shape.depth_qk) {
       case 64: return is_one_wave || (row_tiles <= int64_t{2} * num_sms && keys <= 2048);
       case 128:
-        if (is_one_wave) return keys <= 1536;
+        // Prompts of 145 tokens have a third row tile for the last 17 of them.
+        if (is_one_wave) return keys <= 1536 && !has_second_wave();
         return 2 * row_tiles <= int64_t{3} * num_sms && keys > 512;
       default:
         if (is_one_wave) return keys <= 4096;
@@ -242,7 +273,11 @@ bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms,
       if (2 * row_tiles <= int64_t{3} * num_sms && keys <= 1024) return true;
       if (2 * row_tiles <= num_sms && keys <= 4096) return true;
       return is_quarter_wave && are_faster();
-    case 128: return is_one_wave && keys <= (is_quarter_wave ? 8192 : 2048);
+    case 128:
+      if (is_one_wave && keys <= (is_quarter_wave ? 8192 : 2048)) return true;
+      // So few rows that those of more consumers are as many.
+      return is_quarter_wave && num_row_tiles(p, shape, RowKind::kSingleTokens, num_sms) ==
+                                    num_row_tiles(p, shape, RowKind::kTokens, num_sms);
     default: return is_one_wave && keys <= (is_quarter_wave ? 8192 : 4096) && are_faster();
   }
 }
@@ -342,13 +377,26 @@ Launch packed_launch(const Problem& p, const Shape& shape, ScoreClass scores, Lo
   return launch;
 }
 
+// Up to kWarpRows rows of a KV head, with O of 256 columns: row tiles of tokens begin sooner, as
+// they need no search for the CTA's start, but few of few rows in many splits are merged later, and
+// those of many keys come in waves. Measured, README.md.
+bool wants_wide_tokens(const Problem& p, int32_t num_sms) {
+  constexpr int32_t kFewKeys = 256, kMostKeys = 2048, kFewRows = 4;
+  if (p.max_seqlen_kv_bound <= kFewKeys) return true;
+  if (p.max_seqlen_q > 1 && p.max_seqlen_q * p.group > kFewRows) return true;
+  const int64_t row_tiles = int64_t{p.batch} * p.num_kv_heads;
+  return 5 * row_tiles >= num_sms && (p.max_seqlen_q > 1 || p.max_seqlen_kv_bound <= kMostKeys);
+}
+
 // Sequences of up to so many query rows are packed, longer ones are tiles of tokens. Packed rows
 // load each key once for all query heads of a KV head, but a KV tile of theirs takes longer, and
 // where they are split the rows are merged one after the other. In the time of a KV tile of a row
 // tile of tokens; measured, README.md.
 int32_t short_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_t num_sms,
                    const ScheduleChoice& choice) {
-  constexpr double kTokensCost = 7, kPackedCost = 10, kMergeCost = 0.4;  // the last: of a row
+  constexpr double kTokensCost = 7, kPackedCost = 10;
+  constexpr double kMergeCost = 0.4;  // of a row and up to kSplitsAtOnce splits (merge_row)
+  constexpr int64_t kSplitsAtOnce = 16;
   const ScoreClass scores = kernels::score_class(p);
   const int32_t fp8_rows = most_fp8_rows(p, shape, scores);
   // The kernel of a sequence must not depend on the rest of an invariant batch.
@@ -356,7 +404,11 @@ int32_t short_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_
   if (shape.dtype == DType::kF8E4M3) return kShortRows;  // not measured
   // Decoding beside prompts.
   if (p.max_seqlen_q > kShortRows) return fp8_rows > 0 ? fp8_rows : kFewRows;
-  if (p.max_seqlen_q * p.group <= kWarpRows) return kShortRows;
+  const bool is_plain = scores == ScoreClass::kPlain && p.functor.type == nullptr;
+  if (p.max_seqlen_q * p.group <= kWarpRows) {
+    const bool are_wide = shape.depth_vo > 128 && is_plain && tokens == LoadKind::kTma;
+    return are_wide && wants_wide_tokens(p, num_sms) ? 0 : kShortRows;
+  }
   const PackedRows packed = PackedRows::of(p.group, kRows);
   const TileConfig tile = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain, tokens);
   const auto waves = [&](int64_t row_tiles) {
@@ -375,7 +427,11 @@ int32_t short_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_
       int64_t{p.num_kv_heads} * packed.head_tiles * core::ceil_div(p.max_seqlen_q, packed.tokens);
   const bool is_split = 2 * p.batch * packed_tiles <= num_sms;
   const int32_t rows = is_split ? std::min(p.max_seqlen_q * p.group, int32_t{kRows}) : 0;
-  const double of_packed = kPackedCost + tile_time * waves(packed_tiles) + kMergeCost * rows;
+  const int64_t most_splits = core::ceil_div(kernels::max_visible_keys(p, p.max_seqlen_q),
+                                             tile_of(shape, RowKind::kPacked, scores).BN);
+  const int64_t splits = std::min(num_sms / (p.batch * packed_tiles), most_splits);
+  const auto chains = static_cast<double>(rows * core::ceil_div(splits, kSplitsAtOnce));
+  const double of_packed = kPackedCost + tile_time * waves(packed_tiles) + kMergeCost * chains;
   return kTokensCost + waves(token_tiles) < of_packed ? kWarpRows / p.group : kShortRows;
 }
 
@@ -454,6 +510,8 @@ bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
   bool is_faster_there = has_few_bytes;
   if (p.head_dim_qk <= 64) {
     is_faster_there = is_plain_64;
+  } else if (is_plain && (p.head_dim_qk != 128 || p.head_dim_vo != 128)) {
+    is_faster_there = false;  // there are no kernels for decoding alone
   } else if (is_measured && p.max_seqlen_q > 1 && !is_decoded) {
     is_faster_there = row_tiles > num_sms || (has_few_bytes && !is_one_each(row_tiles, num_sms));
   } else if (is_measured && row_tiles <= kernels::kv_buffer::kMostDecodeRowTiles) {

@@ -136,6 +136,22 @@ TEST(ShortRows, serve_few_row_tiles_if_all_see_few_keys) {
 }
 
 // 4 x 300 tokens, 40/8 heads: 28.4 us became 23.6, 64 x 256 86.4 71.1; 16 x 333 62.2 would be 65.5.
+// 8 x 373 tokens of 12/12 heads: 288 short row tiles in two waves of 264, or 192 of three consumers
+// in two of 132: 26.2 us, 23.5. 4 x 500 of 16/16: 256 in one, 192 in two: 20.7, 25.2.
+TEST(ShortRows, of_full_prompts_of_head_dim_64_are_chosen_by_waves) {
+  const auto rows = [](int32_t batch, int32_t tokens, int32_t heads, bool is_causal = false) {
+    return rows_of({.batch = batch,
+                    .tokens = tokens,
+                    .q_heads = heads,
+                    .is_causal = is_causal,
+                    .head_dim = 64,
+                    .kv_heads = heads});
+  };
+  EXPECT_EQ(rows(8, 373, 12), RowKind::kTokens);
+  EXPECT_EQ(rows(4, 500, 16), RowKind::kShortTokens);
+  EXPECT_EQ(rows(8, 373, 12, true), RowKind::kShortTokens);
+}
+
 TEST(ShortRows, of_head_dim_128_serve_causal_prompts_of_up_to_320_keys) {
   EXPECT_EQ(rows_of({.batch = 4, .tokens = 300, .q_heads = 40}), RowKind::kShortTokens);
   EXPECT_EQ(rows_of({.batch = 64, .tokens = 256, .q_heads = 16}), RowKind::kShortTokens);
@@ -188,6 +204,24 @@ TEST(SingleRows, of_many_keys_are_rather_split) {
 // 256 tokens of 8/1 heads over 4096 keys: 26.8 us became 23.5 (head dim 64), 29.0 26.4 (128); 128
 // over 20,000 38.2 27.9 (64), but 31.9 37.8 (128). 256 of 8 heads over 8192: 58.8 54.2 by two
 // consumers (256).
+// 48 heads of 145 tokens have 144 row tiles, 48 of which hold 17 tokens: 14.0 us, short ones 12.0.
+TEST(SingleRows, are_too_many_with_the_partly_filled_ones_at_head_dim_128) {
+  EXPECT_EQ(rows_of({.batch = 1, .tokens = 145, .q_heads = 48}), RowKind::kShortTokens);
+  EXPECT_EQ(rows_of({.batch = 3, .tokens = 134, .q_heads = 16, .kv_heads = 4}),
+            RowKind::kShortTokens);
+  EXPECT_EQ(rows_of({.batch = 1, .tokens = 128, .q_heads = 48}), RowKind::kSingleTokens);
+}
+
+// 2 x 32 tokens, 4/1 heads, over 20,447 keys 32.4 us, 31.0; 6 of 28/4 over 10,000 25.6, 24.8.
+TEST(SingleRows, serve_any_number_of_keys_where_larger_row_tiles_are_no_fewer) {
+  EXPECT_EQ(rows_of({.batch = 2, .tokens = 32, .q_heads = 4, .keys = 20'447, .kv_heads = 1}),
+            RowKind::kSingleTokens);
+  EXPECT_EQ(rows_of({.batch = 1, .tokens = 6, .q_heads = 28, .keys = 10'000, .kv_heads = 4}),
+            RowKind::kSingleTokens);
+  EXPECT_EQ(rows_of({.batch = 1, .tokens = 128, .q_heads = 14, .keys = 12'000, .kv_heads = 2}),
+            RowKind::kTokens);
+}
+
 TEST(SingleRows, serve_chunks_of_very_few_row_tiles) {
   for (const int32_t dim : {64, 128, 256}) {
     EXPECT_EQ(rows_of({.batch = 1, .tokens = 256, .q_heads = 8, .keys = 8192, .head_dim = dim}),
@@ -328,9 +362,15 @@ TEST(ShortRows, and_single_ones_of_few_keys_are_not_split) {
                                          .q_heads = heads,
                                          .is_causal = is_causal,
                                          .head_dim = 64});
-        EXPECT_NE(launch.rows, RowKind::kTokens);
-        if (heads == 8) EXPECT_EQ(launch.rows, RowKind::kSingleTokens);
-        if (heads * tokens > 264 * 64) EXPECT_EQ(launch.rows, RowKind::kShortTokens);
+        if (heads == 8) {
+          EXPECT_EQ(launch.rows, RowKind::kSingleTokens);
+        }
+        if (is_causal) {
+          EXPECT_NE(launch.rows, RowKind::kTokens);
+          if (heads * tokens > 264 * 64) {
+            EXPECT_EQ(launch.rows, RowKind::kShortTokens);
+          }
+        }
         EXPECT_EQ(launch.num_splits, 1) << tokens << " tokens, " << heads << " heads";
       }
     }
@@ -383,11 +423,22 @@ TEST(PackedHeads, are_one_where_tokens_fill_the_row_tiles) {
   EXPECT_EQ(launch_of({.batch = 16, .tokens = 24, .q_heads = 8, .keys = 2048}).heads, 1);
 }
 
-// 4 x 300 tokens 22.6 us, packed 23.8; 1 x 24 over 2,048 keys 19.4, 20.7; 4 x 24, d256 42.0, 47.0.
+// 4 x 300 tokens 22.6 us, packed 23.8; 4 x 24 of d256 over 2,048 keys 42.2, 49.0.
 TEST(PackedHeads, are_one_where_their_gain_is_small_or_loads_take_longest) {
   EXPECT_EQ(launch_of({.batch = 4, .tokens = 300}).heads, 1);
-  EXPECT_EQ(launch_of({.batch = 1, .tokens = 24, .keys = 2048}).heads, 1);
   EXPECT_EQ(launch_of({.batch = 4, .tokens = 24, .keys = 2048, .head_dim = 256}).heads, 1);
+}
+
+// 68 tokens, 8/2 heads of 256, over 27,786 keys 90.7 us, packed 76.8; 100 tokens, 20/4 heads of 64,
+// over 16,384 41.4, 38.8.
+TEST(PackedHeads, are_several_for_a_small_gain_where_keys_are_many) {
+  const Launch wide = launch_of(
+      {.batch = 2, .tokens = 68, .q_heads = 8, .keys = 27'786, .head_dim = 256, .kv_heads = 2});
+  EXPECT_EQ(wide.heads, 4);
+  EXPECT_EQ(wide.num_splits, 11);
+  const Launch narrow = launch_of(
+      {.batch = 1, .tokens = 100, .q_heads = 20, .keys = 16'384, .head_dim = 64, .kv_heads = 4});
+  EXPECT_EQ(narrow.heads, 5);
 }
 
 // 4,096 tokens of 64/8 heads, d64, 62.5 us, packed 64.8.
