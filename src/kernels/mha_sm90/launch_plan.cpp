@@ -182,13 +182,14 @@ bool wants_short_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
   const bool is_half = sees_half(p, grid);
   if (shape.depth_qk == 128) return keys <= kFewestKeys && is_half;
   if (keys <= kFewKeys) {
-    const TileConfig tall = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain);
-    // Full prompts in waves: two CTAs a multiprocessor take 4/3 of the time of three consumers.
+    const TileConfig larger = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain);
+    // Full prompts take whole waves: of 256 rows a multiprocessor, or of 192.
     const auto waves = [&](const TileConfig& of, int32_t num_ctas) {
       return core::ceil_div(grid_of(p, of, Launch{}).num_tiles(), num_ctas);
     };
     const double of_short = waves(tile, num_sms * tile.ctas_per_sm) * kShortWave;
-    return is_half || keys < p.max_seqlen_kv_bound || waves(tall, num_sms) > kMostWaves * of_short;
+    return is_half || keys < p.max_seqlen_kv_bound ||
+           waves(larger, num_sms) > kMostWaves * of_short;
   }
   return mean_keys(p, grid) <= kFewKeys &&
          full_tiles(p, tile) >= int64_t{kWaves} * num_sms * tile.ctas_per_sm;
@@ -207,7 +208,7 @@ struct TokensTime {
 };
 TokensTime drawn_or_shared(const Problem& p, const Shape& shape, int32_t num_sms,
                            const ScheduleChoice& choice) {
-  // Equal shares gain up to a tenth less than by the model. Measured, README.md.
+  // With a smaller gain by the model shares were slower in as many calls as faster. README.md.
   constexpr double kLeastGain = 0.97;
   static_assert(std::ranges::all_of(kShapes, [](const Shape& each) {
     return has_stream_k_tokens(each) == has_single_tokens(each);
@@ -377,15 +378,17 @@ Launch packed_launch(const Problem& p, const Shape& shape, ScoreClass scores, Lo
   return launch;
 }
 
-// Up to kWarpRows rows of a KV head, with O of 256 columns: row tiles of tokens begin sooner, as
-// they need no search for the CTA's start, but few of few rows in many splits are merged later, and
-// those of many keys come in waves. Measured, README.md.
+// Up to kWarpRows rows of a KV head, with O of 256 columns. Row tiles of tokens begin sooner than
+// packed ones, as they need no search for the CTA's start. But a few packed rows are merged sooner,
+// and many keys of one token are shared evenly by packed row tiles only. Measured, README.md.
 bool wants_wide_tokens(const Problem& p, int32_t num_sms) {
-  constexpr int32_t kFewKeys = 256, kMostKeys = 2048, kFewRows = 4;
-  if (p.max_seqlen_kv_bound <= kFewKeys) return true;
-  if (p.max_seqlen_q > 1 && p.max_seqlen_q * p.group > kFewRows) return true;
-  const int64_t row_tiles = int64_t{p.batch} * p.num_kv_heads;
-  return 5 * row_tiles >= num_sms && (p.max_seqlen_q > 1 || p.max_seqlen_kv_bound <= kMostKeys);
+  constexpr int32_t kUnsplitKeys = 256, kMostKeysOfOneToken = 2048, kRowsMergedSooner = 4;
+  const int32_t keys = kernels::max_visible_keys(p, p.max_seqlen_q);
+  if (keys <= kUnsplitKeys) return true;
+  const bool is_one_token = p.max_seqlen_q == 1;
+  if (!is_one_token && p.max_seqlen_q * p.group > kRowsMergedSooner) return true;
+  const bool has_few_splits = 5 * int64_t{p.batch} * p.num_kv_heads >= num_sms;
+  return has_few_splits && (!is_one_token || keys <= kMostKeysOfOneToken);
 }
 
 // Sequences of up to so many query rows are packed, longer ones are tiles of tokens. Packed rows

@@ -96,7 +96,8 @@ TEST(ClusterPlan, a_cluster_for_each_head_of_a_batch_of_few_row_tiles) {
   expect_choice({2, 1024}, 8, 16);
   expect_choice({8, 1024, 16, 2}, 8, 16);
   expect_choice({4, 380, 6, 2, 64}, 8, 8);
-  EXPECT_NE(choice_of({3, 1024}).cluster, 8);  // 24 row tiles
+  EXPECT_NE(choice_of({3, 1024}).cluster, 8);                 // 24 row tiles
+  EXPECT_NE(choice_of({2, 1024, 32, 8, 128, 4}).cluster, 8);  // not measured
 }
 
 TEST(ClusterPlan, pairs_where_two_splits_fill_the_gpu) {

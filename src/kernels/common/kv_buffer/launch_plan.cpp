@@ -183,15 +183,15 @@ constexpr ClusterSize kClusterSizes[] = {{1, 1, true}, {2, 1, false}, {8, 10 / 1
 // The sequences of a batch may have any lengths up to the bound. Where a row tile has one cluster,
 // those of longer sequences become more CTAs than the GPU holds, while short ones leave most of
 // theirs empty (mha_sm90_decode/README.md has the times). So a batch has clusters where they are
-// several to a row tile, or where all sequences are short: pairs, or larger ones that leave each
-// multiprocessor at most one CTA; or pairs where a merge by counters takes long because of several
-// rows a warp.
+// several to a row tile, or where all sequences are short: pairs, or of one token larger ones that
+// leave each multiprocessor at most one CTA; or pairs where a merge by counters takes long because
+// of several rows a warp.
 constexpr int64_t kFewestClusters = 2;
 constexpr int32_t kFewPairedKeys = 2048;
 bool suits_batch(const Problem& p, int32_t cluster, int64_t splits, int32_t num_sms) {
   if (cluster == 1 || p.batch == 1 || splits >= kFewestClusters) return true;
   if (cluster == 2) return p.max_seqlen_kv_bound <= kFewPairedKeys || p.max_seqlen_q > 1;
-  return p.max_seqlen_kv_bound <= kFewPairedKeys &&
+  return p.max_seqlen_q == 1 && p.max_seqlen_kv_bound <= kFewPairedKeys &&
          int64_t{p.batch} * p.num_kv_heads * cluster <= num_sms;
 }
 
