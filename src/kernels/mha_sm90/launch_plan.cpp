@@ -110,7 +110,7 @@ Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
   // split, the more so in few KV tiles, and under a causal mask. Measured, README.md.
   constexpr double kMostTime = 0.97, kMostUncertainTime = 0.85, kMostTimeOfShares = 0.95;
   constexpr double kMostLongTime = 0.93, kLongTime = 20;
-  // Of that with fewer, but several heads: each row tile less loads all keys once less.
+  // Of the time with fewer heads, but several: fewer row tiles load the keys fewer times.
   constexpr double kMostTimeOfMore = 1.03;
   // What DRAM delivers to a multiprocessor, if all of them load, in the time of a KV tile; and the
   // KV tiles that begin, end and merge take.
@@ -224,10 +224,10 @@ TokensTime drawn_or_shared(const Problem& p, const Shape& shape, int32_t num_sms
   return {RowKind::kTokens, drawn.splits.time};
 }
 
-// With those that are partly filled.
+// Row tiles of a kind, partly filled ones included.
 int32_t num_row_tiles(const Problem& p, const Shape& shape, RowKind rows, int32_t num_sms) {
+  const int32_t heads = packing_of(p, shape, rows, num_sms).heads;
   const TileConfig tile = tile_of(shape, rows, ScoreClass::kPlain);
-  const int32_t heads = packing_of(p, tile, num_sms * tile.ctas_per_sm).heads;
   return grid_of(p, tile, Launch{.heads = heads}).num_tiles();
 }
 
@@ -242,7 +242,7 @@ bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms,
   const int32_t keys = kernels::max_visible_keys(p, 1);
   const bool is_half = sees_half(p, grid_of(p, tile, Launch{}));
   const bool is_one_wave = row_tiles <= num_sms;
-  // By row tiles that are partly filled. Of sequences of different lengths they are not known.
+  // How many row tiles are partly filled is known only where all sequences are as long.
   const auto has_second_wave = [&] {
     return total_rows(p) == int64_t{p.batch} * p.max_seqlen_q &&
            num_row_tiles(p, shape, RowKind::kSingleTokens, num_sms) > num_sms;
