@@ -10,6 +10,7 @@ namespace pagoda::arch {
 inline namespace emu {
 
 inline int thread_idx() { return emulator::Machine::current_thread().index; }
+inline int thread_idx_again() { return thread_idx(); }
 inline int lane_idx() { return emulator::Machine::current_thread().lane(); }
 namespace detail {
 inline void converge_warp(const char* primitive, const Where& where) {

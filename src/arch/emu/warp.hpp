@@ -4,6 +4,7 @@
 #include <bit>
 #include <span>
 
+#include "arch/emu/thread.hpp"
 #include "arch/layout/where.hpp"
 #include "emulator/machine/machine.hpp"
 
@@ -93,6 +94,10 @@ T shuffle(T value, int lane, Where where = Where::current()) {
         }
       });
   return std::bit_cast<T>(static_cast<uint32_t>(out));
+}
+template <int width, class T>
+T shuffle_of(T value, int lane, Where where = Where::current()) {
+  return shuffle(value, lane_idx() / width * width + lane, where);
 }
 template <class T>
 T shuffle_xor(T value, int mask, Where where = Where::current()) {

@@ -15,6 +15,7 @@ inline constexpr int kWarpSize = 64;
 PAGODA_DEVICE int thread_idx(Where = Where::current()) {
   return static_cast<int>(__builtin_amdgcn_workitem_id_x());
 }
+PAGODA_DEVICE int thread_idx_again() { return thread_idx(); }
 PAGODA_DEVICE int lane_idx(Where = Where::current()) { return thread_idx() % kWarpSize; }
 
 // A register of the scalar unit, so that branches on it are scalar branches.

@@ -74,6 +74,10 @@ PAGODA_DEVICE T shuffle(T value, int lane, Where = Where::current()) {
   }
   return __builtin_bit_cast(T, detail::bpermute(bits, lane));
 }
+template <int width, class T>
+PAGODA_DEVICE T shuffle_of(T value, int lane, Where where = Where::current()) {
+  return shuffle(value, lane_idx() / width * width + lane, where);
+}
 template <class T>
 PAGODA_DEVICE T shuffle_xor(T value, int mask, Where = Where::current()) {
   static_assert(sizeof(T) == 4, "a shuffle moves 4 bytes");

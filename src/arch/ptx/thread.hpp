@@ -11,6 +11,11 @@ namespace pagoda::arch {
 inline namespace ptx {
 
 PAGODA_DEVICE int thread_idx(Where = Where::current()) { return static_cast<int>(threadIdx.x); }
+PAGODA_DEVICE int thread_idx_again() {
+  int index;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
+  return index;
+}
 PAGODA_DEVICE int lane_idx(Where = Where::current()) { return static_cast<int>(threadIdx.x % 32); }
 
 // The shuffle makes the result uniform for the compiler, so that role branches are uniform

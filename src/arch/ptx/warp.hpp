@@ -37,6 +37,11 @@ PAGODA_DEVICE T shuffle(T value, int lane, Where = Where::current()) {
   static_assert(sizeof(T) == 4, "a shuffle moves 4 bytes");
   return __shfl_sync(kAllLanes, value, lane);
 }
+template <int width, class T>
+PAGODA_DEVICE T shuffle_of(T value, int lane, Where = Where::current()) {
+  static_assert(sizeof(T) == 4, "a shuffle moves 4 bytes");
+  return __shfl_sync(kAllLanes, value, lane, width);
+}
 template <class T>
 PAGODA_DEVICE T shuffle_xor(T value, int mask, Where = Where::current()) {
   static_assert(sizeof(T) == 4, "a shuffle moves 4 bytes");

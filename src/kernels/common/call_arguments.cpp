@@ -26,11 +26,13 @@ constexpr int32_t kMostAutomaticSplits = 32;
 // takes to read one of them. If all of them merge, that takes kSharedCost and kSharedMergeCost for
 // each: they wait for each other.
 constexpr double kTileCost = 2, kPartCost = 2, kMergeCost = 1;
-constexpr double kSharedCost = 2, kSharedMergeCost = 0.25;
-constexpr int32_t kMostSplitsOfOne = 4;  // up to so many are merged by one CTA
+constexpr double kSharedCost = 2, kSharedMergeCost = 0.06;
+constexpr int32_t kMostSplitsOfOne = 3;  // up to so many are merged by one CTA
 // Of the time, where all row tiles are split, with more splits of a shared merge, each with a
-// multiprocessor of its own, and where those of the last wave are split.
-constexpr double kLeastGain = 0.92, kLeastSharedGain = 0.97, kLeastLastGain = 0.99;
+// multiprocessor of its own, with so many that two share one, for which a KV tile takes up to 1.6
+// times as long, and where those of the last wave are split.
+constexpr double kLeastGain = 0.92, kLeastSharedGain = 0.97, kLeastPairedGain = 0.75,
+                 kLeastLastGain = 0.99;
 constexpr int32_t kMinShareTiles = 8;  // KV tiles of an equal share
 // K and V that several row tiles read in equal shares: an H100 or H200 has 50 MB of L2.
 constexpr int64_t kL2BytesOfShares = int64_t{40} << 20;
@@ -188,9 +190,7 @@ class SplitModel {
   [[nodiscard]] int32_t fastest_of_all() const {
     int32_t best = 1;
     for (int32_t splits = 2; tiles_ > 0 && splits <= most(); ++splits) {
-      const bool is_one_each = tiles_ * splits * tile_.ctas_per_sm <= num_ctas_;
-      const double least = is_shared(best) && is_one_each ? kLeastSharedGain : kLeastGain;
-      if (time(splits) < least * time(best)) best = splits;
+      if (time(splits) < least_gain(best, splits) * time(best)) best = splits;
     }
     return best;
   }
@@ -228,6 +228,15 @@ class SplitModel {
  private:
   [[nodiscard]] bool is_even() const { return mean_tiles_ > 0.9 * key_tiles_; }
 
+  // With `splits` for `best`, of the time.
+  [[nodiscard]] double least_gain(int32_t best, int32_t splits) const {
+    const auto is_one_each = [this](int32_t number) {
+      return tiles_ * number * tile_.ctas_per_sm <= num_ctas_;
+    };
+    if (!is_shared(best)) return kLeastGain;
+    if (is_one_each(splits)) return kLeastSharedGain;
+    return is_one_each(best) ? kLeastPairedGain : kLeastGain;
+  }
   [[nodiscard]] double merge_time(int32_t splits) const {
     return is_shared(splits) ? tile_.part_size * kSharedCost + kSharedMergeCost * splits
                              : tile_.part_size * kMergeCost * splits;

@@ -77,15 +77,15 @@ TEST(KVSplits, few_row_tiles_over_many_keys_fill_one_wave) {
 TEST(KVSplits, are_more_where_their_ctas_merge_together) {
   const Call chunk{1, 128, 8192, 8, 2};  // 8 row tiles
   EXPECT_EQ(splits_of(chunk).num_splits, 8);
-  EXPECT_EQ(splits_of(chunk, true).num_splits, 13);
+  EXPECT_EQ(splits_of(chunk, true).num_splits, 16);
   const Call short_chunk{1, 64, 2048, 8, 8};
   EXPECT_EQ(splits_of(short_chunk).num_splits, 4);
   EXPECT_EQ(splits_of(short_chunk, true).num_splits, 8);
   // Small gains only where each has a multiprocessor of its own.
-  EXPECT_EQ(splits_of(short_chunk, true, 4).num_splits, 6);
+  EXPECT_EQ(splits_of(short_chunk, true, 4).num_splits, 4);
 }
 
-// 32 row tiles: five splits of each have no CTA of their own.
+// 32 row tiles: four splits of each have a CTA of their own, five do not.
 TEST(KVSplits, are_as_many_where_ctas_have_several_work_tiles) {
   const Call chunk{1, 512, 32768, 8, 1};
   EXPECT_EQ(splits_of(chunk, true).num_splits, splits_of(chunk).num_splits);
@@ -94,6 +94,8 @@ TEST(KVSplits, are_as_many_where_ctas_have_several_work_tiles) {
   EXPECT_TRUE(shares_merge(grid, 160));
   EXPECT_FALSE(shares_merge(grid, 159));
   grid.num_splits = 4;
+  EXPECT_TRUE(shares_merge(grid, 160));
+  grid.num_splits = 3;
   EXPECT_FALSE(shares_merge(grid, 160));
   grid.num_splits = 5;
   grid.num_whole = 1;

@@ -2,20 +2,29 @@
 // CTA reads them at the rate of one multiprocessor: many take as long as dozens of KV tiles.
 //
 // Each warpgroup stores its partial result and arrives at the counter of its block of rows. One
-// that is not the last waits a while until all have arrived; then each merges a part of the block.
-// One that has waited in vain leaves its part to the last, which never waits: no CTA depends on
-// another being resident. Which warpgroup merges a part does not change a bit of the result.
+// that is not the last waits a while until all have arrived; then each merges a part of the
+// columns, a warp 16 rows of it. One that has waited in vain leaves its part to the last, which
+// never waits: no CTA depends on another being resident. Which warpgroup merges a part does not
+// change a bit of the result.
 //
 //   counters[first slot]    low 16 bits: arrivals; high 16 bits: the parts left to the last
 //   counters[second slot]   warpgroups that will not access the first any more; the last of them
 //                           resets both to zero for the next launch
+//
+// A call of 20 us runs this code once, for one or two chains of loads: what it takes is the latency
+// of L2, and its own instructions, which are fetched for the first time. So rows are not made
+// again, every load of a group of splits is issued before the first weight is known, and each of
+// the four lanes that share a row makes a quarter of its weights.
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "arch/fault.hpp"
+#include "arch/math.hpp"
 #include "arch/memory.hpp"
 #include "arch/thread.hpp"
+#include "arch/warp.hpp"
 #include "kernels/common/row_epilogue.hpp"
 #include "kernels/common/split_rows.hpp"
 #include "softmax/online.hpp"
@@ -23,65 +32,100 @@
 namespace pagoda::kernels {
 
 // The rows of one block of a work tile of a TileGrid, whose splits have neighbouring slots, after
-// SplitRows::store_accumulators().
-template <class T, int blocks, int depth>
+// SplitRows::store_accumulators(). most_quads: quads of accumulators that are merged together, of
+// up to 8 splits, or half as many of 16; their loads take 32 registers each.
+template <class T, int blocks, int depth, int most_quads, class Row>
 class SharedMerge {
  public:
-  PAGODA_DEVICE SharedMerge(const AttentionParams& params, int block)
-      : params_(params), rows_(params, block) {}
+  // `rows`: the two of this thread, 8 apart, whose accumulators it has stored.
+  PAGODA_DEVICE SharedMerge(const AttentionParams& params, const Work& work, int block,
+                            const Row (&rows)[2])
+      : params_(params), work_(work), rows_(rows), splits_(params, block) {}
 
   // The parts of the block that this warpgroup merges, a bit each, when it has stored its partial
   // result. The barriers and the orders of the atomics publish partial results as those of
   // SplitRows::arrive_and_check_last() do, which has the same arguments.
   template <class Sync>
-  PAGODA_DEVICE uint32_t take_parts(const Work& work, arch::SharedPtr<uint32_t> word, bool is_first,
+  PAGODA_DEVICE uint32_t take_parts(arch::SharedPtr<uint32_t> word, bool is_first,
                                     const Sync& sync) const {
     arch::complete_stores();
     sync(arch::Where::current());
-    if (is_first) arch::store(word, arrive(work));
+    if (is_first) arch::store(word, arrive());
     sync(arch::Where::current());
     return arch::load(word);
   }
 
-  // Merges `parts` and stores their rows and columns. row_at(r): row r of the block. A unit is the
-  // rows of one warp, and kQuads of their accumulators' quads.
-  template <class RowAt>
-  PAGODA_DEVICE void merge(const Work& work, uint32_t parts, const RowAt& row_at) const {
-    if (parts == 0) return;
-    constexpr int units = 4 * (kAccumulators / 4 / kQuads);
-    const int num_parts =
-        work.num_splits < static_cast<int>(kMostParts) ? work.num_splits : kMostParts;
+  // Merges `parts` and stores their columns.
+  PAGODA_DEVICE void merge(uint32_t parts) const {
+    const int quads = kPaddedQuads >> part_shift(), thread = arch::thread_idx_again() % kThreads;
     PAGODA_NO_UNROLL
-    for (int unit = arch::warp_idx() % 4; unit < units; unit += 4) {
-      const int part = unit * num_parts / units;
-      if ((parts >> part & 1U) == 0) continue;
-      merge_unit(work, unit % 4, unit / 4 * kQuads, row_at);
+    for (; parts != 0; parts &= parts - 1) {
+      int first = lowest_bit(parts) * quads;
+      const int end = first + quads < kQuads ? first + quads : kQuads;
+      PAGODA_NO_UNROLL
+      while (first < end) {
+        Merged rows;
+        int count = most_quads;
+        if (has_few()) {
+          add<8, most_quads>(thread, first, rows);
+        } else {
+          count = most_quads / 2;
+          add<16, most_quads / 2>(thread, first, rows);
+        }
+        store(thread, first, count, rows);
+        first += count;
+      }
     }
   }
 
-  // One thread calls it last.
-  PAGODA_DEVICE void depart(const Work& work) const {
-    const arch::GlobalPtr<uint32_t> departures = rows_.counter(work.next_slot);
-    const uint32_t before =
-        arch::atomic_add<arch::Order::kAcqRel, arch::Scope::kGpu>(departures, 1U);
-    if (before + 1 != static_cast<uint32_t>(work.num_splits)) return;
-    arch::store(departures, 0U);
-    arch::store(rows_.counter(work.first_slot), 0U);
+  // One thread calls both, depart() right after take_parts() and end() last: the atomic takes a
+  // latency of L2. Relaxed: the first counter is accessed by atomics only, and no thread that has
+  // departed accesses it again.
+  [[nodiscard]] PAGODA_DEVICE uint32_t depart() const {
+    return arch::atomic_add<arch::Order::kRelaxed, arch::Scope::kGpu>(
+        splits_.counter(work_.next_slot), 1U);
+  }
+  // `before`: what depart() has returned.
+  PAGODA_DEVICE void end(uint32_t before) const {
+    if (before + 1 != static_cast<uint32_t>(work_.num_splits)) return;
+    arch::atomic_exchange<arch::Order::kRelaxed, arch::Scope::kGpu>(
+        splits_.counter(work_.next_slot), 0U);
+    arch::atomic_exchange<arch::Order::kRelaxed, arch::Scope::kGpu>(
+        splits_.counter(work_.first_slot), 0U);
   }
 
  private:
-  static constexpr int block_rows = 64, kThreads = 128, kAccumulators = depth / 2, kQuads = 2;
-  static constexpr uint32_t kMostParts = 16, kOnePart = 1U << 16U, kArrivals = kOnePart - 1;
+  static constexpr int block_rows = 64, kThreads = 128;
+  static constexpr int kQuads = depth / 8;  // of a thread: two columns of its two rows each
+  static constexpr int kPaddedQuads = depth <= 64 ? 8 : depth <= 128 ? 16 : 32;
+  static constexpr uint32_t kOnePart = 1U << 16U, kArrivals = kOnePart - 1;
   // Each takes as long as L2's latency, all together 15 to 20 us.
   static constexpr int kPolls = 40;
-  using Rows = SplitRows<T, block_rows, blocks, depth, true>;
+  using Splits = SplitRows<T, block_rows, blocks, depth, true>;
 
-  [[nodiscard]] PAGODA_DEVICE uint32_t arrive(const Work& work) const {
-    const arch::GlobalPtr<uint32_t> arrivals = rows_.counter(work.first_slot);
-    const auto all = static_cast<uint32_t>(work.num_splits);
+  [[nodiscard]] PAGODA_DEVICE bool has_few() const { return work_.num_splits <= 8; }
+  // The block has 1 << part_shift() parts, at most as many as splits, of whole groups of quads. Of
+  // 96 columns the last parts are empty.
+  [[nodiscard]] PAGODA_DEVICE int part_shift() const {
+    constexpr int most = kPaddedQuads / most_quads;  // with few splits; else twice as many
+    const int32_t splits = work_.num_splits;
+    if (splits >= 16 && 2 * most >= 16) return 4;
+    if (splits >= 8 && (most >= 8 || !has_few())) return 3;
+    return splits >= 4 ? 2 : 1;
+  }
+  [[nodiscard]] static PAGODA_DEVICE int lowest_bit(uint32_t bits) {
+    const auto power = static_cast<float>(bits & (~bits + 1));  // its exponent is the number
+    uint32_t word = 0;
+    memcpy(&word, &power, sizeof word);
+    return static_cast<int>(word >> 23U) - 127;
+  }
+
+  [[nodiscard]] PAGODA_DEVICE uint32_t arrive() const {
+    const arch::GlobalPtr<uint32_t> arrivals = splits_.counter(work_.first_slot);
+    const auto all = static_cast<uint32_t>(work_.num_splits);
     const uint32_t before = arch::atomic_add<arch::Order::kAcqRel, arch::Scope::kGpu>(arrivals, 1U);
     const uint32_t ticket = before & kArrivals;
-    const uint32_t own = ticket < kMostParts ? 1U << ticket : 0;
+    const uint32_t own = ticket < 1U << part_shift() ? 1U << ticket : 0;
     if (ticket + 1 == all) return own | before / kOnePart;
     if (own == 0) return 0;
     for (int i = 0;; ++i) {
@@ -94,122 +138,207 @@ class SharedMerge {
     }
   }
 
-  template <class RowAt>
-  PAGODA_DEVICE void merge_unit(const Work& work, int warp, int first_quad,
-                                const RowAt& row_at) const {
-    constexpr int in_flight = 8;  // splits, whose loads are in flight together
-    const int lane = arch::lane_idx(), first_row = 16 * warp + lane / 4;
-    const decltype(row_at(0)) rows[2] = {row_at(first_row), row_at(first_row + 8)};
-    // Splits that hold the row: numbers, not conditions, of which a thread has seven. With those
-    // taken, ptxas makes every load below wait for the one before.
-    const int32_t splits_of_row[2] = {rows[0].is_valid ? work.num_splits : 0,
-                                      rows[1].is_valid ? work.num_splits : 0};
-    const int32_t splits =
-        splits_of_row[0] > splits_of_row[1] ? splits_of_row[0] : splits_of_row[1];
-    softmax::Sums sums[2];
-    float max[2] = {softmax::kMinusInfinity, softmax::kMinusInfinity};
-    float o[4 * kQuads] = {};
+  // Of the thread's two rows; the other is 8 further.
+  [[nodiscard]] static PAGODA_DEVICE int first_row(int thread) {
+    return thread / 32 * 16 + thread % 32 / 4;
+  }
+  // Quads of the thread's two rows.
+  struct Merged {
+    softmax::Sums sums[2] = {};
+    float o[most_quads][4] = {};
+  };
+
+  // Adds up `count` quads from `first` on over all splits, in groups of `in_flight`.
+  template <int in_flight, int count>
+  PAGODA_DEVICE void add(int thread, int first, Merged& rows) const {
+    constexpr int of_lane = in_flight / 4;
+    constexpr int32_t slot_floats = blocks * block_rows * depth;
+    constexpr int32_t slot_stats = blocks * block_rows * Splits::kStats;
+    const int32_t last = work_.num_splits - 1;
+    const bool has_row = rows_[0].is_valid || rows_[1].is_valid;
+    const arch::GlobalPtr<const float> of_thread =
+        splits_.accumulators(work_.first_slot, thread) + 4 * kThreads * first;
+    const arch::GlobalPtr<const float> row_stats =
+        splits_.stats_row(work_.first_slot, first_row(thread));
     PAGODA_NO_UNROLL
-    for (int32_t first = 0; first < splits; first += in_flight) {
-      // All loads before the first weight is known: their latencies overlap.
-      FloatQuad stats[in_flight][2], values[in_flight][kQuads];
-      const arch::GlobalPtr<float> row_stats = rows_.stats_row(work.slot(first), first_row);
-      const arch::GlobalPtr<float> of_thread =
-          rows_.accumulators(work.slot(first), 32 * warp + lane) + 4 * first_quad * kThreads;
-      PAGODA_UNROLL
-      for (int k = 0; k < in_flight; ++k) {
+    for (int32_t split = 0; split <= last; split += in_flight) {
+      // Past the last split its own again, with weight 0: no load depends on a condition of its
+      // own, of which ptxas has seven. Without them it makes loads wait for each other.
+      FloatPair stats[of_lane][2] = {};  // pivot, sum
+      FloatQuad values[in_flight][count] = {};
+      if (has_row) {
         PAGODA_UNROLL
-        for (int r = 0; r < 2; ++r) {
-          stats[k][r] = FloatQuad{{0, 0, softmax::kMinusInfinity, 0}};
-          if (first + k < splits_of_row[r]) {
-            constexpr int of_slot = blocks * block_rows * Rows::kStats;
-            stats[k][r] = arch::load(
-                (row_stats + (k * of_slot + 8 * r * Rows::kStats)).template as<const FloatQuad>());
+        for (int i = 0; i < of_lane; ++i) {
+          const int32_t of = split + 4 * i + thread % 4;
+          const arch::GlobalPtr<const float> from =
+              row_stats + (of < last ? of : last) * slot_stats;
+          PAGODA_UNROLL
+          for (int r = 0; r < 2; ++r) {
+            if (!rows_[r].is_valid) continue;
+            stats[i][r] =
+                arch::load((from + 8 * r * Splits::kStats).template as<const FloatPair>());
           }
         }
         PAGODA_UNROLL
-        for (int q = 0; q < kQuads; ++q) {
-          values[k][q] = FloatQuad{};
-          if (first + k < splits) {
-            constexpr int of_slot = blocks * block_rows * depth;
-            values[k][q] = arch::load(
-                (of_thread + (k * of_slot + 4 * q * kThreads)).template as<const FloatQuad>());
+        for (int k = 0; k < in_flight; ++k) {
+          const int32_t of = split + k;
+          const arch::GlobalPtr<const float> from =
+              of_thread + (of < last ? of : last) * slot_floats;
+          PAGODA_UNROLL
+          for (int q = 0; q < count; ++q) {
+            values[k][q] = arch::load((from + q * 4 * kThreads).template as<const FloatQuad>());
           }
         }
       }
       PAGODA_UNROLL
       for (int r = 0; r < 2; ++r) {
-        float pivot = sums[r].pivot;
+        FloatPair of_splits[of_lane];
         PAGODA_UNROLL
-        for (int k = 0; k < in_flight; ++k) {
-          const float(&of)[4] = stats[k][r].value;
-          if (of[1] != 0 && of[0] > pivot) pivot = of[0];
-          max[r] = of[2] > max[r] ? of[2] : max[r];
-        }
-        const float kept = sums[r].sum != 0 ? ::exp2f(sums[r].pivot - pivot) : 0.0F;
-        sums[r] = softmax::Sums{pivot, sums[r].sum * kept};
+        for (int i = 0; i < of_lane; ++i) of_splits[i] = stats[i][r];
+        float weights[of_lane];
+        const float kept = find_weights(split + thread % 4, rows_[r].is_valid ? last : -1,
+                                        of_splits, rows.sums[r], weights);
         PAGODA_UNROLL
-        for (int q = 0; q < kQuads; ++q) {
-          o[4 * q + 2 * r] *= kept;
-          o[4 * q + 2 * r + 1] *= kept;
+        for (int q = 0; q < count; ++q) {
+          rows.o[q][2 * r] *= kept;
+          rows.o[q][2 * r + 1] *= kept;
         }
         PAGODA_UNROLL
         for (int k = 0; k < in_flight; ++k) {
-          const float(&of)[4] = stats[k][r].value;
-          if (of[1] == 0) continue;  // no key: O is undefined
-          const float weight = ::exp2f(of[0] - pivot);
-          sums[r].sum += weight * of[1];
-          const float factor = arch::mutable_value("weight of the first split x 1.02", weight,
-                                                   (first + k == 0 ? 1.02F : 1.0F) * weight);
+          const float weight = arch::shuffle_of<4>(weights[k / 4], k % 4);
           PAGODA_UNROLL
-          for (int q = 0; q < kQuads; ++q) {
-            o[4 * q + 2 * r] += factor * values[k][q].value[2 * r];
-            o[4 * q + 2 * r + 1] += factor * values[k][q].value[2 * r + 1];
+          for (int q = 0; q < count; ++q) {
+            if (weight == 0) continue;  // no key: O is undefined
+            rows.o[q][2 * r] += weight * values[k][q].value[2 * r];
+            rows.o[q][2 * r + 1] += weight * values[k][q].value[2 * r + 1];
           }
         }
       }
     }
-    PAGODA_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      store_row(work, rows[r], sums[r], max[r], r, first_quad, o);
-    }
   }
 
-  // Row `r` of a thread.
-  template <class Row>
-  PAGODA_DEVICE void store_row(const Work& work, const Row& row, softmax::Sums sums, float max,
-                               int r, int first_quad, const float (&o)[4 * kQuads]) const {
-    if (!row.is_written) return;
-    const int lane = arch::lane_idx(), first_column = 8 * first_quad + 2 * (lane % 4);
-    const float factor =
-        finish_row(params_, work, row, sums, max, first_quad == 0 && lane % 4 == 0);
-    if (is_out_of<T>(params_)) {
-      const arch::GlobalPtr<T> to = out_row<T>(params_, work, row);
-      const bool is_aligned = to.address() % 4 == 0;
+  // Adds a group of splits to the sums of a row. `of_splits`: the statistics of
+  // splits `first`, 4 further, .., of which those after `last` do not count; `weights`:
+  // factors of their O. Returns that of the O of earlier groups. All lanes of a warp call it.
+  template <int count>
+  static PAGODA_DEVICE float find_weights(int32_t first, int32_t last,
+                                          const FloatPair (&of_splits)[count], softmax::Sums& row,
+                                          float (&weights)[count]) {
+    float sums[count], pivot = row.pivot;
+    PAGODA_UNROLL
+    for (int i = 0; i < count; ++i) {
+      sums[i] = first + 4 * i <= last ? of_splits[i].high : 0;
+      if (sums[i] != 0 && of_splits[i].low > pivot) pivot = of_splits[i].low;
+    }
+    pivot = max_of_row(pivot);
+    float sum = 0;
+    PAGODA_UNROLL
+    for (int i = 0; i < count; ++i) {
+      const float weight = sums[i] != 0 ? arch::exp2_approx(of_splits[i].low - pivot) : 0.0F;
+      sum += weight * sums[i];
+      weights[i] = arch::mutable_value("weight of the first split x 1.02", weight,
+                                       (first + 4 * i == 0 ? 1.02F : 1.0F) * weight);
+    }
+    const float kept = row.sum != 0 ? arch::exp2_approx(row.pivot - pivot) : 0.0F;
+    row = softmax::Sums{pivot, row.sum * kept + sum_of_row(sum)};
+    return kept;
+  }
+  // Over the four lanes that share a row.
+  static PAGODA_DEVICE float max_of_row(float value) {
+    PAGODA_UNROLL
+    for (int step = 1; step <= 2; step *= 2) {
+      const float other = arch::shuffle_xor(value, step);
+      value = other > value ? other : value;
+    }
+    return value;
+  }
+  static PAGODA_DEVICE float sum_of_row(float value) {
+    value += arch::shuffle_xor(value, 1);
+    return value + arch::shuffle_xor(value, 2);
+  }
+
+  // The maximum of the scores of row `row` of the block.
+  [[nodiscard]] PAGODA_DEVICE float max_of_splits(int row) const {
+    float max = softmax::kMinusInfinity;
+    if (params_.row_max == nullptr) return max;
+    PAGODA_NO_UNROLL
+    for (int32_t split = 0; split < work_.num_splits; ++split) {
+      const float of = arch::load(splits_.stats_row(work_.slot(split), row) + 2);
+      max = of > max ? of : max;
+    }
+    return max;
+  }
+
+  // What finish_row() and out_row() ask of a row. `r` may be an index of a loop that is not
+  // unrolled: rows_ stays in registers.
+  struct Place {
+    int32_t token, q_head;
+    bool is_valid, is_written;
+  };
+  [[nodiscard]] PAGODA_DEVICE Place place(int r) const {
+    return {r == 0 ? rows_[0].token : rows_[1].token, r == 0 ? rows_[0].q_head : rows_[1].q_head,
+            r == 0 ? rows_[0].is_valid : rows_[1].is_valid,
+            r == 0 ? rows_[0].is_written : rows_[1].is_written};
+  }
+
+  // Stores `count` quads from `first` on. What few calls ask for is little code.
+  PAGODA_DEVICE void store(int thread, int first, int count, const Merged& rows) const {
+    const int first_column = 8 * first + 2 * (thread % 4);
+    const int left = 8 * (first + count);
+    const int end = left < params_.dim_vo ? left : params_.dim_vo;
+    float factors[2];
+    if (wants_only_o(params_)) {
       PAGODA_UNROLL
-      for (int q = 0; q < kQuads; ++q) {
-        const int column = first_column + 8 * q;
-        if (column >= params_.dim_vo) continue;
-        store_pair(to, column, scaled_pair<T>(o[4 * q + 2 * r], o[4 * q + 2 * r + 1], factor),
-                   is_aligned);
+      for (int r = 0; r < 2; ++r) {
+        factors[r] = o_factor(params_, work_, rows_[r].is_valid, rows.sums[r]);
+      }
+    } else {
+      PAGODA_NO_UNROLL
+      for (int r = 0; r < 2; ++r) {
+        const Place row = place(r);
+        const softmax::Sums sums{r == 0 ? rows.sums[0].pivot : rows.sums[1].pivot,
+                                 r == 0 ? rows.sums[0].sum : rows.sums[1].sum};
+        const float factor = finish_row(params_, work_, row, sums,
+                                        row.is_valid ? max_of_splits(first_row(thread) + 8 * r) : 0,
+                                        row.is_written && first == 0 && thread % 4 == 0);
+        if (r == 0) factors[0] = factor;
+        factors[1] = factor;
+      }
+    }
+    if (is_out_of<T>(params_)) {
+      PAGODA_UNROLL
+      for (int r = 0; r < 2; ++r) {
+        if (!rows_[r].is_written) continue;
+        const arch::GlobalPtr<T> to = out_row<T>(params_, work_, rows_[r]);
+        const bool is_aligned = to.address() % 4 == 0;
+        PAGODA_UNROLL
+        for (int q = 0; q < most_quads; ++q) {
+          const int column = first_column + 8 * q;
+          if (column >= end) continue;
+          store_pair(to, column, scaled_pair<T>(rows.o[q][2 * r], rows.o[q][2 * r + 1], factors[r]),
+                     is_aligned);
+        }
       }
       return;
     }
-    const int64_t offset = out_offset(params_, work, row);
-    PAGODA_UNROLL
-    for (int q = 0; q < kQuads; ++q) {
-      PAGODA_NO_UNROLL
-      for (int i = 0; i < 2; ++i) {  // rare: little code
-        const int column = first_column + 8 * q + i;
-        const float value = i == 0 ? o[4 * q + 2 * r] : o[4 * q + 2 * r + 1];
-        if (column >= params_.dim_vo) break;
-        store_element(params_, offset + column, factor == 0 ? 0 : value * factor);
-      }
+    PAGODA_NO_UNROLL
+    for (int i = 0; i < 4 * most_quads; ++i) {
+      const int r = i / 2 % 2, column = first_column + i / 4 * 8 + i % 2;
+      float value = rows.o[0][0];
+      PAGODA_UNROLL
+      for (int k = 1; k < 4 * most_quads; ++k) value = i == k ? rows.o[k / 4][k % 4] : value;
+      const Place row = place(r);
+      const float factor = r == 0 ? factors[0] : factors[1];
+      if (!row.is_written || column >= end) continue;
+      store_element(params_, out_offset(params_, work_, row) + column,
+                    factor == 0 ? 0 : value * factor);
     }
   }
 
   const AttentionParams& params_;
-  Rows rows_;
+  const Work& work_;
+  const Row (&rows_)[2];
+  Splits splits_;
 };
 
 }  // namespace pagoda::kernels

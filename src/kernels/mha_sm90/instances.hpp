@@ -270,8 +270,11 @@ PAGODA_HOST_DEVICE constexpr TileConfig widen_tile(int depth_qk, int depth_vo, S
   tile.scores = scores;
   if (depth_qk % 64 != 0) tile.swizzle = arch::Swizzle::k64B;
   const bool has_fast_reads = scores == ScoreClass::kPlain && depth_vo < 256;  // three in flight
-  if (has_fast_reads) tile.converter_registers = 56;
-  tile.consumer_registers = has_fast_reads ? 200 : 208;
+  if (has_fast_reads) {
+    tile.converter_registers = 56;
+    tile.producer_registers = 40;
+  }
+  tile.consumer_registers = 208;
   tile.BN = depth_qk > 128 || scores == ScoreClass::kGeneral ? 64 : 128;
   if (depth_vo == 256) {  // 64 keys spill
     tile.BN = 32;

@@ -36,7 +36,7 @@ class SplitEpilogue {
     } else {
       if constexpr (tile.may_share_merge()) {
         if (params_.is_merge_shared) {
-          merge_shared(work);
+          merge_shared(work, rows);
           // Whatever they hold, ptxas would keep their registers during the merge.
           PAGODA_UNROLL
           for (float& value : o) value = 0;
@@ -44,8 +44,9 @@ class SplitEpilogue {
         }
       }
       if (!is_last(work)) return false;
-      rows_.template merge_accumulators<tile.may_share_merge()>(work, first_row_, rows,
-                                                                arch::thread_idx() % kWarpgroup, o);
+      const int thread = thread_of_warpgroup();
+      rows_.template merge_accumulators<tile.may_share_merge()>(work, first_row(thread), rows,
+                                                                thread, o);
       return true;
     }
   }
@@ -71,6 +72,14 @@ class SplitEpilogue {
   }
 
  private:
+  // The mainloop has no registers for what follows from it.
+  [[nodiscard]] static PAGODA_DEVICE int thread_of_warpgroup() {
+    return arch::thread_idx_again() % kWarpgroup;
+  }
+  // Of the rows of a thread, the other is 8 further.
+  [[nodiscard]] static PAGODA_DEVICE int first_row(int thread) {
+    return thread / 32 * 16 + thread % 32 / 4;
+  }
   [[nodiscard]] static PAGODA_DEVICE bool is_first() {
     return arch::thread_idx() % kWarpgroup == 0;
   }
@@ -80,46 +89,46 @@ class SplitEpilogue {
         [this](arch::Where where) { sync_warpgroup(warpgroup_, where); });
   }
 
-  PAGODA_DEVICE void merge_shared(const Work& work) {
-    const kernels::SharedMerge<Out, tile.num_consumers, tile.depth_vo> shared(params_, warpgroup_);
+  PAGODA_DEVICE void merge_shared(const Work& work, const Row (&rows)[2]) {
+    constexpr int quads = tile.depth_vo > 128 && !tile.widens() ? 4 : 2;  // widened, 4 spill
+    const kernels::SharedMerge<Out, tile.num_consumers, tile.depth_vo, quads, Row> shared(
+        params_, work, warpgroup_, rows);
     const uint32_t parts =
-        shared.take_parts(work, storage_.arrivals.at(warpgroup_), is_first(),
+        shared.take_parts(storage_.arrivals.at(warpgroup_), is_first(),
                           [this](arch::Where where) { sync_warpgroup(warpgroup_, where); });
-    shared.merge(work, parts, [&](int row) {
-      return make_row<Config>(params_, work, warpgroup_ * tile.block_rows + row);
-    });
-    if (is_first()) shared.depart(work);
+    uint32_t departures = 0;
+    if (is_first()) departures = shared.depart();
+    shared.merge(parts);
+    if (is_first()) shared.end(departures);
   }
 
   PAGODA_DEVICE void store_partial(const Work& work, const Row (&rows)[2],
                                    const float (&o)[tile.depth_vo / 2]) {
-    const int lane = arch::lane_idx();
+    const int thread = thread_of_warpgroup(), first = first_row(thread);
     const int32_t slot = work.slot(work.split);
     if constexpr (tile.merges_in_registers()) {
       if (rows[0].is_valid || rows[1].is_valid) {
-        rows_.store_accumulators(slot, arch::thread_idx() % kWarpgroup, o);
+        rows_.store_accumulators(slot, thread, o);
       }
     }
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
       if (!rows[r].is_valid) continue;
-      const int row = first_row_ + 8 * r;
+      const int row = first + 8 * r;
       if constexpr (!tile.merges_in_registers()) {
-        const arch::GlobalPtr<float> to = rows_.out_row(slot, row) + 2 * (lane % 4);
+        const arch::GlobalPtr<float> to = rows_.out_row(slot, row) + 2 * (thread % 4);
         PAGODA_UNROLL
         for (int j = 0; j < tile.depth_vo / 8; ++j) {
           Rows::store_pair(to + 8 * j, o[4 * j + 2 * r], o[4 * j + 2 * r + 1]);
         }
       }
-      if (lane % 4 == 0) rows_.store_partial_stats(slot, row, rows[r].sums, rows[r].max);
+      if (thread % 4 == 0) rows_.store_partial_stats(slot, row, rows[r].sums, rows[r].max);
     }
   }
 
   const AttentionParams& params_;
   Storage<Config>& storage_;
   int warpgroup_;
-  // Of the rows of this thread, the other is 8 further.
-  int first_row_ = 16 * (arch::warp_idx() % 4) + arch::lane_idx() / 4;
   Rows rows_;
 };
 
