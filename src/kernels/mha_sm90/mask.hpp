@@ -30,13 +30,14 @@ using Row = kernels::Row<RescaleRule<Config>>;
 // Row `index` of a work tile.
 template <class Config>
 PAGODA_DEVICE Row<Config> make_row(const AttentionParams& params, const Work& work, int32_t index) {
-  // The compiler need not compute and keep the block of a row where there is one.
-  if constexpr (Config::tile.num_consumers == 1)
-    index = static_cast<int32_t>(static_cast<uint32_t>(index) % kRows);
   constexpr auto map = Config::tile.rows == RowKind::kPacked ? kernels::RowMap::kPacked
                        : kernels::kMayPackHeads<Config>      ? kernels::RowMap::kRowBlocks
                                                              : kernels::RowMap::kTokens;
   static_assert(kernels::kRowsOfBlock == kRows);
+  // The compiler need not compute and keep the block of a row where there is one.
+  if constexpr (map == kernels::RowMap::kRowBlocks && Config::tile.num_consumers == 1) {
+    index = static_cast<int32_t>(static_cast<uint32_t>(index) % kRows);
+  }
   return kernels::tile_row<RescaleRule<Config>, map>(params, work, index);
 }
 

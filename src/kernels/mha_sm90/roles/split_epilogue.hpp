@@ -72,9 +72,10 @@ class SplitEpilogue {
   }
 
  private:
-  // The mainloop has no registers for what follows from it.
+  // Tokens: the mainloop has no registers for what follows from it.
   [[nodiscard]] static PAGODA_DEVICE int thread_of_warpgroup() {
-    return arch::thread_idx_again() % kWarpgroup;
+    const int thread = tile.merges_in_registers() ? arch::thread_idx_again() : arch::thread_idx();
+    return thread % kWarpgroup;
   }
   // Of the rows of a thread, the other is 8 further.
   [[nodiscard]] static PAGODA_DEVICE int first_row(int thread) {
