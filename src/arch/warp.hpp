@@ -4,7 +4,7 @@
 //   syncwarp(mask = all)         bar.warp.sync: orders memory among the lanes
 //   int32_t elect_one()          1 in one lane of the converged warp, 0 in the others (elect.sync)
 //   T shuffle(T, int lane), shuffle_xor(T, int mask), shuffle_up(T, int)      T of 4 bytes
-//   T shuffle_of<width>(T, int lane)     among the `width` lanes from a multiple of it on
+//   T shuffle_of<width>(T, int lane)     of the caller's group of `width` neighbours
 //   bool any(bool), all(bool);  ballot(bool): a bit a lane, 32 or 64
 //   uint32_t reduce_add(uint32_t)                                             redux.sync, sm_80
 #pragma once

@@ -28,9 +28,9 @@ constexpr int32_t kMostAutomaticSplits = 32;
 constexpr double kTileCost = 2, kPartCost = 2, kMergeCost = 1;
 constexpr double kSharedCost = 2, kSharedMergeCost = 0.06;
 constexpr int32_t kMostSplitsOfOne = 3;  // up to so many are merged by one CTA
-// Of the time, where all row tiles are split, with more splits of a shared merge, each with a
-// multiprocessor of its own, with so many that two share one, for which a KV tile takes up to 1.6
-// times as long, and where those of the last wave are split.
+// More splits are taken where they need less than this part of the time: in general; of a shared
+// merge, each on a multiprocessor of its own; the same, if two splits then share a multiprocessor,
+// where a KV tile takes up to 1.6 times as long; and of the row tiles of the last wave.
 constexpr double kLeastGain = 0.92, kLeastSharedGain = 0.97, kLeastPairedGain = 0.75,
                  kLeastLastGain = 0.99;
 constexpr int32_t kMinShareTiles = 8;  // KV tiles of an equal share
@@ -228,7 +228,7 @@ class SplitModel {
  private:
   [[nodiscard]] bool is_even() const { return mean_tiles_ > 0.9 * key_tiles_; }
 
-  // With `splits` for `best`, of the time.
+  // `splits` are taken for `best` where their time is less than this part of that of `best`.
   [[nodiscard]] double least_gain(int32_t best, int32_t splits) const {
     const auto is_one_each = [this](int32_t number) {
       return tiles_ * number * tile_.ctas_per_sm <= num_ctas_;

@@ -138,10 +138,6 @@ class SharedMerge {
     }
   }
 
-  // Of the thread's two rows; the other is 8 further.
-  [[nodiscard]] static PAGODA_DEVICE int first_row(int thread) {
-    return thread / 32 * 16 + thread % 32 / 4;
-  }
   // Quads of the thread's two rows.
   struct Merged {
     softmax::Sums sums[2] = {};
@@ -159,7 +155,7 @@ class SharedMerge {
     const arch::GlobalPtr<const float> of_thread =
         splits_.accumulators(work_.first_slot, thread) + 4 * kThreads * first;
     const arch::GlobalPtr<const float> row_stats =
-        splits_.stats_row(work_.first_slot, first_row(thread));
+        splits_.stats_row(work_.first_slot, Splits::first_row(thread));
     PAGODA_NO_UNROLL
     for (int32_t split = 0; split <= last; split += in_flight) {
       // Past the last split its own again, with weight 0: no load depends on a condition of its
@@ -217,9 +213,9 @@ class SharedMerge {
     }
   }
 
-  // Adds a group of splits to the sums of a row. `of_splits`: the statistics of
-  // splits `first`, 4 further, .., of which those after `last` do not count; `weights`:
-  // factors of their O. Returns that of the O of earlier groups. All lanes of a warp call it.
+  // Adds a group of splits to the sums of a row. `of_splits`: pivots and sums of splits `first`,
+  // `first` + 4, .., of which those after `last` do not count. Sets `weights`, the factors of their
+  // O, and returns the factor of the O of earlier groups. All lanes of a warp call it.
   template <int count>
   static PAGODA_DEVICE float find_weights(int32_t first, int32_t last,
                                           const FloatPair (&of_splits)[count], softmax::Sums& row,
@@ -298,9 +294,10 @@ class SharedMerge {
         const Place row = place(r);
         const softmax::Sums sums{r == 0 ? rows.sums[0].pivot : rows.sums[1].pivot,
                                  r == 0 ? rows.sums[0].sum : rows.sums[1].sum};
-        const float factor = finish_row(params_, work_, row, sums,
-                                        row.is_valid ? max_of_splits(first_row(thread) + 8 * r) : 0,
-                                        row.is_written && first == 0 && thread % 4 == 0);
+        const float factor =
+            finish_row(params_, work_, row, sums,
+                       row.is_valid ? max_of_splits(Splits::first_row(thread) + 8 * r) : 0,
+                       row.is_written && first == 0 && thread % 4 == 0);
         if (r == 0) factors[0] = factor;
         factors[1] = factor;
       }

@@ -50,6 +50,10 @@ class SplitRows {
   [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<uint32_t> counter(int32_t slot) const {
     return params_.counters + block_of(slot);
   }
+  // store_accumulators(): the first of a thread's two rows; the other is 8 further.
+  [[nodiscard]] static PAGODA_DEVICE int first_row(int thread) {
+    return thread / 32 * 16 + thread % 32 / 4;
+  }
   // The first quad of store_accumulators().
   [[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<float> accumulators(int32_t slot, int thread) const {
     return out_row(slot, 0) + 4 * thread;

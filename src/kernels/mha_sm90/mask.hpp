@@ -34,7 +34,8 @@ PAGODA_DEVICE Row<Config> make_row(const AttentionParams& params, const Work& wo
                        : kernels::kMayPackHeads<Config>      ? kernels::RowMap::kRowBlocks
                                                              : kernels::RowMap::kTokens;
   static_assert(kernels::kRowsOfBlock == kRows);
-  // The compiler need not compute and keep the block of a row where there is one.
+  // One consumer has one block. The compiler does not know it, and would keep the block of each row
+  // in registers over the mainloop.
   if constexpr (map == kernels::RowMap::kRowBlocks && Config::tile.num_consumers == 1) {
     index = static_cast<int32_t>(static_cast<uint32_t>(index) % kRows);
   }

@@ -45,7 +45,7 @@ class SplitEpilogue {
       }
       if (!is_last(work)) return false;
       const int thread = thread_of_warpgroup();
-      rows_.template merge_accumulators<tile.may_share_merge()>(work, first_row(thread), rows,
+      rows_.template merge_accumulators<tile.may_share_merge()>(work, Rows::first_row(thread), rows,
                                                                 thread, o);
       return true;
     }
@@ -77,10 +77,6 @@ class SplitEpilogue {
     const int thread = tile.merges_in_registers() ? arch::thread_idx_again() : arch::thread_idx();
     return thread % kWarpgroup;
   }
-  // Of the rows of a thread, the other is 8 further.
-  [[nodiscard]] static PAGODA_DEVICE int first_row(int thread) {
-    return thread / 32 * 16 + thread % 32 / 4;
-  }
   [[nodiscard]] static PAGODA_DEVICE bool is_first() {
     return arch::thread_idx() % kWarpgroup == 0;
   }
@@ -105,7 +101,7 @@ class SplitEpilogue {
 
   PAGODA_DEVICE void store_partial(const Work& work, const Row (&rows)[2],
                                    const float (&o)[tile.depth_vo / 2]) {
-    const int thread = thread_of_warpgroup(), first = first_row(thread);
+    const int thread = thread_of_warpgroup(), first = Rows::first_row(thread);
     const int32_t slot = work.slot(work.split);
     if constexpr (tile.merges_in_registers()) {
       if (rows[0].is_valid || rows[1].is_valid) {
