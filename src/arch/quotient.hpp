@@ -68,7 +68,7 @@ class Divisor {
     multiplier_ = static_cast<uint32_t>((power + by - 1) / by);
   }
 
-  [[nodiscard]] PAGODA_HOST_DEVICE int32_t quotient(int32_t a) const {
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t quotient(int32_t a) const {
     const uint32_t twice = static_cast<uint32_t>(a) << 1U;
     return static_cast<int32_t>(static_cast<uint32_t>(uint64_t{twice} * multiplier_ >> 32U) >>
                                 shift_);

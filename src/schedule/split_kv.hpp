@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "arch/quotient.hpp"
 #include "core/target.hpp"
 #include "mask/interval.hpp"
 
@@ -14,30 +15,41 @@ struct SplitKV {
   int32_t begin = 0;
   int32_t end = 0;
   int32_t part_keys = 1;
+  int32_t num_parts = 0;  // that hold keys
 
-  // Parts that hold keys.
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t num_parts() const {
-    return end <= begin ? 0 : (end - begin - 1) / part_keys + 1;
-  }
   // Part i, for any i >= 0: a grid may be launched with more parts than there are. The others are
   // empty: [end, end).
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr mask::Interval part(int32_t i) const {
-    if (i >= num_parts()) return {end, end};
+    if (i >= num_parts) return {end, end};
     const int32_t first = begin + i * part_keys;
     return {first, end - first < part_keys ? end : first + part_keys};
   }
 };
 
+// Parts of `part_keys` keys each, the last of what is left.
+[[nodiscard]] PAGODA_HOST_DEVICE constexpr SplitKV parts_of(int32_t begin, int32_t end,
+                                                            int32_t part_keys) {
+  return {begin, end, part_keys, end <= begin ? 0 : (end - begin - 1) / part_keys + 1};
+}
+
 // Splits keys [begin, end) into at most `parts` parts of whole KV tiles. Tiles count from `begin`,
-// the start column of the row tile's KV tiles.
+// the start column of the row tile's KV tiles. `by_parts` divides by `parts`.
 [[nodiscard]] PAGODA_HOST_DEVICE constexpr SplitKV split_kv(int32_t begin, int32_t end,
-                                                            int32_t parts, int32_t tile_keys) {
-  const int32_t keys = end > begin ? end - begin : 0;
-  const int32_t tiles = keys == 0 ? 1 : (keys - 1) / tile_keys + 1;
-  const int32_t part_tiles = (tiles - 1) / parts + 1;
+                                                            int32_t parts, int32_t tile_keys,
+                                                            arch::Divisor by_parts) {
+  if (end <= begin) return {begin, end, tile_keys, 0};
+  const int32_t tiles = (end - begin - 1) / tile_keys + 1;
+  const int32_t part_tiles = by_parts.quotient(tiles - 1) + 1;
+  // Mostly all parts hold keys, and nothing is left to divide.
+  const bool all_hold_keys = (parts - 1) * part_tiles < tiles;
+  const int32_t num_parts = all_hold_keys ? parts : (tiles - 1) / part_tiles + 1;
   // Where a part would exceed 32 bits, one part holds all keys.
-  const int32_t part_keys = part_tiles > INT32_MAX / tile_keys ? INT32_MAX : part_tiles * tile_keys;
-  return {begin, end, part_keys};
+  if (part_tiles > INT32_MAX / tile_keys) return {begin, end, INT32_MAX, 1};
+  return {begin, end, part_tiles * tile_keys, num_parts};
+}
+[[nodiscard]] constexpr SplitKV split_kv(int32_t begin, int32_t end, int32_t parts,
+                                         int32_t tile_keys) {
+  return split_kv(begin, end, parts, tile_keys, arch::Divisor(parts));
 }
 
 }  // namespace pagoda::schedule

@@ -11,13 +11,13 @@ namespace pagoda::schedule {
 namespace {
 
 void expect_cover(const SplitKV& split, int32_t parts, int32_t tile_keys) {
-  ASSERT_LE(split.num_parts(), parts);
+  ASSERT_LE(split.num_parts, parts);
   int32_t next = split.begin;
   for (int32_t i = 0; i < parts + 3; ++i) {
     const mask::Interval part = split.part(i);
     ASSERT_EQ(part.lo, next);
     ASSERT_LE(part.lo, part.hi);
-    ASSERT_EQ(part.empty(), i >= split.num_parts());
+    ASSERT_EQ(part.empty(), i >= split.num_parts);
     if (part.hi != split.end) {
       ASSERT_EQ((part.hi - split.begin) % tile_keys, 0);
     }
@@ -40,7 +40,7 @@ TEST(SplitKV, parts_cover_the_range_without_overlap) {
 
 TEST(SplitKV, nothing_visible_gives_empty_parts) {
   const SplitKV split = split_kv(640, 640, 8, 64);
-  EXPECT_EQ(split.num_parts(), 0);
+  EXPECT_EQ(split.num_parts, 0);
   for (int32_t i = 0; i < 8; ++i) EXPECT_TRUE(split.part(i).empty());
 }
 
@@ -59,7 +59,7 @@ TEST(SplitKV, parts_of_a_window_hold_its_keys_and_no_others) {
   const SplitKV split = split_kv(walk.start_column, walk.end_column, 4, walk.tile_keys);
   EXPECT_EQ(split.begin, 512);
   EXPECT_EQ(split.end, 1025);
-  ASSERT_EQ(split.num_parts(), 3);  // 9 tiles: 3 each
+  ASSERT_EQ(split.num_parts, 3);  // 9 tiles: 3 each
   int32_t tiles = 0;
   for (int32_t i = 0; i < 4; ++i) {
     const mask::Interval part = split.part(i);

@@ -100,6 +100,7 @@ class TileDecoder : TileGrid {
 
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t size() const { return size_; }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr const TileGrid& grid() const { return *this; }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr arch::Divisor by_splits() const { return by_splits_; }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr EqualShares equal_shares() const {
     return {size_, num_splits, by_splits_};
   }

@@ -105,9 +105,9 @@ void append_split(const WorkItem& tile, int32_t splits, const WorkShape& shape, 
     return;
   }
   const SplitKV split = shape.is_batch_invariant
-                            ? SplitKV{tile.key_begin, tile.key_end, kInvariantSplitKeys}
+                            ? parts_of(tile.key_begin, tile.key_end, kInvariantSplitKeys)
                             : split_kv(tile.key_begin, tile.key_end, splits, shape.tile_keys);
-  const int32_t count = split.num_parts();
+  const int32_t count = split.num_parts;
   if (count == 1) {
     list.items.push_back(tile);
     return;

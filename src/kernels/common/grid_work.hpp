@@ -76,13 +76,14 @@ class GridWork {
   PAGODA_DEVICE bool make(const schedule::TileCoord& tile, Work& work) {
     const Sequences& sequences = params_.sequences;
     const int32_t b = tile.sequence;
-    // All loads before the first look at what they load: their latencies overlap.
+    // All loads before the first look at what they load: their latencies overlap. The keys first,
+    // for they are loaded under branches, before which the others would be waited for.
+    const auto num_keys = static_cast<int32_t>(sequences.keys.num_keys(b));
     int32_t num_rows = sequences.padded_rows, memory_row = 0;
     if (sequences.cu_rows != nullptr) {
       memory_row = arch::load_read_only(sequences.cu_rows + b);
       num_rows = arch::load_read_only(sequences.cu_rows + b + 1) - memory_row;
     }
-    const auto num_keys = static_cast<int32_t>(sequences.keys.num_keys(b));
     int32_t valid_rows = num_rows;
     if (sequences.valid_rows != nullptr) {
       valid_rows = arch::load_read_only(sequences.valid_rows + b);
@@ -112,6 +113,7 @@ class GridWork {
     work.rows = mask::RowTile{b, num_keys, q_position, tile.first_row, work.valid_tokens};
     work.walk = mask::KVTileRange{};
     if (work.valid_tokens > 0) work.walk = kv_tiles_of<Config>(params_, work.rows);
+    work.walk.tile_keys = Config::tile.BN;  // a constant, by which splits divide
     work.split = 0;
     work.num_splits = 1;
     if constexpr (std::is_same_v<Scheduler, schedule::ShareScheduler>) return take_share(work);
@@ -134,9 +136,9 @@ class GridWork {
   // Narrows `work` to split tile.split of its visible keys. False: they have fewer splits.
   PAGODA_DEVICE bool take_split(const schedule::TileCoord& tile, Work& work) {
     const int32_t start = work.walk.start_column;
-    const schedule::SplitKV parts =
-        schedule::split_kv(start, work.walk.end_column, tile.num_splits, Config::tile.BN);
-    const int32_t num_parts = parts.num_parts();
+    const schedule::SplitKV parts = schedule::split_kv(start, work.walk.end_column, tile.num_splits,
+                                                       Config::tile.BN, params_.grid.by_splits());
+    const int32_t num_parts = parts.num_parts;
     if (tile.split >= (num_parts == 0 ? 1 : num_parts)) return false;
     if (num_parts <= 1) return true;
     const mask::Interval keys = parts.part(tile.split);
