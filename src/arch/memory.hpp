@@ -11,7 +11,7 @@
 //
 //   load(p), store(p, value)   p: SharedPtr, RemotePtr or GlobalPtr; 1, 2, 4, 8, 16 aligned bytes
 //   load_read_only(GlobalPtr)  memory that nothing writes during the launch (ld.global.nc)
-//   prefetch_l2(GlobalPtr)     the line of an element, without waiting; on AMD nothing
+//   prefetch_l1(GlobalPtr)     the line of an element, without waiting; on AMD nothing
 //   load_acquire<Scope>(p), store_release<Scope>(p, value)
 //                              SharedPtr or GlobalPtr; 4 or 8 bytes
 //   atomic_add<Order, Scope>(p, value), atomic_exchange, atomic_cas(p, expected, desired)

@@ -43,13 +43,13 @@ struct KeyRows {
     const uint32_t rows = used_rows(batch), first = first_row(batch);
     return rows < first ? 0 : rows - first;
   }
-  // The cache line in which the lengths begin, or the offsets that they are made from.
-  PAGODA_DEVICE void prefetch_lengths() const {
+  // The cache line with the length of sequence `batch`, or the offsets that it is made from.
+  PAGODA_DEVICE void prefetch_lengths(int32_t batch) const {
     const arch::GlobalPtr<const int32_t> lengths =
         kind == KeyRowsKind::kPaged
             ? paged.lengths
             : (kind == KeyRowsKind::kRagged ? ragged.offsets : dense.lengths);
-    if (lengths != nullptr) arch::prefetch_l2(lengths);
+    if (lengths != nullptr) arch::prefetch_l1(lengths + batch);
   }
   // Key 0's row in its sequence.
   PAGODA_DEVICE uint32_t first_row(int32_t batch) const {

@@ -61,8 +61,11 @@ struct PagedRows {
   uint32_t row_stride = 1;  // physical rows from one page to the next
 
   PAGODA_DEVICE uint32_t num_keys(int32_t batch) const {
+    // First this branch: a load before it would be waited for.
+    if (first_page_of == nullptr) {
+      return static_cast<uint32_t>(arch::load_read_only(lengths + batch));
+    }
     const int32_t length = arch::load_read_only(lengths + batch);
-    if (first_page_of == nullptr) return static_cast<uint32_t>(length);
     const int32_t num_pages = arch::load_read_only(first_page_of + batch + 1) -
                               arch::load_read_only(first_page_of + batch);
     return num_pages == 0 ? 0 : static_cast<uint32_t>((num_pages - 1) * page_size + length);

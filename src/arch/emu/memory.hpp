@@ -125,10 +125,10 @@ std::remove_const_t<T> load(GlobalPtr<T> pointer, Where where = Where::current()
 
 // Checked like a load: of memory that the launch may read, after the grid dependency.
 template <class T>
-void prefetch_l2(GlobalPtr<T> pointer, Where where = Where::current()) {
+void prefetch_l1(GlobalPtr<T> pointer, Where where = Where::current()) {
   detail::check_width<T>();
   emulator::Machine::current().memory().thread_global(RawGlobal::of(pointer), sizeof(T), false,
-                                                      "prefetch_l2", where);
+                                                      "prefetch_l1", where);
 }
 
 template <class T>

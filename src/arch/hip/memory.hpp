@@ -135,7 +135,7 @@ PAGODA_DEVICE void store(GlobalPtr<T> to, std::type_identity_t<T> value, Where =
 }
 
 template <class T>
-PAGODA_DEVICE void prefetch_l2(GlobalPtr<T> /*pointer*/, Where = Where::current()) {}
+PAGODA_DEVICE void prefetch_l1(GlobalPtr<T> /*pointer*/, Where = Where::current()) {}
 
 // A load from the constant address space is invariant: where the address is uniform, it is a scalar
 // load (s_load).

@@ -106,8 +106,8 @@ PAGODA_DEVICE void store(Pointer to, std::type_identity_t<PointeeOf<Pointer>> va
 }
 
 template <class T>
-PAGODA_DEVICE void prefetch_l2(GlobalPtr<T> pointer, Where = Where::current()) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(RawGlobal::of(pointer))));
+PAGODA_DEVICE void prefetch_l1(GlobalPtr<T> pointer, Where = Where::current()) {
+  asm volatile("prefetch.global.L1 [%0];" ::"l"(__cvta_generic_to_global(RawGlobal::of(pointer))));
 }
 
 template <class T>

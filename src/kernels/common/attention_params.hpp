@@ -40,10 +40,12 @@ struct Sequences {
   arch::GlobalPtr<const int32_t> q_positions = nullptr;
   operand::KeyRows keys{};
 
-  // The cache lines in which the lengths of queries and keys begin.
-  PAGODA_DEVICE void prefetch_lengths() const {
-    if (cu_rows != nullptr) arch::prefetch_l2(cu_rows);
-    keys.prefetch_lengths();
+  // The lengths of queries and keys, of up to 1024 sequences, by a warp.
+  PAGODA_DEVICE void prefetch_lengths(int32_t lane) const {
+    const int32_t first = 32 * lane;  // of a cache line
+    if (first >= batch) return;
+    if (cu_rows != nullptr) arch::prefetch_l1(cu_rows + first);
+    keys.prefetch_lengths(first);
   }
   // Row of the sequence's token 0 in memory; 0 where padded.
   PAGODA_DEVICE int32_t first_row(int32_t b) const {
@@ -114,7 +116,9 @@ struct DecodeArguments {
   } k, v;
 };
 
-// All parameters but the tensor maps, whose type differs between GPU and emulator.
+// All parameters but the tensor maps, whose type differs between GPU and emulator. What makes the
+// first work tile comes first: the first load from a line of constants takes 121 cycles, later ones
+// 48 (mha_sm90/README.md).
 struct AttentionArguments {
   Sequences sequences;
   int32_t num_kv_heads = 1;
@@ -122,6 +126,16 @@ struct AttentionArguments {
   arch::Divisor by_group;  // of `group`
   // mha_sm90: kMayPackHeads. Beside `group`, with which it is read; measured, mha_sm90/README.md.
   RowBlock row_block;
+  // Row tiles of tokens. This launch skips sequences of fewer than min_rows launch_rows.
+  Schedule schedule = Schedule::kQueue;
+  schedule::TileDecoder grid;
+  arch::GlobalPtr<uint32_t> grid_counter = nullptr;  // zero between launches
+  int32_t min_rows = 0;
+  bool is_merge_shared = false;  // all CTAs of a row tile merge its splits: SharedMerge
+  // Packed rows. This launch skips sequences of more than max_rows launch_rows.
+  int32_t max_rows = INT32_MAX;
+  bool is_batch_invariant = false;  // no row tile is split
+  mask::ExpressionMask mask;        // plain instances read its interval alone
   int32_t dim_qk = 0, dim_vo = 0;
 
   arch::GlobalPtr<const void> q_data = nullptr;
@@ -143,7 +157,6 @@ struct AttentionArguments {
   // L2 policy of K and V that TMA loads: kv_eviction() of call_arguments.hpp.
   arch::Eviction kv_eviction = arch::Eviction::kNormal;
 
-  mask::ExpressionMask mask;  // plain instances read its interval alone
   softmax::ScoreMap score_map;
   arch::GlobalPtr<const float> alibi_slopes = nullptr;  // [num_q_heads], natural units
   arch::GlobalPtr<const float> sinks = nullptr;         // [num_q_heads]
@@ -158,15 +171,6 @@ struct AttentionArguments {
   PAGODA_DEVICE int32_t launch_rows(int32_t b) const {
     return is_batch_invariant ? sequences.num_valid_rows(b) : sequences.num_rows(b);
   }
-  // Row tiles of tokens. This launch skips sequences of fewer than min_rows launch_rows.
-  Schedule schedule = Schedule::kQueue;
-  schedule::TileDecoder grid;
-  arch::GlobalPtr<uint32_t> grid_counter = nullptr;  // zero between launches
-  int32_t min_rows = 0;
-  bool is_merge_shared = false;  // all CTAs of a row tile merge its splits: SharedMerge
-  // Packed rows. This launch skips sequences of more than max_rows launch_rows.
-  int32_t max_rows = INT32_MAX;
-  bool is_batch_invariant = false;  // no row tile is split
   // kv_buffer: CTAs of each KV head where the batch is one sequence of at most one token, instead
   // of a stream-K partition; 0: it is not.
   int32_t ctas_per_kv_head = 0;

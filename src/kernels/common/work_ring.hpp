@@ -59,24 +59,24 @@ class WorkWriter {
 // A reading warp:  while (reader.next()) { ... reader.work() ... reader.release(); }
 class WorkReader {
  public:
-  PAGODA_DEVICE explicit WorkReader(WorkRing& ring)
-      : ring_(ring), pipeline_(WorkRing::Pipeline::consumer(ring.mbar)) {}
+  PAGODA_DEVICE explicit WorkReader(WorkRing& ring) : ring_(ring) {}
 
   // False: the item has no tokens, which ends the work.
   PAGODA_DEVICE bool next() {
-    pipeline_.consumer_wait();  // the scheduler lane has stored the item
+    pipeline().consumer_wait();  // the scheduler lane has stored the item
     return work().num_tokens > 0;
   }
   // Whether next() would return without waiting; the same in all lanes.
   [[nodiscard]] PAGODA_DEVICE bool is_ready() const {
+    const WorkRing::Pipeline ring = pipeline();
     return arch::any(arch::elect_one() != 0 &&
-                     pipeline_.full(pipeline_.state.index, 0).test_wait(pipeline_.state.phase));
+                     ring.full(ring.state.index, 0).test_wait(ring.state.phase));
   }
   // Loads the item from shared memory at every call. A role calls it again after its mainloop
   // instead of keeping the item in registers.
   [[nodiscard]] PAGODA_DEVICE Work work() const {
     WorkRing::Word words[WorkRing::kWords];
-    const int first = static_cast<int>(pipeline_.state.index) * WorkRing::kWords;
+    const int first = static_cast<int>(pipeline().state.index) * WorkRing::kWords;
     PAGODA_UNROLL
     for (int i = 0; i < WorkRing::kWords; ++i) words[i] = arch::load(ring_.items.at(first + i));
     Work work;
@@ -84,11 +84,20 @@ class WorkReader {
     return work;
   }
   // Every lane arrives: each has loaded the item by itself.
-  PAGODA_DEVICE void release() { pipeline_.consumer_release(1); }
+  PAGODA_DEVICE void release() {
+    pipeline().consumer_release(1);
+    ++num_released_;
+  }
 
  private:
+  // Made of the one register that the mainloops have for it.
+  [[nodiscard]] PAGODA_DEVICE WorkRing::Pipeline pipeline() const {
+    static_assert(WorkRing::kStages == 2);
+    return {ring_.mbar, {num_released_ & 1U, num_released_ >> 1U & 1U}};
+  }
+
   WorkRing& ring_;
-  WorkRing::Pipeline pipeline_;
+  uint32_t num_released_ = 0;
 };
 
 }  // namespace pagoda::kernels

@@ -40,21 +40,33 @@ struct Kernel {
 
   static PAGODA_DEVICE void run(const Params& params) {
     auto& storage = arch::shared_storage<Storage>();
-    prefetch(params);  // while another thread initialises the barriers
-    init_barriers(storage);
+    if constexpr (kSchedulesAtOnce) {
+      if (arch::warpgroup_idx() == 0) {
+        release_registers();
+        if (arch::warp_idx() == kSchedulerWarp) {
+          if (arch::elect_one() != 0) init_work_barriers(storage);
+          arch::syncwarp();  // before all lanes arrive
+          arch::named_barrier_arrive(kInitBarrier, kThreads);
+          arch::grid_dependency_wait();
+          run_scheduler(params, storage);
+          return;
+        }
+      }
+    }
+    prefetch(params);
+    if (arch::thread_idx() == kInitThread) init_barriers(storage);
     // Waits until the previous kernel has completed: from here on its writes are visible. Nothing
-    // above touches global memory that it may write; prefetch() has a wait of its own.
+    // above touches global memory that it may write; the scheduler warp and prefetch() have waits
+    // of their own.
     arch::grid_dependency_wait();
-    if constexpr (tile.rows == RowKind::kPacked) {
-      find_stream_k_start<Config>(params, storage.stream_k);  // ends with a syncthreads
+    if constexpr (kSchedulesAtOnce) {
+      arch::named_barrier_sync(kInitBarrier, kThreads);  // the barriers are initialised
     } else {
-      arch::syncthreads();  // the barriers are initialised
+      find_stream_k_start<Config>(params, storage.stream_k);  // ends with a syncthreads
     }
     arch::grid_launch_dependents();
     if (arch::warpgroup_idx() == 0) {
-      if constexpr (tile.uses_setmaxnreg()) {
-        arch::register_budget_decrease<tile.producer_registers>();
-      }
+      if constexpr (!kSchedulesAtOnce) release_registers();
       if constexpr (tile.load == LoadKind::kGather) {
         const arch::Role role("gather");  // warps 0, 1: K; warps 2, 3: V
         gather<Config>(params, storage);
@@ -89,66 +101,76 @@ struct Kernel {
   using Ops = Operands<Config>;
   using Row = mha_sm90::Row<Config>;
 
-  static PAGODA_DEVICE void prefetch(const Params& params) {
-    if (tile.load == LoadKind::kGather || arch::thread_idx() != kWarpgroup) return;
-    arch::tma_prefetch_descriptor(params.k);
-    arch::tma_prefetch_descriptor(params.v);
-    if constexpr (tile.rows == RowKind::kTokens) {
-      arch::tma_prefetch_descriptor(params.q);
-      arch::grid_dependency_wait();  // the previous kernel may have written the lengths
-      params.sequences.prefetch_lengths();
+  // The scheduler warp initialises the barriers that it uses, arrives, and makes the first work
+  // tile, for which all others wait, while another thread initialises the other barriers, 19 cycles
+  // each. Packed rows look for it with all threads, of which the last seldom has a sequence.
+  static constexpr bool kSchedulesAtOnce = tile.rows != RowKind::kPacked;
+  static constexpr int kSchedulerWarp = 3, kPrefetchWarp = 4;
+  static constexpr int kInitThread = kSchedulesAtOnce ? 0 : kThreads - 32;
+
+  using Scheduler =
+      std::conditional_t<tile.has_equal_shares, schedule::ShareScheduler, kernels::GridQueue>;
+
+  static PAGODA_DEVICE void release_registers() {
+    if constexpr (tile.uses_setmaxnreg()) {
+      arch::register_budget_decrease<tile.producer_registers>();
     }
   }
 
-  // One thread initialises all barriers; the next syncthreads makes them visible to the others, and
+  // A warp that has nothing else to do.
+  static PAGODA_DEVICE void prefetch(const Params& params) {
+    if (tile.load == LoadKind::kGather || arch::warp_idx() != kPrefetchWarp) return;
+    if (arch::elect_one() != 0) {
+      arch::tma_prefetch_descriptor(params.k);
+      arch::tma_prefetch_descriptor(params.v);
+      if constexpr (tile.rows == RowKind::kTokens) arch::tma_prefetch_descriptor(params.q);
+    }
+    if constexpr (tile.rows == RowKind::kTokens) {
+      arch::grid_dependency_wait();  // the previous kernel may have written the lengths
+      params.sequences.prefetch_lengths(arch::lane_idx());
+    }
+  }
+
+  static PAGODA_DEVICE void init_work_barriers(Storage& storage) {
+    storage.work.init(Ops::work_readers);
+    if constexpr (tile.rows == RowKind::kTokens) {
+      storage.draws.init(1);
+      arch::name_barrier(storage.draws, "draws");
+    }
+  }
+  // By one thread. The barrier after it makes them visible to the other threads, and
   // fence_mbarrier_init to TMA.
   static PAGODA_DEVICE void init_barriers(Storage& storage) {
-    if (arch::thread_idx() == 0) {
-      const auto where = arch::Where::current();
-      Ops::KRing::init(storage.k_ring, Ops::releases, "k", where, Ops::k_fills);
-      Ops::VRing::init(storage.v_ring, Ops::releases, "v", where, Ops::v_fills);
-      if constexpr (tile.widens()) {
-        Ops::LoadedKRing::init(storage.conversion.k_ring, 4, "loaded k", where);
+    const auto where = arch::Where::current();
+    Ops::KRing::init(storage.k_ring, Ops::releases, "k", where, Ops::k_fills);
+    Ops::VRing::init(storage.v_ring, Ops::releases, "v", where, Ops::v_fills);
+    if constexpr (tile.widens()) {
+      Ops::LoadedKRing::init(storage.conversion.k_ring, 4, "loaded k", where);
+    }
+    if constexpr (tile.num_converters() > 0) {
+      Ops::LoadedVRing::init(storage.conversion.v_ring, 4, "loaded v", where);
+    }
+    if constexpr (!kSchedulesAtOnce) init_work_barriers(storage);
+    for (int w = 0; w < tile.num_consumers; ++w) {
+      constexpr const char* names[] = {"q of consumer 0", "q of consumer 1", "q of consumer 2"};
+      Ops::QRing::init(storage.q_ring[w], 4, names[w], where, Ops::q_fills);
+    }
+    if constexpr (QBeforeKV<Config>::is_used) {
+      storage.q_issued.init(tile.uses_mma_sync() ? 4 : 1);  // warps that load Q
+      arch::name_barrier(storage.q_issued, "q issued");
+    }
+    if constexpr (tile.load != LoadKind::kGather) {
+      if constexpr (!tile.zeroes_v_in_registers()) {
+        storage.v_tail.init(1);
+        arch::name_barrier(storage.v_tail, "v tail");
       }
-      if constexpr (tile.num_converters() > 0) {
-        Ops::LoadedVRing::init(storage.conversion.v_ring, 4, "loaded v", where);
-      }
-      storage.work.init(Ops::work_readers);
-      for (int w = 0; w < tile.num_consumers; ++w) {
-        constexpr const char* names[] = {"q of consumer 0", "q of consumer 1", "q of consumer 2"};
-        Ops::QRing::init(storage.q_ring[w], 4, names[w], where, Ops::q_fills);
-      }
-      if constexpr (QBeforeKV<Config>::is_used) {
-        storage.q_issued.init(tile.uses_mma_sync() ? 4 : 1);  // warps that load Q
-        arch::name_barrier(storage.q_issued, "q issued");
-      }
-      if constexpr (tile.rows == RowKind::kTokens) {
-        storage.draws.init(1);
-        arch::name_barrier(storage.draws, "draws");
-      }
-      if constexpr (tile.load != LoadKind::kGather) {
-        if constexpr (!tile.zeroes_v_in_registers()) {
-          storage.v_tail.init(1);
-          arch::name_barrier(storage.v_tail, "v tail");
-        }
-        arch::fence_mbarrier_init();
-      }
+      arch::fence_mbarrier_init();
     }
   }
 
   static PAGODA_DEVICE void produce(const Params& params, Storage& storage) {
     const int page_size = params.sequences.keys.paged_size();
     const int warp = arch::warp_idx();
-    // ptxas hoists what several roles compute above their branches, and with either order of the
-    // branches some kernels spill: those of one consumer with the scheduler first, those with 32
-    // registers a producer with it last.
-    constexpr bool schedules_first = tile.num_consumers > 1;
-    if constexpr (schedules_first) {
-      if (warp == 3) {
-        run_scheduler(params, storage);
-        return;
-      }
-    }
     if (warp == 0) {
       const arch::Role role("load k");
       operand::dispatch_page_size<tile.BN, tile.fewest_copy_rows()>(
@@ -157,7 +179,7 @@ struct Kernel {
       const arch::Role role("load v");
       operand::dispatch_page_size<tile.BN, tile.fewest_copy_rows()>(
           page_size, [&]<int size>() { load_v<Config, size>(params, storage); });
-    } else if (schedules_first || warp == 2) {
+    } else if (kSchedulesAtOnce || warp == 2) {
       const arch::Role role("load q");
       if constexpr (Ops::has_q_stages) load_q<Config>(params, storage);
     } else {
@@ -176,8 +198,6 @@ struct Kernel {
       StreamKWork<Config> work_tiles(params, storage.stream_k.start.load());
       for (Work work; work_tiles.next(work);) writer.write(work);
     } else {
-      using Scheduler =
-          std::conditional_t<tile.has_equal_shares, schedule::ShareScheduler, kernels::GridQueue>;
       GridWork<Config, Scheduler> work_tiles(params);
       uint32_t phase = 0;
       for (Work work; work_tiles.next(work); phase ^= 1U) {
@@ -197,7 +217,15 @@ struct Kernel {
     const arch::Role role("consume");
     // A constant where there is one: registers are few.
     const int warpgroup = tile.num_consumers == 1 ? 0 : arch::warpgroup_idx() - 1;
-    const int first = warpgroup * kRows + 16 * (arch::warp_idx() % 4) + arch::lane_idx() / 4;
+    // With 256 columns the mainloop has no register for what follows from it; with general scores
+    // there is none to find it again.
+    constexpr bool is_kept = tile.scores == ScoreClass::kGeneral || tile.depth_vo < 256;
+    const int kept = is_kept ? first_row_of(warpgroup, arch::warp_idx() % 4, arch::lane_idx()) : 0;
+    const auto first = [&] {
+      if (is_kept) return kept;
+      const int thread = arch::thread_idx_again() % kWarpgroup;
+      return first_row_of(warpgroup, thread / 32, thread % 32);
+    };
     Consumer<Config> consumer(params, storage, warpgroup);
     consumer.start_ping_pong();
     WorkReader reader(storage.work);
@@ -206,8 +234,8 @@ struct Kernel {
     for (; reader.next(); reader.release()) {
       Row rows[2];
       float factors[2];
-      const auto make = [&] { make_rows(params, reader.work(), first, rows); };
-      const auto finish = [&] { finish_rows(params, reader.work(), first, rows); };
+      const auto make = [&] { make_rows(params, reader.work(), first(), rows); };
+      const auto finish = [&] { finish_rows(params, reader.work(), first(), rows); };
       const auto finish_all = [&] {
         finish();
         if (!reader.work().is_split()) epilogue.finish(reader.work(), rows, factors);
@@ -250,6 +278,11 @@ struct Kernel {
       finish_rows(params, work, first, rows);
       WarpEpilogue<Config>(params, storage).run(work, rows, o);
     }
+  }
+
+  // Of the two rows of a lane, which are 8 apart.
+  static PAGODA_DEVICE int first_row_of(int warpgroup, int warp, int lane) {
+    return warpgroup * kRows + 16 * warp + lane / 4;
   }
 
   static PAGODA_DEVICE void make_rows(const Params& params, const Work& work, int first,

@@ -1,10 +1,12 @@
-// Named barriers of the consumer warpgroups w = 0, 1, 2. Barrier 0 is syncthreads.
+// Named barriers, those of the consumer warpgroups w = 0, 1, 2 first. Barrier 0 is syncthreads.
 //
 //   id     threads  arrives                           waits
 //   1 + w  256      the previous consumer, when it    consumer w, before it issues its products
 //                   has issued its products           (ping-pong: for speed only)
 //   4 + w  128      all threads of consumer w         the same, before they overwrite shared memory
 //                                                     or read what the others have stored
+//   7      all      all; two warps when they have       all but the scheduler warp, before they use
+//                   initialised the mbarriers           an mbarrier
 #pragma once
 
 #include "arch/named_barrier.hpp"
@@ -14,6 +16,7 @@ namespace pagoda::mha_sm90 {
 
 inline constexpr int kPingPongBarrier = 1;
 inline constexpr int kWarpgroupBarrier = 4;
+inline constexpr int kInitBarrier = 7;
 
 // Synchronises all threads of one consumer warpgroup.
 PAGODA_DEVICE void sync_warpgroup(int warpgroup, arch::Where where = arch::Where::current()) {
