@@ -116,9 +116,9 @@ struct DecodeArguments {
   } k, v;
 };
 
-// All parameters but the tensor maps, whose type differs between GPU and emulator. What makes the
-// first work tile comes first: the first load from a line of constants takes 121 cycles, later ones
-// 48 (mha_sm90/README.md).
+// All parameters but the tensor maps, whose type differs between GPU and emulator. What is read
+// before the first loads of Q, K and V comes first: the first load from a line of constants takes
+// 121 cycles, later ones 48 (mha_sm90/README.md).
 struct AttentionArguments {
   Sequences sequences;
   int32_t num_kv_heads = 1;
@@ -126,6 +126,14 @@ struct AttentionArguments {
   arch::Divisor by_group;  // of `group`
   // mha_sm90: kMayPackHeads. Beside `group`, with which it is read; measured, mha_sm90/README.md.
   RowBlock row_block;
+  // kv_buffer: CTAs of each KV head where the batch is one sequence of at most one token, instead
+  // of a stream-K partition; 0: it is not.
+  int32_t ctas_per_kv_head = 0;
+  DecodeArguments decode;
+  arch::GlobalPtr<const void> q_data = nullptr;
+  // Of kernels that gather K and V.
+  arch::GlobalPtr<const void> k_data = nullptr;
+  arch::GlobalPtr<const void> v_data = nullptr;
   // Row tiles of tokens. This launch skips sequences of fewer than min_rows launch_rows.
   Schedule schedule = Schedule::kQueue;
   schedule::TileDecoder grid;
@@ -138,7 +146,10 @@ struct AttentionArguments {
   mask::ExpressionMask mask;        // plain instances read its interval alone
   int32_t dim_qk = 0, dim_vo = 0;
 
-  arch::GlobalPtr<const void> q_data = nullptr;
+  // Partial results of split rows (split_rows.hpp). The counters are zero between launches.
+  arch::GlobalPtr<float> partial_out = nullptr;
+  arch::GlobalPtr<float> partial_stats = nullptr;
+  arch::GlobalPtr<uint32_t> counters = nullptr;
   arch::GlobalPtr<void> out_data = nullptr;
   arch::GlobalPtr<float> lse = nullptr;      // optional
   float lse_factor = 1;                      // of the natural logarithm
@@ -149,9 +160,7 @@ struct AttentionArguments {
   float out_factor = 1;                                   // 1 / out_scale
   bool is_out_by_tma = false;                             // full tiles of O are stored by TMA
   bool is_gathered = false;  // K and V are (sm_90: LoadKind::kGather instead)
-  // Gathered K and V. Where they are paged, k_rows and v_rows take a page for the sequence.
-  arch::GlobalPtr<const void> k_data = nullptr;
-  arch::GlobalPtr<const void> v_data = nullptr;
+  // Of gathered K and V. Where they are paged, a page takes the place of the sequence.
   RowsView k_rows, v_rows;
   int32_t kv_element_bytes = 2;  // 1: e4m3
   // L2 policy of K and V that TMA loads: kv_eviction() of call_arguments.hpp.
@@ -171,15 +180,6 @@ struct AttentionArguments {
   PAGODA_DEVICE int32_t launch_rows(int32_t b) const {
     return is_batch_invariant ? sequences.num_valid_rows(b) : sequences.num_rows(b);
   }
-  // kv_buffer: CTAs of each KV head where the batch is one sequence of at most one token, instead
-  // of a stream-K partition; 0: it is not.
-  int32_t ctas_per_kv_head = 0;
-  DecodeArguments decode;
-
-  // Partial results of split rows (split_rows.hpp). The counters are zero between launches.
-  arch::GlobalPtr<float> partial_out = nullptr;
-  arch::GlobalPtr<float> partial_stats = nullptr;
-  arch::GlobalPtr<uint32_t> counters = nullptr;
 };
 
 #if PAGODA_ON_AMD
