@@ -2,6 +2,8 @@
 // syncwarp orders memory.
 //
 //   syncwarp(mask = all)         bar.warp.sync: orders memory among the lanes
+//   converge_warp()              the lanes execute what follows together, as .aligned instructions
+//                                need; orders nothing
 //   int32_t elect_one()          1 in one lane of the converged warp, 0 in the others (elect.sync)
 //   T shuffle(T, int lane), shuffle_xor(T, int mask), shuffle_up(T, int)      T of 4 bytes
 //   T shuffle_of<width>(T, int lane)     of the caller's group of `width` neighbours

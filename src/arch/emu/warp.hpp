@@ -73,6 +73,8 @@ inline void syncwarp(uint32_t mask = kAllLanes, Where where = Where::current()) 
   });
 }
 
+inline void converge_warp() {}  // an emulated warp has no state of convergence
+
 inline int32_t elect_one(Where where = Where::current()) {
   emulator::Machine::current().collectives().warp(emulator::kAllLanes, "elect_one", where, nullptr,
                                                   [](emulator::Collective&) {});

@@ -24,6 +24,8 @@ PAGODA_DEVICE void syncwarp(uint64_t /*mask*/ = kAllLanes, Where = Where::curren
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
 }
 
+PAGODA_DEVICE void converge_warp() {}  // a wavefront executes in lockstep
+
 PAGODA_DEVICE int32_t elect_one(Where = Where::current()) { return lane_idx() == 0 ? 1 : 0; }
 
 namespace detail {

@@ -20,6 +20,8 @@ PAGODA_DEVICE void syncwarp(uint32_t mask = kAllLanes, Where = Where::current())
   __syncwarp(mask);
 }
 
+PAGODA_DEVICE void converge_warp() { __syncwarp(); }
+
 // Before sm_90 the elected lane is lane 0.
 PAGODA_DEVICE int32_t elect_one(Where = Where::current()) {
 #if __CUDA_ARCH__ >= 900

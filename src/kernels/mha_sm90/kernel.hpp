@@ -45,7 +45,7 @@ struct Kernel {
         release_registers();
         if (arch::warp_idx() == kSchedulerWarp) {
           if (arch::elect_one() != 0) init_work_barriers(storage);
-          arch::syncwarp();  // before all lanes arrive
+          arch::converge_warp();
           arch::named_barrier_arrive(kInitBarrier, kThreads);
           arch::grid_dependency_wait();
           run_scheduler(params, storage);
@@ -54,7 +54,7 @@ struct Kernel {
       }
     }
     prefetch(params);
-    if (arch::thread_idx() == kInitThread) init_barriers(storage);
+    if (arch::thread_idx() == 0) init_barriers(storage);
     // Waits until the previous kernel has completed: from here on its writes are visible. Nothing
     // above touches global memory that it may write; the scheduler warp and prefetch() have waits
     // of their own.
@@ -106,7 +106,6 @@ struct Kernel {
   // each. Packed rows look for it with all threads, of which the last seldom has a sequence.
   static constexpr bool kSchedulesAtOnce = tile.rows != RowKind::kPacked;
   static constexpr int kSchedulerWarp = 3, kPrefetchWarp = 4;
-  static constexpr int kInitThread = kSchedulesAtOnce ? 0 : kThreads - 32;
 
   using Scheduler =
       std::conditional_t<tile.has_equal_shares, schedule::ShareScheduler, kernels::GridQueue>;
