@@ -76,6 +76,13 @@ struct TileGrid {
   }
 };
 
+// Entries [begin, end) of a grid.
+struct EntryRange {
+  int32_t begin = 0, end = 0;
+
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t size() const { return end - begin; }
+};
+
 // Decodes the indices of a grid. The host makes it, with the divisors: a kernel would need a
 // hundred instructions more for its first row tile.
 class TileDecoder : TileGrid {
@@ -109,6 +116,11 @@ class TileDecoder : TileGrid {
     tile_rows = rows_of_tile;
   }
 
+  // Of a bisected grid: the entries of sequences [first, past).
+  [[nodiscard]] PAGODA_DEVICE EntryRange entries_of(int32_t first, int32_t past) const {
+    return {first_index(first), first_index(past)};
+  }
+
   // In every order the splits of a tile are neighbours.
   [[nodiscard]] PAGODA_DEVICE TileCoord at(int32_t index) const {
     if (index < 0 || index >= size_) return {};
@@ -131,6 +143,12 @@ class TileDecoder : TileGrid {
   }
   [[nodiscard]] PAGODA_DEVICE int32_t first_entry(int32_t sequence) const {
     return by_rows_.quotient(first_row(sequence)) + sequence;
+  }
+
+  [[nodiscard]] PAGODA_DEVICE int32_t first_index(int32_t sequence) const {
+    const int32_t unit = first_entry(sequence) * num_heads;
+    const int32_t split_units = unit - num_whole;
+    return split_units <= 0 ? unit : num_whole + split_units * num_splits;
   }
 
   // Entry `unit` of a grid without splits whose sequences have as many entries.

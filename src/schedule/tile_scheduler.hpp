@@ -103,19 +103,31 @@ concept TileCounter = requires(C& counter) {
   { counter() } -> std::same_as<int32_t>;
 };
 
-// Dynamic persistent schedule: a CTA takes the next entry whenever it is free. CTA i starts with
-// entry i, without an atomic; the counter assigns the entries from num_ctas on.
+// Dynamic persistent schedule: a CTA takes the next entry whenever it is free. Some CTAs, mostly
+// all, start with an entry each, without an atomic; the counter assigns the entries after those.
 template <TileCounter Counter>
 class QueuedScheduler {
  public:
+  // All entries; CTA i starts with entry i.
   PAGODA_HOST_DEVICE constexpr QueuedScheduler(const TileDecoder& grid, int32_t cta,
                                                int32_t num_ctas, Counter counter)
-      : grid_(grid), index_(cta), num_ctas_(num_ctas), counter_(counter) {}
+      : QueuedScheduler(grid, {0, grid.size()}, cta, num_ctas, counter) {}
+  // Some entries; the CTA starts with the one of number `starter`, if that is not negative.
+  PAGODA_HOST_DEVICE constexpr QueuedScheduler(const TileDecoder& grid, EntryRange entries,
+                                               int32_t starter, int32_t num_starters,
+                                               Counter counter)
+      : grid_(grid),
+        index_(entries.begin + (starter < 0 ? -1 : starter)),
+        first_drawn_(entries.begin + num_starters),
+        end_(entries.end),
+        counter_(counter),
+        has_started_(starter < 0) {}
 
   PAGODA_DEVICE bool next(TileCoord& tile) {
-    while (index_ < grid_.size()) {
-      if (has_started_) index_ = num_ctas_ + counter_();
+    while (index_ < end_) {
+      if (has_started_) index_ = first_drawn_ + counter_();
       has_started_ = true;
+      if (index_ >= end_) break;
       tile = grid_.at(index_);
       if (tile.exists()) return true;
     }
@@ -126,9 +138,9 @@ class QueuedScheduler {
  private:
   TileDecoder grid_;
   int32_t index_;
-  int32_t num_ctas_;
+  int32_t first_drawn_, end_;
   Counter counter_;
-  bool has_started_ = false;
+  bool has_started_;
 };
 
 }  // namespace pagoda::schedule

@@ -249,6 +249,71 @@ TEST(QueuedScheduler, gives_every_tile_once_in_any_interleaving) {
   }
 }
 
+// Of some entries, where some CTAs, or none, start with one: the others draw from the beginning.
+TEST(QueuedScheduler, gives_every_entry_of_a_range_once) {
+  std::mt19937 rng(6);
+  for (int i = 0; i < 300; ++i) {
+    const Batch batch = random_batch(rng);
+    const TileDecoder decoder = batch.grid;
+    const auto below = [&](int32_t n) {
+      return static_cast<int32_t>(rng() % static_cast<uint32_t>(n));
+    };
+    const int32_t begin = below(decoder.size() + 1);
+    const EntryRange entries{begin, begin + below(decoder.size() - begin + 1)};
+    const int32_t ctas = 1 + below(60), starters = below(ctas + 1);
+    int32_t counter = 0;
+    std::vector<QueuedScheduler<SharedCounter>> running;
+    for (int32_t cta = 0; cta < ctas; ++cta) {
+      running.emplace_back(decoder, entries, cta - (ctas - starters), starters,
+                           SharedCounter{&counter});
+    }
+    std::vector<int32_t> seen;
+    with_rows(batch.cu_rows, [&] {
+      while (!running.empty()) {
+        const size_t who = rng() % running.size();
+        TileCoord tile;
+        if (running[who].next(tile)) {
+          seen.push_back(running[who].index());
+          continue;
+        }
+        ASSERT_FALSE(running[who].next(tile));
+        running.erase(running.begin() + static_cast<std::ptrdiff_t>(who));
+      }
+      std::ranges::sort(seen);
+      std::vector<int32_t> existing;
+      for (int32_t at = entries.begin; at < entries.end; ++at) {
+        if (decoder.at(at).exists()) existing.push_back(at);
+      }
+      ASSERT_EQ(seen, existing);
+    });
+    // GridCounter relies on it: one number past the end for each CTA that draws.
+    ASSERT_EQ(counter, entries.size() - starters + ctas);
+    if (HasFatalFailure()) FAIL() << "case " << i;
+  }
+}
+
+TEST(TileGrid, entries_of_sequences_are_theirs_alone) {
+  std::mt19937 rng(7);
+  for (int i = 0; i < 300; ++i) {
+    const Batch batch = random_batch(rng);
+    if (!batch.grid.is_bisected()) continue;
+    const TileDecoder decoder = batch.grid;
+    const auto first = static_cast<int32_t>(rng() % static_cast<uint32_t>(batch.grid.batch));
+    const int32_t past =
+        first + 1 + static_cast<int32_t>(rng() % static_cast<uint32_t>(batch.grid.batch - first));
+    with_rows(batch.cu_rows, [&] {
+      const EntryRange entries = decoder.entries_of(first, past);
+      for (int32_t at = 0; at < decoder.size(); ++at) {
+        const TileCoord tile = decoder.at(at);
+        if (!tile.exists()) continue;
+        const bool is_theirs = first <= tile.sequence && tile.sequence < past;
+        ASSERT_EQ(is_theirs, entries.begin <= at && at < entries.end) << at;
+      }
+    });
+    if (HasFatalFailure()) FAIL() << "case " << i;
+  }
+}
+
 TEST(TileGrid, ragged_size_is_bounded_by_the_shapes_alone) {
   std::mt19937 rng(4);
   for (int i = 0; i < 200; ++i) {
