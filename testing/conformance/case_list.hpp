@@ -43,6 +43,7 @@ void add_short_tiles(CaseList& list);
 void add_many_tiles(CaseList& list);
 void add_shared_merges(CaseList& list);
 void add_packed_heads(CaseList& list);
+void add_mixed(CaseList& list);
 void add_schedules(CaseList& list);
 void add_output_types(CaseList& list);
 void add_used_lengths(CaseList& list);

@@ -178,6 +178,23 @@ Outcome run_prefill_packed_heads(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<PrefillConfig>>(options);
 }
 
+// Four CTAs: two or three share the KV tiles of what decodes, 21 tokens of three heads a block, and
+// then draw row tiles of the two prompts, in splits, as the others do. A sequence that decodes is
+// split, one has no key.
+Outcome run_prefill_and_decode(const Options& options) {
+  const AttentionShape shape{
+      .kernel = "sm90/prefill_and_decode",
+      .sequences = {{1, 390}, {3, 0}, {30, 100}, {2, 75}, {21, 90}, {45, 66}, {1, 130}},
+      .num_kv_heads = 2,
+      .group = 3,
+      .ctas = 4,
+      .packed_heads = 3,
+      .num_splits = 2,
+      .is_mixed = true,
+      .leaps = true};
+  return AttentionCase(shape, options.seed).run<Traits<PrefillConfig>>(options);
+}
+
 // Fifteen KV tiles in three splits, which the last CTA to finish merges; each split wraps the rings
 // twice. Rows without keys have no split; rows of one KV tile have one, and TMA stores them.
 Outcome run_prefill_split(const Options& options) {

@@ -28,6 +28,7 @@ Outcome run_prefill(const emulator::Options& options);
 Outcome run_prefill_tall(const emulator::Options& options);
 Outcome run_prefill_single(const emulator::Options& options);
 Outcome run_prefill_packed_heads(const emulator::Options& options);
+Outcome run_prefill_and_decode(const emulator::Options& options);
 Outcome run_prefill_split(const emulator::Options& options);
 Outcome run_prefill_shared_merge(const emulator::Options& options);
 Outcome run_prefill_equal_shares(const emulator::Options& options);

@@ -42,6 +42,7 @@ struct AttentionShape {
   int num_splits = 1;
   bool has_equal_shares = false;
   bool is_merge_shared = false;
+  bool is_mixed = false;  // sequences of up to a block of tokens are decoded beside the others
   kernels::Schedule schedule = kernels::Schedule::kQueue;
   bool is_gathered = false;
   int page_size = 16;  // TMA: 16
@@ -114,7 +115,8 @@ class TypedAttentionCase {
     using Kernel = typename Traits::Kernel;
     fill_cache(Traits::Config::tile.BN);
     kernels::AttentionParams params = arguments<Traits>();
-    const size_t slots = 2 * static_cast<size_t>(std::max(shape_.ctas, params.grid.size()));
+    const int32_t of_splits = params.grid.size() + (shape_.is_mixed ? shape_.ctas : 0);
+    const size_t slots = 2 * static_cast<size_t>(std::max(shape_.ctas, of_splits));
     const size_t blocks = slots * Traits::blocks;
     std::vector<float> partial_out(blocks * Traits::block_rows * kDepth);
     std::vector<float> partial_stats(blocks * Traits::block_rows * 4);
@@ -255,6 +257,11 @@ class TypedAttentionCase {
     if (shape_.has_equal_shares) grid.divide_among(shape_.ctas);
     params.grid = grid;
     params.is_merge_shared = shape_.is_merge_shared;
+    if (shape_.is_mixed) {
+      params.is_mixed = true;
+      params.max_rows = block_tokens;
+      params.min_rows = block_tokens + 1;
+    }
     params.row_block = {fused, block_tokens, arch::Divisor(fused)};
     params.is_gathered = shape_.is_gathered;
     params.k_data = k_.data();

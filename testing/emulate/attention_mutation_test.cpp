@@ -37,6 +37,7 @@ constexpr Explained kExplained[] = {
     {"sm90/", "mbarrier_wait", "q_before_kv.hpp", Mutation::kDrop, 2},
     // The next work tile is drawn late: speed only.
     {"sm90/prefill", "mbarrier_wait", "kernel.hpp", Mutation::kDrop},
+    {"sm90/prefill", "mbarrier_wait", "kernel.hpp", Mutation::kParity},
     // Widened tiles: the wait for V of the tile before, which the same warps widened before the
     // K for which the consumer has waited; and two as in the other prefills.
     {"sm90/prefill_widened", "mbarrier_wait", "consumer.hpp", Mutation::kDrop, 3},

@@ -41,6 +41,7 @@ constexpr EmulatedKernel kKernels[] = {
     {"sm90/prefill_tall", "sm_90a", "The same, three consumers, whose P V ends before their next Q K'", run_prefill_tall},
     {"sm90/prefill_single", "sm_90a", "The same, one consumer, which takes no turns", run_prefill_single},
     {"sm90/prefill_packed_heads", "sm_90a", "Attention, tiles of tokens with three query heads each", run_prefill_packed_heads},
+    {"sm90/prefill_and_decode", "sm_90a", "The same beside packed rows, in one launch", run_prefill_and_decode},
     {"sm90/prefill_split", "sm_90a", "Attention, tiles of tokens: keys in three parts, merged by the last", run_prefill_split},
     {"sm90/prefill_shared_merge", "sm_90a", "The same, merged by all CTAs", run_prefill_shared_merge},
     {"sm90/prefill_equal_shares", "sm_90a", "Attention, tiles of tokens: an equal share of all keys for each CTA", run_prefill_equal_shares},

@@ -144,10 +144,14 @@ class GridWork {
     const mask::Interval keys = parts.part(tile.split);
     work.walk = work.walk.part(keys.lo, keys.hi);
     take_slots(work, tile.split, num_parts,
-               tiles_.index() - params_.grid.grid().num_whole - tile.split);
+               first_split_slot() + tiles_.index() - params_.grid.grid().num_whole - tile.split);
     return true;
   }
 
+  // Those before it belong to the stream-K partition of a mixed launch.
+  [[nodiscard]] PAGODA_DEVICE int32_t first_split_slot() const {
+    return params_.is_mixed ? 2 * static_cast<int32_t>(arch::grid_dim().x) : 0;
+  }
   static PAGODA_DEVICE void take_slots(Work& work, int32_t split, int32_t num_splits,
                                        int32_t first_slot) {
     work.split = split;

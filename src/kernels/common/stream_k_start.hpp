@@ -152,4 +152,44 @@ PAGODA_DEVICE void find_stream_k_start(const AttentionParams& params, StreamKSto
   if constexpr (ctas_of_tile<Config>() == 1) arch::syncthreads();  // the start is stored
 }
 
+// Of the lanes of a warp; every lane calls it.
+PAGODA_DEVICE int32_t sum_of_warp(int32_t value) {
+  return static_cast<int32_t>(arch::reduce_add(static_cast<uint32_t>(value)));
+}
+
+// The start of CTA `index` in a partition of `total` KV tiles, `tiles_per_cta` each, by one warp:
+// every lane gets it.
+template <class Config>
+PAGODA_DEVICE StreamKStart stream_k_start_of_warp(const AttentionParams& params, int32_t index,
+                                                  int32_t tiles_per_cta, int32_t total) {
+  const int32_t batch = params.sequences.batch, lane = arch::lane_idx();
+  StreamKStart start{.tiles_per_cta = tiles_per_cta};
+  start.begin = start.end = index * tiles_per_cta;
+  if (start.begin >= total) return start;
+  start.end = start.begin < total - tiles_per_cta ? start.begin + tiles_per_cta : total;
+  int32_t done = 0;  // tiles of the rounds before
+  PAGODA_NO_UNROLL
+  for (int32_t first = 0; first < batch; first += 32) {
+    const int32_t b = first + lane;
+    const int32_t tiles = b < batch ? sequence_tiles<Config>(params, b).tiles() : 0;
+    int32_t inclusive = tiles;
+    PAGODA_UNROLL
+    for (int step = 1; step < 32; step *= 2) {
+      const int32_t below = arch::shuffle_up(inclusive, step);
+      if (lane >= step) inclusive += below;
+    }
+    const int32_t before = done + inclusive - tiles;
+    const bool holds =
+        before <= start.begin && start.begin < before + tiles;  // in one lane at most
+    if (arch::any(holds)) {
+      start.sequence = sum_of_warp(holds ? b : 0);
+      start.sequence_begin = sum_of_warp(holds ? before : 0);
+      break;
+    }
+    done += sum_of_warp(tiles);
+  }
+  start.tiles = sequence_tiles<Config>(params, start.sequence);
+  return start;
+}
+
 }  // namespace pagoda::kernels

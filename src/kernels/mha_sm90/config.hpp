@@ -138,6 +138,12 @@ struct TileConfig {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool may_pack_heads() const {
     return rows == RowKind::kTokens && scores == ScoreClass::kPlain && element_bytes == 2;
   }
+  // Whether some CTAs may decode beside prompts (kernels::MixedShares). Those of tall row
+  // tiles have too few registers to schedule both.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool may_decode() const {
+    return may_pack_heads() && load == LoadKind::kTma && ctas_per_sm == 1 && num_consumers > 1 &&
+           !has_equal_shares && producer_registers > 32;
+  }
   // Whether a block of several heads may have fewer than 64 rows: their number takes a register of
   // MultiplyAgain, which three consumers of 128 columns do not have.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool may_have_empty_rows() const {

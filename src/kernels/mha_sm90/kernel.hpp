@@ -106,6 +106,7 @@ struct Kernel {
   // each. Packed rows look for it with all threads, of which the last seldom has a sequence.
   static constexpr bool kSchedulesAtOnce = tile.rows != RowKind::kPacked;
   static constexpr int kSchedulerWarp = 3, kPrefetchWarp = 4;
+  static constexpr bool kMayDecode = tile.may_decode() && kernels::kMayPackHeads<Config>;
 
   using Scheduler =
       std::conditional_t<tile.has_equal_shares, schedule::ShareScheduler, kernels::GridQueue>;
@@ -188,6 +189,12 @@ struct Kernel {
 
   static PAGODA_DEVICE void run_scheduler(const Params& params, Storage& storage) {
     const arch::Role role("schedule");
+    if constexpr (kMayDecode) {
+      if (params.is_mixed) {
+        schedule_mixed(params, storage);
+        return;
+      }
+    }
     if (arch::elect_one() != 0) schedule(params, storage);
   }
 
@@ -199,16 +206,37 @@ struct Kernel {
     } else {
       GridWork<Config, Scheduler> work_tiles(params);
       uint32_t phase = 0;
-      for (Work work; work_tiles.next(work); phase ^= 1U) {
-        // The two stages of the ring alternate like the phases of `draws`, which saves a register.
-        // Kernels with two consumers that transpose V spill with it.
-        static_assert(kernels::WorkRing::kStages == 2);
-        if constexpr (!tile.transposes_v() || tile.num_consumers > 2) phase = writer.stage();
-        writer.write(work);
-        storage.draws.wait(phase);  // load K is near the end of this work tile
-      }
+      write_all(work_tiles, writer, phase, storage);
     }
     writer.write(Work{});  // no tokens: the end
+  }
+
+  // Some CTAs decode, which waits for memory, while the others multiply for prompts.
+  static PAGODA_DEVICE void schedule_mixed(const Params& params, Storage& storage) {
+    const schedule::TileDecoder grid = params.grid;
+    const kernels::MixedShares shares = kernels::mixed_shares<Config>(params, grid);
+    const kernels::StreamKStart start = kernels::decode_start<Config>(params, shares);
+    if (arch::elect_one() == 0) return;
+    WorkWriter writer(storage.work);
+    uint32_t phase = 0;
+    StreamKWork<Config> decodes(params, start);
+    write_all(decodes, writer, phase, storage);
+    GridWork<Config> rows(params, kernels::prompt_queue(params, grid, shares));
+    write_all(rows, writer, phase, storage);
+    writer.write(Work{});  // no tokens: the end
+  }
+
+  template <class WorkTiles>
+  static PAGODA_DEVICE void write_all(WorkTiles& work_tiles, WorkWriter& writer, uint32_t& phase,
+                                      Storage& storage) {
+    for (Work work; work_tiles.next(work); phase ^= 1U) {
+      // The two stages of the ring alternate like the phases of `draws`, which saves a register.
+      // Kernels with two consumers that transpose V spill with it.
+      static_assert(kernels::WorkRing::kStages == 2);
+      if constexpr (!tile.transposes_v() || tile.num_consumers > 2) phase = writer.stage();
+      writer.write(work);
+      storage.draws.wait(phase);  // load K is near the end of this work tile
+    }
   }
 
   // A consumer warpgroup with wgmma: a warp has 16 of its 64 rows.

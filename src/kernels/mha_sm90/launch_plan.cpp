@@ -438,19 +438,59 @@ int32_t short_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_
   return kTokensCost + waves(token_tiles) < of_packed ? kWarpRows / p.group : kShortRows;
 }
 
+// KV splits of a mixed launch's prompts, as if they were one that has all rows: the others decode.
+// Row tiles that half of the multiprocessors have are not split: the others decode meanwhile.
+int32_t prompt_splits(const Problem& p, const TileConfig& tile, const Launch& launch) {
+  Problem prompt = p;
+  prompt.batch = 1;
+  prompt.has_host_lengths = false;
+  schedule::TileGrid grid = grid_of(p, tile, launch);
+  grid.batch = 1;
+  if (2 * grid.num_tiles() > launch.ctas) return 1;
+  const kernels::KVSplits splits = kv_splits(prompt, grid, tile, launch.ctas);
+  return splits.num_whole > 0 ? 1 : splits.num_splits;  // decoding fills the last wave
+}
+
+// Decoding beside prompts in one launch: some CTAs read the keys of decoding sequences from DRAM
+// while the others multiply. Nothing: not of this call. Measured, README.md.
+std::optional<Launch> mixed_launch(const Problem& p, const Shape& shape, LoadKind tokens,
+                                   int32_t num_sms, const ScheduleChoice& choice) {
+  const bool is_plain = kernels::score_class(p) == ScoreClass::kPlain && p.functor.type == nullptr;
+  const TileConfig tile = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain, tokens);
+  const bool may_choose =
+      choice.is_automatic() && choice.num_kv_splits == 0 && !choice.is_batch_invariant;
+  if (!is_plain || !may_choose || !tile.may_decode() || p.group > kRows ||
+      (kRows % p.group != 0 && !tile.may_have_empty_rows())) {
+    return std::nullopt;
+  }
+  const int32_t decode_rows = std::min(kRows / p.group, kFewRows);
+  if (p.max_seqlen_q <= kShortRows || !kernels::may_have_short_rows(p, decode_rows, false)) {
+    return std::nullopt;
+  }
+  // Windows: little to read, and row tiles of several heads are slower (packing_of).
+  if (kernels::max_visible_keys(p, 1) < p.max_seqlen_kv_bound) return std::nullopt;
+  Launch launch{.is_mixed = true, .ctas = num_sms, .heads = p.group};
+  if (!grid_of(p, tile, launch).is_bisected()) return std::nullopt;
+  launch.num_splits = prompt_splits(p, tile, launch);
+  launch.max_rows = decode_rows;
+  launch.min_rows = decode_rows + 1;
+  return launch;
+}
+
 // Slots of partial results, each of tile.num_consumers * 64 rows.
 int64_t num_slots(const Problem& p, const TileConfig& tile, const Launch& launch, bool splits) {
   if (!splits) return 0;
   if (launch.rows == RowKind::kPacked) return launch.ctas > 1 ? 2 * int64_t{launch.ctas} : 0;
   const schedule::TileGrid grid = grid_of(p, tile, launch);
   if (tile.has_equal_shares) return int64_t{grid.num_tiles()} + launch.ctas;
-  return launch.num_splits > 1 ? grid.size() - launch.num_whole : 0;
+  const int32_t of_splits = launch.num_splits > 1 ? grid.size() - launch.num_whole : 0;
+  return (launch.is_mixed ? 2 * int64_t{launch.ctas} : 0) + of_splits;
 }
 
 // (row, query head) pairs that a plan with partial results may merge.
 int64_t num_split_rows(const Problem& p, const TileConfig& tile, const Launch& launch) {
   const int64_t all = total_rows(p) * p.num_q_heads;
-  if (launch.rows == RowKind::kPacked) return all;
+  if (launch.rows == RowKind::kPacked || launch.is_mixed) return all;
   const int64_t tiles = grid_of(p, tile, launch).num_tiles() - launch.num_whole;
   return std::min(all, tiles * std::min(tile.tile_rows(), p.max_seqlen_q * launch.heads));
 }
@@ -555,6 +595,13 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int3
     plan->launches[plan->num_launches++] = launch;
     plan->num_work_items += launch.ctas;
   };
+  const std::optional<Launch> mixed =
+      tokens ? mixed_launch(p, shape, *tokens, num_sms, choice) : std::nullopt;
+  if (mixed) {
+    add(*mixed);
+    size_workspace(p, *plan);
+    return plan;
+  }
   if (has_packed) {
     // Of the sequences that the launch serves, in an invariant batch of those that it might.
     int32_t most_rows = has_tokens ? most_packed : p.max_seqlen_q;
@@ -588,7 +635,9 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& la
   if (launch.rows != RowKind::kPacked) {
     const schedule::TileGrid grid = grid_of(p, tile, launch);
     a.grid = grid;
-    a.is_merge_shared = tile.may_share_merge() && kernels::shares_merge(grid, launch.ctas);
+    a.is_mixed = launch.is_mixed;
+    a.is_merge_shared =
+        tile.may_share_merge() && !launch.is_mixed && kernels::shares_merge(grid, launch.ctas);
     const int32_t tokens = kRows / launch.heads;
     a.row_block = {launch.heads, tokens, arch::Divisor(launch.heads)};
     result.q = q_map(p, tile, launch.heads);

@@ -19,6 +19,7 @@ struct Launch {
   RowKind rows = RowKind::kTokens;
   ScoreClass scores = ScoreClass::kPlain;
   LoadKind load = LoadKind::kTma;
+  bool is_mixed = false;  // tokens, and beside them packed rows (kernels/common/mixed_work.hpp)
   int32_t ctas = 0;
   int32_t heads = 1;                           // tokens: query heads of a row tile (RowBlock)
   int32_t num_splits = 1, num_whole = 0;       // tokens that CTAs draw: TileGrid's

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/common/grid_work.hpp"
+#include "kernels/common/mixed_work.hpp"
 #include "kernels/common/stream_k_start.hpp"
 #include "kernels/common/work_ring.hpp"
 #include "kernels/mha_sm90/config.hpp"

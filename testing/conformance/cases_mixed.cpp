@@ -1,0 +1,109 @@
+// Cases of prompts beside decoding sequences, which some kernels compute at the same time.
+#include <cstdint>
+#include <string>
+
+#include "testing/conformance/case_list.hpp"
+#include "testing/conformance/mask_material.hpp"
+
+namespace pagoda::conformance {
+namespace {
+
+NamedMask causal() {
+  return {"causal", [](MaskMaterial&) { return Mask::causal(); }};
+}
+
+// Longer than 64 rows: prompts. Sequences without rows or keys, and of rows that are decoded with
+// some numbers of query heads a KV head only, stand among them.
+NamedLengths decodes_first() {
+  return {"decodes_first",
+          {{1, 700}, {1, 33}, {16, 90}, {0, 9}, {3, 140}, {1, 0}, {130, 250}, {66, 66}}};
+}
+NamedLengths prompts_first() {
+  return {"prompts_first", {{200, 200}, {1, 500}, {9, 16}, {4, 129}, {17, 40}}};
+}
+NamedLengths prompts_between() {
+  return {"prompts_between", {{1, 260}, {90, 400}, {1, 90}, {20, 20}, {150, 151}, {2, 300}}};
+}
+// More sequences than a warp has lanes.
+NamedLengths many_decodes() {
+  NamedLengths lengths{"many_decodes", {}};
+  for (int32_t i = 0; i < 70; ++i) lengths.sequences.push_back({1, 20 + 7 * i});
+  lengths.sequences.push_back({80, 80});
+  lengths.sequences.push_back({70, 300});
+  return lengths;
+}
+
+}  // namespace
+
+void add_mixed(CaseList& list) {
+  struct Heads {
+    int32_t q, kv;
+  };
+  Case first;
+  first.q_dtype = first.kv_dtype = DType::kBF16;
+  first.mask = causal();
+  first.page_size = 16;
+  // On four multiprocessors each has a part of every kind, on 132 row tiles are split.
+  for (const int32_t num_sms : {4, 132}) {
+    for (const Heads heads : {Heads{4, 2}, Heads{14, 2}, Heads{8, 1}}) {
+      for (const NamedLengths& lengths : {decodes_first(), prompts_first(), prompts_between()}) {
+        Case c = first;
+        c.num_sms = num_sms;
+        c.q_heads = heads.q;
+        c.kv_heads = heads.kv;
+        c.lengths = lengths;
+        c.dim_qk = c.dim_vo = heads.q == 14 ? 64 : 128;
+        c.tag = "beside_on" + std::to_string(num_sms);
+        list.add(c);
+      }
+    }
+  }
+  constexpr Heads kDims[] = {{96, 96}, {192, 128}, {256, 256}, {40, 40}};
+  for (const Heads dims : kDims) {
+    Case c = first;
+    c.q_heads = 8;
+    c.kv_heads = 2;
+    c.dim_qk = dims.q;
+    c.dim_vo = dims.kv;
+    c.page_size = 64;
+    c.lengths = decodes_first();
+    c.tag = "beside";
+    list.add(c);
+  }
+  Case c = first;
+  c.dim_qk = c.dim_vo = 128;
+  c.q_heads = 8;
+  c.kv_heads = 2;
+  c.tag = "beside";
+  c.lengths = many_decodes();
+  list.add(c);
+  c.q_dtype = c.kv_dtype = DType::kF16;
+  c.mask = {};
+  c.sinks = 0.5F;
+  c.zeroed_rows = 5;
+  c.kv_layout = KVLayout::kDense;
+  c.lengths = prompts_between();
+  list.add(c);
+  c.zeroed_rows = 0;
+  c.padding_rows = 3;
+  c.kv_layout = KVLayout::kCsr;
+  c.out = DType::kF32;
+  list.add(c);
+  c = first;
+  c.dim_qk = c.dim_vo = 64;
+  c.q_heads = 6;
+  c.kv_heads = 2;
+  c.tag = "beside";
+  c.kv_dtype = DType::kF8E4M3;
+  c.lengths = decodes_first();
+  list.add(c);
+  c.kv_dtype = DType::kBF16;
+  c.softcap = 8;
+  list.add(c);
+  c.softcap = 0;
+  c.demand = Demand::kRepeats;
+  c.lengths = prompts_first();
+  list.add(c);
+}
+
+}  // namespace pagoda::conformance
