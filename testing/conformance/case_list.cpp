@@ -138,6 +138,10 @@ NamedLengths mixed_lengths() {
   return {"mixed", {{1, 33}, {24, 24}, {17, 100}, {0, 9}, {1, 200}, {4, 65}}};
 }
 
+NamedMask causal() {
+  return {"causal", [](MaskMaterial&) { return Mask::causal(); }};
+}
+
 const std::vector<Case>& all_cases() {
   static const std::vector<Case> cases = build_table();
   return cases;

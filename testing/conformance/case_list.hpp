@@ -22,6 +22,7 @@ class CaseList {
 [[nodiscard]] NamedLengths prefill_lengths();
 [[nodiscard]] NamedLengths mixed_lengths();
 
+[[nodiscard]] NamedMask causal();
 // Masks of every kind and combinations of them; the first is none.
 [[nodiscard]] const std::vector<NamedMask>& all_masks();
 

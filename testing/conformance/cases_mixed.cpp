@@ -8,10 +8,6 @@
 namespace pagoda::conformance {
 namespace {
 
-NamedMask causal() {
-  return {"causal", [](MaskMaterial&) { return Mask::causal(); }};
-}
-
 // Longer than 64 rows: prompts. Sequences without rows or keys, and of rows that are decoded with
 // some numbers of query heads a KV head only, stand among them.
 NamedLengths decodes_first() {

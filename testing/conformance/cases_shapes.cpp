@@ -10,10 +10,6 @@
 namespace pagoda::conformance {
 namespace {
 
-NamedMask causal() {
-  return {"causal", [](MaskMaterial&) { return Mask::causal(); }};
-}
-
 constexpr std::array kTypes = {
     std::pair{DType::kF32, DType::kF32}, std::pair{DType::kBF16, DType::kBF16},
     std::pair{DType::kF16, DType::kF16}, std::pair{DType::kBF16, DType::kF8E4M3}};

@@ -9,9 +9,6 @@
 namespace pagoda::conformance {
 namespace {
 
-NamedMask causal() {
-  return {"causal", [](MaskMaterial&) { return Mask::causal(); }};
-}
 NamedMask window(int64_t left) {
   return {"window" + std::to_string(left + 1),
           [=](MaskMaterial&) { return Mask::window(left, 0); }};

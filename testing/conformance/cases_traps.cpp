@@ -9,9 +9,6 @@
 namespace pagoda::conformance {
 namespace {
 
-NamedMask causal() {
-  return {"causal", [](MaskMaterial&) { return Mask::causal(); }};
-}
 NamedMask window(int64_t keys) {
   return {"window" + std::to_string(keys),
           [=](MaskMaterial&) { return Mask::window(keys - 1, 0); }};
