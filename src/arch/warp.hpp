@@ -8,7 +8,7 @@
 //   T shuffle(T, int lane), shuffle_xor(T, int mask), shuffle_up(T, int)      T of 4 bytes
 //   T shuffle_of<width>(T, int lane)     of the caller's group of `width` neighbours
 //   bool any(bool), all(bool);  ballot(bool): a bit a lane, 32 or 64
-//   uint32_t reduce_add(uint32_t)                                             redux.sync, sm_80
+//   uint32_t reduce_add(uint32_t), reduce_max(uint32_t)                       redux.sync, sm_80
 #pragma once
 
 #include "core/target.hpp"

@@ -103,44 +103,57 @@ concept TileCounter = requires(C& counter) {
   { counter() } -> std::same_as<int32_t>;
 };
 
-// Dynamic persistent schedule: a CTA takes the next entry whenever it is free. Some CTAs, mostly
-// all, start with an entry each, without an atomic; the counter assigns the entries after those.
+// Numbers 0 .. end - 1, of which a CTA draws the next one whenever it is free. CTAs with a number
+// `starter` of 0 .. num_starters - 1 start with that, without an atomic, those with a negative one
+// draw at once; the counter assigns the numbers after those of the starters.
 template <TileCounter Counter>
-class QueuedScheduler {
+class NumberQueue {
  public:
-  // All entries; CTA i starts with entry i.
-  PAGODA_HOST_DEVICE constexpr QueuedScheduler(const TileDecoder& grid, int32_t cta,
-                                               int32_t num_ctas, Counter counter)
-      : QueuedScheduler(grid, {0, grid.size()}, cta, num_ctas, counter) {}
-  // Some entries; the CTA starts with the one of number `starter`, if that is not negative.
-  PAGODA_HOST_DEVICE constexpr QueuedScheduler(const TileDecoder& grid, EntryRange entries,
-                                               int32_t starter, int32_t num_starters,
-                                               Counter counter)
-      : grid_(grid),
-        index_(entries.begin + (starter < 0 ? -1 : starter)),
-        first_drawn_(entries.begin + num_starters),
-        end_(entries.end),
+  PAGODA_HOST_DEVICE constexpr NumberQueue(int32_t starter, int32_t num_starters, int32_t end,
+                                           Counter counter)
+      : number_(starter < 0 ? -1 : starter),
+        num_starters_(num_starters),
+        end_(end),
         counter_(counter),
         has_started_(starter < 0) {}
 
+  // False: no number is left for this CTA.
+  PAGODA_DEVICE bool next() {
+    if (number_ >= end_) return false;
+    if (has_started_) number_ = num_starters_ + counter_();
+    has_started_ = true;
+    return number_ < end_;
+  }
+  // That next() set.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t number() const { return number_; }
+
+ private:
+  int32_t number_;
+  int32_t num_starters_, end_;
+  Counter counter_;
+  bool has_started_;
+};
+
+// Dynamic persistent schedule: CTA i starts with entry i, and takes the next one when it is free.
+template <TileCounter Counter>
+class QueuedScheduler {
+ public:
+  PAGODA_HOST_DEVICE constexpr QueuedScheduler(const TileDecoder& grid, int32_t cta,
+                                               int32_t num_ctas, Counter counter)
+      : grid_(grid), queue_(cta, num_ctas, grid.size(), counter) {}
+
   PAGODA_DEVICE bool next(TileCoord& tile) {
-    while (index_ < end_) {
-      if (has_started_) index_ = first_drawn_ + counter_();
-      has_started_ = true;
-      if (index_ >= end_) break;
-      tile = grid_.at(index_);
+    while (queue_.next()) {
+      tile = grid_.at(queue_.number());
       if (tile.exists()) return true;
     }
     return false;
   }
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t index() const { return index_; }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int32_t index() const { return queue_.number(); }
 
  private:
   TileDecoder grid_;
-  int32_t index_;
-  int32_t first_drawn_, end_;
-  Counter counter_;
-  bool has_started_;
+  NumberQueue<Counter> queue_;
 };
 
 }  // namespace pagoda::schedule

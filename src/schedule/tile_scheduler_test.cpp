@@ -6,6 +6,7 @@
 #include <functional>
 #include <gtest/gtest.h>
 #include <map>
+#include <numeric>
 #include <random>
 #include <tuple>
 #include <vector>
@@ -249,46 +250,36 @@ TEST(QueuedScheduler, gives_every_tile_once_in_any_interleaving) {
   }
 }
 
-// Of some entries, where some CTAs, or none, start with one: the others draw from the beginning.
-TEST(QueuedScheduler, gives_every_entry_of_a_range_once) {
+// Where all CTAs, some or none start with a number: the others draw from the beginning.
+TEST(NumberQueue, gives_every_number_once_in_any_interleaving) {
   std::mt19937 rng(6);
+  const auto below = [&](int32_t n) {
+    return static_cast<int32_t>(rng() % static_cast<uint32_t>(n));
+  };
   for (int i = 0; i < 300; ++i) {
-    const Batch batch = random_batch(rng);
-    const TileDecoder decoder = batch.grid;
-    const auto below = [&](int32_t n) {
-      return static_cast<int32_t>(rng() % static_cast<uint32_t>(n));
-    };
-    const int32_t begin = below(decoder.size() + 1);
-    const EntryRange entries{begin, begin + below(decoder.size() - begin + 1)};
-    const int32_t ctas = 1 + below(60), starters = below(ctas + 1);
+    const int32_t ctas = 1 + below(60), end = below(200);
+    const int32_t starters = below(std::min(ctas, end) + 1);
     int32_t counter = 0;
-    std::vector<QueuedScheduler<SharedCounter>> running;
+    std::vector<NumberQueue<SharedCounter>> running;
     for (int32_t cta = 0; cta < ctas; ++cta) {
-      running.emplace_back(decoder, entries, cta - (ctas - starters), starters,
-                           SharedCounter{&counter});
+      running.emplace_back(cta - (ctas - starters), starters, end, SharedCounter{&counter});
     }
     std::vector<int32_t> seen;
-    with_rows(batch.cu_rows, [&] {
-      while (!running.empty()) {
-        const size_t who = rng() % running.size();
-        TileCoord tile;
-        if (running[who].next(tile)) {
-          seen.push_back(running[who].index());
-          continue;
-        }
-        ASSERT_FALSE(running[who].next(tile));
-        running.erase(running.begin() + static_cast<std::ptrdiff_t>(who));
+    while (!running.empty()) {
+      const size_t who = rng() % running.size();
+      if (running[who].next()) {
+        seen.push_back(running[who].number());
+        continue;
       }
-      std::ranges::sort(seen);
-      std::vector<int32_t> existing;
-      for (int32_t at = entries.begin; at < entries.end; ++at) {
-        if (decoder.at(at).exists()) existing.push_back(at);
-      }
-      ASSERT_EQ(seen, existing);
-    });
+      ASSERT_FALSE(running[who].next());  // once done, done
+      running.erase(running.begin() + static_cast<std::ptrdiff_t>(who));
+    }
+    std::ranges::sort(seen);
+    std::vector<int32_t> all(static_cast<size_t>(end));
+    std::iota(all.begin(), all.end(), 0);
+    ASSERT_EQ(seen, all);
     // GridCounter relies on it: one number past the end for each CTA that draws.
-    ASSERT_EQ(counter, entries.size() - starters + ctas);
-    if (HasFatalFailure()) FAIL() << "case " << i;
+    ASSERT_EQ(counter, end - starters + ctas);
   }
 }
 

@@ -20,6 +20,10 @@ NamedLengths prompts_first() {
 NamedLengths prompts_between() {
   return {"prompts_between", {{1, 260}, {90, 400}, {1, 90}, {20, 20}, {150, 151}, {2, 300}}};
 }
+// Chunks over so many keys that their row tiles are split.
+NamedLengths over_long(int32_t keys) {
+  return {"over_long", {{1, 300}, {90, keys}, {2, 600}, {20, keys / 2 + 99}, {1, 40}}};
+}
 // More sequences than a warp has lanes.
 NamedLengths many_decodes() {
   NamedLengths lengths{"many_decodes", {}};
@@ -67,6 +71,20 @@ void add_mixed(CaseList& list) {
     list.add(c);
   }
   Case c = first;
+  c.q_heads = 8;
+  c.kv_heads = 2;
+  c.page_size = 64;
+  for (const int32_t num_sms : {4, 132}) {
+    c.num_sms = num_sms;
+    c.tag = "beside_on" + std::to_string(num_sms);
+    c.dim_qk = c.dim_vo = num_sms == 4 ? 64 : 128;
+    c.lengths = over_long(4500);
+    list.add(c);
+    c.dim_qk = c.dim_vo = 256;
+    c.lengths = over_long(2300);
+    list.add(c);
+  }
+  c = first;
   c.dim_qk = c.dim_vo = 128;
   c.q_heads = 8;
   c.kv_heads = 2;

@@ -178,20 +178,27 @@ Outcome run_prefill_packed_heads(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<PrefillConfig>>(options);
 }
 
-// Four CTAs: two or three share the KV tiles of what decodes, 21 tokens of three heads a block, and
-// then draw row tiles of the two prompts, in splits, as the others do. A sequence that decodes is
-// split, one has no key.
+// Six CTAs: three share the KV tiles of what decodes, 21 tokens of three heads a block, and then
+// draw row tiles of the prompts as the others do, that of the longer one in two splits. A sequence
+// that decodes is split, one has no key.
 Outcome run_prefill_and_decode(const Options& options) {
-  const AttentionShape shape{
-      .kernel = "sm90/prefill_and_decode",
-      .sequences = {{1, 390}, {3, 0}, {30, 100}, {2, 75}, {21, 90}, {45, 66}, {1, 130}},
-      .num_kv_heads = 2,
-      .group = 3,
-      .ctas = 4,
-      .packed_heads = 3,
-      .num_splits = 2,
-      .is_mixed = true,
-      .leaps = true};
+  const AttentionShape shape{.kernel = "sm90/prefill_and_decode",
+                             .sequences = {{1, 700},
+                                           {3, 0},
+                                           {30, 1030},
+                                           {21, 75},
+                                           {21, 90},
+                                           {45, 66},
+                                           {1, 130},
+                                           {21, 33},
+                                           {21, 64},
+                                           {20, 40}},
+                             .num_kv_heads = 1,
+                             .group = 3,
+                             .ctas = 6,
+                             .packed_heads = 3,
+                             .is_mixed = true,
+                             .leaps = true};
   return AttentionCase(shape, options.seed).run<Traits<PrefillConfig>>(options);
 }
 

@@ -20,6 +20,7 @@
 #include "emulator/machine/launch.hpp"
 #include "kernels/common/attention_params.hpp"
 #include "kernels/common/kv_buffer/decode_arguments.hpp"
+#include "kernels/common/mixed_work.hpp"
 #include "operand/kv_tma_tile.hpp"
 #include "operand/paged_row_indices.hpp"
 #include "pagoda/dtype.hpp"
@@ -115,8 +116,10 @@ class TypedAttentionCase {
     using Kernel = typename Traits::Kernel;
     fill_cache(Traits::Config::tile.BN);
     kernels::AttentionParams params = arguments<Traits>();
-    const int32_t of_splits = params.grid.size() + (shape_.is_mixed ? shape_.ctas : 0);
-    const size_t slots = 2 * static_cast<size_t>(std::max(shape_.ctas, of_splits));
+    const int32_t of_mixed =
+        kernels::decode_slots(shape_.ctas) + kernels::prompt_slots(shape_.ctas);
+    const int32_t of_others = 2 * std::max(shape_.ctas, params.grid.size());
+    const auto slots = static_cast<size_t>(shape_.is_mixed ? of_mixed : of_others);
     const size_t blocks = slots * Traits::blocks;
     std::vector<float> partial_out(blocks * Traits::block_rows * kDepth);
     std::vector<float> partial_stats(blocks * Traits::block_rows * 4);

@@ -39,7 +39,7 @@ struct ThreadIndices {
 };
 
 struct WarpOperations {
-  static constexpr int kRows = 18;
+  static constexpr int kRows = 19;
   struct Params {
     arch::GlobalPtr<const uint32_t> in;  // [64]
     arch::GlobalPtr<uint32_t> out;       // [kRows, 64]
@@ -65,6 +65,7 @@ struct WarpOperations {
     record(all(value != 0) ? 1 : 0);
     record(all((value & 1) != 0) ? 1 : 0);
     record(reduce_add(value));
+    record(reduce_max(value));
     const auto elected = static_cast<uint32_t>(ballot(elect_one() != 0));
     record(elected != 0 && (elected & (elected - 1)) == 0 ? 1 : 0);
     record(static_cast<uint32_t>(ballot(true)));
@@ -121,10 +122,11 @@ inline void add_warp_operations_case(Cases& cases) {
   std::vector<uint32_t> expected(WarpOperations::kRows * 64);
   for (size_t warp = 0; warp < 2; ++warp) {
     const uint32_t* v = &input[warp * 32];
-    uint32_t odd = 0, sum = 0;
+    uint32_t odd = 0, sum = 0, largest = 0;
     for (size_t lane = 0; lane < 32; ++lane) {
       odd |= (v[lane] & 1) << lane;
       sum += v[lane];
+      largest = std::max(largest, v[lane]);
     }
     for (size_t lane = 0; lane < 32; ++lane) {
       size_t row = 0;
@@ -136,7 +138,7 @@ inline void add_warp_operations_case(Cases& cases) {
       record(v[lane < 1 ? lane : lane - 1]);
       record(v[lane < 20 ? lane : lane - 20]);
       for (const uint32_t value :
-           {odd, 0U, odd != 0 ? 1U : 0U, 1U, odd == ~0U ? 1U : 0U, sum, 1U, ~0U}) {
+           {odd, 0U, odd != 0 ? 1U : 0U, 1U, odd == ~0U ? 1U : 0U, sum, largest, 1U, ~0U}) {
         record(value);
       }
     }

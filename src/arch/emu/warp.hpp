@@ -146,5 +146,10 @@ inline uint32_t reduce_add(uint32_t value, Where where = Where::current()) {
   return static_cast<uint32_t>(detail::reduce("reduce_add", where, value, 0,
                                               [](uint64_t a, uint32_t b, int) { return a + b; }));
 }
+inline uint32_t reduce_max(uint32_t value, Where where = Where::current()) {
+  return static_cast<uint32_t>(
+      detail::reduce("reduce_max", where, value, 0,
+                     [](uint64_t a, uint32_t b, int) { return a > b ? a : uint64_t{b}; }));
+}
 }  // namespace emu
 }  // namespace pagoda::arch

@@ -104,6 +104,14 @@ PAGODA_DEVICE uint32_t reduce_add(uint32_t value, Where = Where::current()) {
   for (int mask = 1; mask < kWarpSize; mask *= 2) value += detail::exchange_xor(value, mask);
   return value;
 }
+PAGODA_DEVICE uint32_t reduce_max(uint32_t value, Where = Where::current()) {
+  PAGODA_UNROLL
+  for (int mask = 1; mask < kWarpSize; mask *= 2) {
+    const uint32_t other = detail::exchange_xor(value, mask);
+    value = other > value ? other : value;
+  }
+  return value;
+}
 
 }  // namespace hip
 }  // namespace pagoda::arch

@@ -68,6 +68,9 @@ PAGODA_DEVICE uint32_t ballot(bool predicate, Where = Where::current()) {
 PAGODA_DEVICE uint32_t reduce_add(uint32_t value, Where = Where::current()) {
   return __reduce_add_sync(kAllLanes, value);
 }
+PAGODA_DEVICE uint32_t reduce_max(uint32_t value, Where = Where::current()) {
+  return __reduce_max_sync(kAllLanes, value);
+}
 
 }  // namespace ptx
 }  // namespace pagoda::arch

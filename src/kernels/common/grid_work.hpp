@@ -2,6 +2,7 @@
 // grid.num_splits splits, or in the parts of equal shares (ShareScheduler).
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <type_traits>
 
@@ -33,6 +34,14 @@ struct GridCounter {
 
 // Dynamic persistent schedule: tiles under a causal mask differ too much for a static one.
 using GridQueue = schedule::QueuedScheduler<GridCounter>;
+
+// Whether a scheduler itself says how the keys of a row tile are split: into parts(start, end,
+// tile_keys), whose partial results are in slots from first_slot() on.
+template <class Scheduler>
+concept SplitsItself = requires(const Scheduler& scheduler, int32_t n) {
+  { scheduler.parts(n, n, n) } -> std::same_as<schedule::SplitKV>;
+  { scheduler.first_slot() } -> std::same_as<int32_t>;
+};
 
 // The grid of a kernel, with the rows of its tiles as a constant where the Config has them.
 template <class Config>
@@ -135,22 +144,31 @@ class GridWork {
 
   // Narrows `work` to split tile.split of its visible keys. False: they have fewer splits.
   PAGODA_DEVICE bool take_split(const schedule::TileCoord& tile, Work& work) {
-    const int32_t start = work.walk.start_column;
-    const schedule::SplitKV parts = schedule::split_kv(start, work.walk.end_column, tile.num_splits,
-                                                       Config::tile.BN, params_.grid.by_splits());
+    const schedule::SplitKV parts = parts_of(tile, work.walk.start_column, work.walk.end_column);
     const int32_t num_parts = parts.num_parts;
     if (tile.split >= (num_parts == 0 ? 1 : num_parts)) return false;
     if (num_parts <= 1) return true;
     const mask::Interval keys = parts.part(tile.split);
     work.walk = work.walk.part(keys.lo, keys.hi);
-    take_slots(work, tile.split, num_parts,
-               first_split_slot() + tiles_.index() - params_.grid.grid().num_whole - tile.split);
+    take_slots(work, tile.split, num_parts, first_slot(tile));
     return true;
   }
 
-  // Those before it belong to the stream-K partition of a mixed launch.
-  [[nodiscard]] PAGODA_DEVICE int32_t first_split_slot() const {
-    return params_.is_mixed ? 2 * static_cast<int32_t>(arch::grid_dim().x) : 0;
+  [[nodiscard]] PAGODA_DEVICE schedule::SplitKV parts_of(const schedule::TileCoord& tile,
+                                                         int32_t start, int32_t end) const {
+    constexpr int32_t keys = Config::tile.BN;
+    if constexpr (SplitsItself<Scheduler>) {
+      return tiles_.parts(start, end, keys);
+    } else {
+      return schedule::split_kv(start, end, tile.num_splits, keys, params_.grid.by_splits());
+    }
+  }
+  [[nodiscard]] PAGODA_DEVICE int32_t first_slot(const schedule::TileCoord& tile) const {
+    if constexpr (SplitsItself<Scheduler>) {
+      return tiles_.first_slot();
+    } else {
+      return tiles_.index() - params_.grid.grid().num_whole - tile.split;
+    }
   }
   static PAGODA_DEVICE void take_slots(Work& work, int32_t split, int32_t num_splits,
                                        int32_t first_slot) {

@@ -21,19 +21,26 @@ struct StreamKStorage {
   SharedValue<StreamKStart> start;
 };
 
+// Of `value` over the lanes up to this one; every lane of a warp calls it.
+template <int warp_size = 32>
+PAGODA_DEVICE int32_t inclusive_sum_of_warp(int32_t value) {
+  const int lane = arch::lane_idx();
+  PAGODA_UNROLL
+  for (int step = 1; step < warp_size; step *= 2) {
+    const int32_t below = arch::shuffle_up(value, step);
+    if (lane >= step) value += below;
+  }
+  return value;
+}
+
 // Exclusive prefix sum of `value` over the threads of the CTA, and its total. Every thread calls
 // it. A syncthreads must stand between two calls: warp_sums is read until a call returns.
 template <int threads, int warp_size>
 PAGODA_DEVICE int32_t sum_before(int32_t value, int32_t& total, StreamKStorage& storage) {
   constexpr int warps = threads / warp_size;
-  const int lane = arch::lane_idx(), warp = arch::warp_idx();
-  int32_t inclusive = value;
-  PAGODA_UNROLL
-  for (int step = 1; step < warp_size; step *= 2) {
-    const int32_t below = arch::shuffle_up(inclusive, step);
-    if (lane >= step) inclusive += below;
-  }
-  if (lane == warp_size - 1) arch::store(storage.warp_sums.at(warp), inclusive);
+  const int warp = arch::warp_idx();
+  const int32_t inclusive = inclusive_sum_of_warp<warp_size>(value);
+  if (arch::lane_idx() == warp_size - 1) arch::store(storage.warp_sums.at(warp), inclusive);
   arch::syncthreads();  // the sums of all warps are stored
   int32_t before = 0;
   total = 0;
@@ -172,13 +179,7 @@ PAGODA_DEVICE StreamKStart stream_k_start_of_warp(const AttentionParams& params,
   for (int32_t first = 0; first < batch; first += 32) {
     const int32_t b = first + lane;
     const int32_t tiles = b < batch ? sequence_tiles<Config>(params, b).tiles() : 0;
-    int32_t inclusive = tiles;
-    PAGODA_UNROLL
-    for (int step = 1; step < 32; step *= 2) {
-      const int32_t below = arch::shuffle_up(inclusive, step);
-      if (lane >= step) inclusive += below;
-    }
-    const int32_t before = done + inclusive - tiles;
+    const int32_t before = done + inclusive_sum_of_warp(tiles) - tiles;
     const bool holds =
         before <= start.begin && start.begin < before + tiles;  // in one lane at most
     if (arch::any(holds)) {

@@ -221,7 +221,7 @@ struct Kernel {
     uint32_t phase = 0;
     StreamKWork<Config> decodes(params, start);
     write_all(decodes, writer, phase, storage);
-    GridWork<Config> rows(params, kernels::prompt_queue(params, grid, shares));
+    GridWork<Config, kernels::PromptQueue> rows(params, {params, grid, shares});
     write_all(rows, writer, phase, storage);
     writer.write(Work{});  // no tokens: the end
   }

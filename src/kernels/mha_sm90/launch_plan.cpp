@@ -7,6 +7,7 @@
 
 #include "core/int_math.hpp"
 #include "kernels/common/kv_buffer/launch_plan.hpp"
+#include "kernels/common/mixed_work.hpp"
 #include "kernels/common/schedule_choice.hpp"
 #include "kernels/mha_sm90/schedule.hpp"
 #include "operand/paged_row_indices.hpp"
@@ -438,19 +439,6 @@ int32_t short_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_
   return kTokensCost + waves(token_tiles) < of_packed ? kWarpRows / p.group : kShortRows;
 }
 
-// KV splits of a mixed launch's prompts, as if they were one that has all rows: the others decode.
-// Row tiles that half of the multiprocessors have are not split: the others decode meanwhile.
-int32_t prompt_splits(const Problem& p, const TileConfig& tile, const Launch& launch) {
-  Problem prompt = p;
-  prompt.batch = 1;
-  prompt.has_host_lengths = false;
-  schedule::TileGrid grid = grid_of(p, tile, launch);
-  grid.batch = 1;
-  if (2 * grid.num_tiles() > launch.ctas) return 1;
-  const kernels::KVSplits splits = kv_splits(prompt, grid, tile, launch.ctas);
-  return splits.num_whole > 0 ? 1 : splits.num_splits;  // decoding fills the last wave
-}
-
 // Decoding beside prompts in one launch: some CTAs read the keys of decoding sequences from DRAM
 // while the others multiply. Nothing: not of this call. Measured, README.md.
 std::optional<Launch> mixed_launch(const Problem& p, const Shape& shape, LoadKind tokens,
@@ -471,7 +459,6 @@ std::optional<Launch> mixed_launch(const Problem& p, const Shape& shape, LoadKin
   if (kernels::max_visible_keys(p, 1) < p.max_seqlen_kv_bound) return std::nullopt;
   Launch launch{.is_mixed = true, .ctas = num_sms, .heads = p.group};
   if (!grid_of(p, tile, launch).is_bisected()) return std::nullopt;
-  launch.num_splits = prompt_splits(p, tile, launch);
   launch.max_rows = decode_rows;
   launch.min_rows = decode_rows + 1;
   return launch;
@@ -481,10 +468,12 @@ std::optional<Launch> mixed_launch(const Problem& p, const Shape& shape, LoadKin
 int64_t num_slots(const Problem& p, const TileConfig& tile, const Launch& launch, bool splits) {
   if (!splits) return 0;
   if (launch.rows == RowKind::kPacked) return launch.ctas > 1 ? 2 * int64_t{launch.ctas} : 0;
+  if (launch.is_mixed) {
+    return kernels::decode_slots(launch.ctas) + kernels::prompt_slots(launch.ctas);
+  }
   const schedule::TileGrid grid = grid_of(p, tile, launch);
   if (tile.has_equal_shares) return int64_t{grid.num_tiles()} + launch.ctas;
-  const int32_t of_splits = launch.num_splits > 1 ? grid.size() - launch.num_whole : 0;
-  return (launch.is_mixed ? 2 * int64_t{launch.ctas} : 0) + of_splits;
+  return launch.num_splits > 1 ? grid.size() - launch.num_whole : 0;
 }
 
 // (row, query head) pairs that a plan with partial results may merge.
