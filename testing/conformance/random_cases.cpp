@@ -112,13 +112,19 @@ Sequence draw_sequence(Draw& draw, int32_t style) {
   return s;
 }
 
+// Styles of a batch after those of draw_sequence().
+constexpr int32_t kOfAllStyles = 5, kStepOfAnEngine = 6;  // decoding beside chunks and prompts
+
 void draw_lengths(Draw& draw, Case& c) {
-  const int32_t style = draw.between(0, 5);
+  const int32_t style = std::min(draw.between(0, kStepOfAnEngine + 1), kStepOfAnEngine);
+  const bool is_step = style == kStepOfAnEngine;
   std::vector<Sequence>& all = c.lengths.sequences;
-  const int32_t batch = draw.log_between(1, style <= 1 ? 40 : 12);
-  const bool is_uniform = draw.chance(0.4);
+  const int32_t batch = draw.log_between(is_step ? 3 : 1, style <= 1 || is_step ? 40 : 12);
+  const bool is_uniform = !is_step && draw.chance(0.4);
   for (int32_t b = 0; b < batch; ++b) {
-    const int32_t own = style == 5 ? draw.between(0, 4) : style;
+    int32_t own = style;
+    if (style == kOfAllStyles) own = draw.between(0, 4);
+    if (is_step) own = draw.chance(0.6) ? draw.between(0, 1) : draw.between(2, 3);
     all.push_back(is_uniform && b > 0 ? all[0] : draw_sequence(draw, own));
   }
   // Of too much work the last sequences are left out, then the keys.

@@ -86,5 +86,17 @@ TEST(RandomCases, draw_lengths_of_every_order_of_magnitude) {
   EXPECT_EQ(batches.size(), 6U);  // 1 to 40
 }
 
+// Kernels that compute both at the same time are tested by such batches alone.
+TEST(RandomCases, draw_prompts_beside_decoding) {
+  const auto has_both = [](const Case& c) {
+    const auto has = [&](auto&& is_of_kind) {
+      return std::ranges::any_of(c.lengths.sequences, is_of_kind);
+    };
+    return c.is_q_ragged && has([](const Sequence& s) { return s.q == 1; }) &&
+           has([](const Sequence& s) { return s.q > 64; });
+  };
+  EXPECT_GT(std::ranges::count_if(drawn(), has_both), 15);
+}
+
 }  // namespace
 }  // namespace pagoda::conformance
