@@ -261,6 +261,7 @@ TEST(NumberQueue, gives_every_number_once_in_any_interleaving) {
     const int32_t starters = below(std::min(ctas, end) + 1);
     int32_t counter = 0;
     std::vector<NumberQueue<SharedCounter>> running;
+    running.reserve(static_cast<size_t>(ctas));
     for (int32_t cta = 0; cta < ctas; ++cta) {
       running.emplace_back(cta - (ctas - starters), starters, end, SharedCounter{&counter});
     }
