@@ -26,7 +26,7 @@ struct MixedShares {
   int32_t decode_tiles = 0;      // KV tiles of all decoding sequences
   int32_t tiles_per_cta = 1;     // of decoding
   schedule::EntryRange prompts;  // grid entries from the first to the last prompt
-  // Splits that each of these entries may have, and the KV tiles of one at least.
+  // Splits that each of these entries may have, and KV tiles of a split at most.
   int32_t prompt_splits = 1, split_tiles = 1;
 
   [[nodiscard]] PAGODA_DEVICE int32_t num_prompt_splits() const {
