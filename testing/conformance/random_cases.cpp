@@ -112,8 +112,10 @@ Sequence draw_sequence(Draw& draw, int32_t style) {
   return s;
 }
 
-// Styles of a batch after those of draw_sequence().
-constexpr int32_t kOfAllStyles = 5, kStepOfAnEngine = 6;  // decoding beside chunks and prompts
+// Styles of a batch after those of draw_sequence(). A step of an engine, decoding beside chunks and
+// prompts, is drawn twice as often as another style: many of them have no prompt left after the
+// work is limited, or a type or mask that kernels compute in two launches.
+constexpr int32_t kOfAllStyles = 5, kStepOfAnEngine = 6;
 
 void draw_lengths(Draw& draw, Case& c) {
   const int32_t style = std::min(draw.between(0, kStepOfAnEngine + 1), kStepOfAnEngine);
