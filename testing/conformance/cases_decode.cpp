@@ -31,6 +31,15 @@ NamedLengths many(int32_t count) {
   return lengths;
 }
 
+// `count` sequences of up to 2,200 keys and one that is twice as long: the mean is enough for two
+// splits of the fewest KV tiles, and the kernel may halve what a CTA takes.
+NamedLengths differing(int32_t count) {
+  NamedLengths lengths{"decode" + std::to_string(count) + "differing", {}};
+  for (int32_t i = 0; i + 1 < count; ++i) lengths.sequences.push_back({1, 1300 + 61 * i % 900});
+  lengths.sequences.push_back({1, 4321});
+  return lengths;
+}
+
 }  // namespace
 
 void add_decode(CaseList& list) {
@@ -55,6 +64,14 @@ void add_decode(CaseList& list) {
       c.page_size = page_size;
       list.add(c);
     }
+    // More row tiles than CTAs fit one and 132 multiprocessors, on which they have two waves.
+    c = decode(dim, differing(dim == 64 ? 4 : 3));
+    c.num_sms = 1;
+    list.add(c);
+    c = decode(dim, differing(dim == 64 ? 128 : 64));
+    c.kv_heads = 8;
+    c.num_sms = 132;
+    list.add(c);
     // Dense, with and without lengths; groups of one head and of seven.
     c = decode(dim, {"decodedense", {{1, 500}, {1, 64}, {1, 0}, {1, 333}}});
     c.kv_layout = KVLayout::kDense;

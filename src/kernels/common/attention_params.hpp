@@ -101,6 +101,8 @@ struct DecodeArguments {
   // of it, more than fp32 rounds off: those that get work are never more than the launch has.
   float cluster_share = 1.0F;
   int32_t min_tiles = 1;
+  // Whether clusters take half of it where lengths differ (kv_buffer/decode_work.hpp).
+  bool halves_unequal = false;
   int32_t num_keys = 0;                              // of every sequence where there are no lengths
   arch::GlobalPtr<const int32_t> lengths = nullptr;  // optional: [batch]
   // Optional: [batch, table_stride] page ids of 1 << page_shift keys. Without it the keys of

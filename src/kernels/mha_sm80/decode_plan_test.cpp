@@ -73,7 +73,9 @@ TEST(DecodePlan, splits_no_row_tile_where_whole_ones_fill_the_gpu) {
     const Launch launch = launch_of(batch, 4096);
     EXPECT_EQ(launch.rows, RowKind::kDecode);
     EXPECT_EQ(launch.decode_clusters, 8 * batch) << batch;
-    EXPECT_EQ(launch.ctas, launch.decode_clusters + 8 * batch);  // lengths round up
+    // Neither one wave nor four need halves. Lengths round up to one more each.
+    EXPECT_EQ(launch.halves_unequal, batch > 32 && batch < 200) << batch;
+    EXPECT_EQ(launch.ctas, (launch.halves_unequal ? 3 : 2) * 8 * batch) << batch;
     EXPECT_EQ(launch.most_ctas_per_sm, ctas_per_sm) << batch;
   }
   EXPECT_EQ(launch_of(64, 4096).min_tiles, 16);  // of sequences longer than the others
@@ -84,6 +86,7 @@ TEST(DecodePlan, splits_where_a_last_wave_would_be_too_empty) {
     const Launch launch = launch_of(batch, 4096);
     EXPECT_EQ(launch.decode_clusters, 8 * batch * (batch == 40 ? 4 : 2)) << batch;
     EXPECT_EQ(launch.min_tiles, 16);
+    EXPECT_FALSE(launch.halves_unequal);
     EXPECT_EQ(launch.most_ctas_per_sm, 0);
   }
 }
@@ -164,10 +167,11 @@ TEST(DecodePlan, splits_of_any_lengths_are_never_more_than_the_grid_has_room_for
       total += of_sequence;
     }
     const auto clusters = static_cast<int32_t>(tiles.size() + random() % 500);
+    const bool halves = random() % 2 == 0;
     const kernels::DecodeArguments decode =
-        kernels::kv_buffer::decode_arguments(kernels::AttentionArguments{}, clusters, 1);
-    const int32_t share =
-        kernels::kv_buffer::tiles_per_cluster(decode, static_cast<uint32_t>(total));
+        kernels::kv_buffer::decode_arguments(kernels::AttentionArguments{}, clusters, 1, halves);
+    const int32_t share = kernels::kv_buffer::tiles_per_cluster(
+        decode, static_cast<uint32_t>(total), *std::max_element(tiles.begin(), tiles.end()));
     int64_t splits = 0;
     for (const int32_t of_sequence : tiles) {
       const int32_t own = num_splits(of_sequence, share, arch::SmallDivisor(share));
@@ -175,8 +179,23 @@ TEST(DecodePlan, splits_of_any_lengths_are_never_more_than_the_grid_has_room_for
       ASSERT_LE(core::ceil_div(of_sequence, own), share + core::ceil_div(share, 4));
       splits += own;
     }
-    ASSERT_LE(splits, clusters + std::ssize(tiles));
+    ASSERT_LE(splits, (halves ? 2 : 1) * clusters + std::ssize(tiles));
   }
+}
+
+// Half of the mean, but no fewer than min_tiles, from the length on that would be split otherwise.
+TEST(DecodePlan, clusters_take_half_where_lengths_differ) {
+  using kernels::kv_buffer::tiles_per_cluster;
+  const kernels::DecodeArguments decode =
+      kernels::kv_buffer::decode_arguments(kernels::AttentionArguments{}, 10, 16, true);
+  EXPECT_EQ(tiles_per_cluster(decode, 640), 64);
+  EXPECT_EQ(tiles_per_cluster(decode, 640, 79), 64);
+  EXPECT_EQ(tiles_per_cluster(decode, 640, 80), 32);
+  EXPECT_EQ(tiles_per_cluster(decode, 650, 82), 33);
+  EXPECT_EQ(tiles_per_cluster(decode, 240, 100), 16);
+  const kernels::DecodeArguments whole =
+      kernels::kv_buffer::decode_arguments(kernels::AttentionArguments{}, 10, 16);
+  EXPECT_EQ(tiles_per_cluster(whole, 640, 80), 64);
 }
 
 }  // namespace

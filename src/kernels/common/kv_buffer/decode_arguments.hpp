@@ -8,10 +8,10 @@
 namespace pagoda::kernels::kv_buffer {
 
 // The call must have the layout that has_decode_layout() (launch_plan.cpp) asks for. `clusters`:
-// the number of them, or of CTAs, among which the KV tiles of the batch are divided; `min_tiles`:
-// each takes so many or more.
+// the number of them, or of CTAs, among which the KV tiles of the batch are divided, with
+// `halves_unequal` twice as many where lengths differ; `min_tiles`: each takes so many or more.
 inline DecodeArguments decode_arguments(const AttentionArguments& call, int32_t clusters,
-                                        int32_t min_tiles) {
+                                        int32_t min_tiles, bool halves_unequal = false) {
   const operand::KeyRows& keys = call.sequences.keys;
   const auto bytes = [](int64_t stride) { return static_cast<int32_t>(2 * stride); };
   const auto operand = [&](const RowsView& rows) -> DecodeArguments::Operand {
@@ -20,6 +20,7 @@ inline DecodeArguments decode_arguments(const AttentionArguments& call, int32_t 
   DecodeArguments result;
   result.cluster_share = static_cast<float>((1.0 + 0x1p-21) / clusters);
   result.min_tiles = min_tiles;
+  result.halves_unequal = halves_unequal;
   if (keys.kind == operand::KeyRowsKind::kPaged) {
     result.lengths = keys.paged.lengths;
     result.pages = keys.paged.pages;

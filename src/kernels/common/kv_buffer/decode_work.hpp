@@ -5,8 +5,10 @@
 //
 //   Clusters are numbered by sequence, KV head, split (fastest). A sequence has a split for each
 //   tiles_per_cluster of its KV tiles, at least one, and another for a rest of a quarter or more;
-//   tiles_per_cluster is the same for the whole batch (DecodeArguments). The CTAs of a cluster
-//   divide its KV tiles evenly. In kernels without clusters each CTA is one.
+//   tiles_per_cluster is the same for the whole batch (DecodeArguments). Where a sequence is longer
+//   than the mean by so much that it would have two splits, halves_unequal makes it half of that:
+//   work tiles of very different lengths end far apart. The CTAs of a cluster divide its KV tiles
+//   evenly. In kernels without clusters each CTA is one.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +17,7 @@
 #include "arch/quotient.hpp"
 #include "arch/thread.hpp"
 #include "arch/warp.hpp"
+#include "kernels/common/stream_k_start.hpp"
 #include "kernels/common/work_tile.hpp"
 
 namespace pagoda::kernels::kv_buffer {
@@ -24,6 +27,14 @@ PAGODA_DEVICE int32_t tiles_per_cluster(const DecodeArguments& decode, uint32_t 
   const float last = static_cast<float>(total - 1) + 0.5F;
   const int32_t share = static_cast<int32_t>(last * decode.cluster_share) + 1;
   return share > decode.min_tiles ? share : decode.min_tiles;
+}
+// The same where the longest sequence has `longest` KV tiles.
+PAGODA_DEVICE int32_t tiles_per_cluster(const DecodeArguments& decode, uint32_t total,
+                                        int32_t longest) {
+  const int32_t share = tiles_per_cluster(decode, total);
+  if (!decode.halves_unequal || longest + share * 3 / 4 < 2 * share) return share;
+  const int32_t half = (share + 1) / 2;
+  return half > decode.min_tiles ? half : decode.min_tiles;
 }
 
 [[nodiscard]] PAGODA_DEVICE int32_t num_keys(const DecodeArguments& decode, int32_t sequence) {
@@ -58,6 +69,7 @@ class DecodePartition {
 
   PAGODA_DEVICE explicit DecodePartition(const AttentionParams& params)
       : params_(params), sequences_of_lane_((params.sequences.batch - 1) / kLanes + 1) {
+    int32_t longest = 0;
     // The first round sums up the KV tiles, the second one the clusters.
     PAGODA_NO_UNROLL
     for (int round = 0; round < 2; ++round) {
@@ -65,12 +77,16 @@ class DecodePartition {
       clusters_of_lane_ = 0;
       PAGODA_NO_UNROLL
       for (int32_t b = begin; b < begin + sequences_of_lane_ && b < params.sequences.batch; ++b) {
-        const int32_t keys = num_keys(params.decode, b);
-        clusters_of_lane_ += static_cast<uint32_t>(splits(keys) * params.num_kv_heads);
+        const int32_t count = splits(num_keys(params.decode, b));
+        clusters_of_lane_ += static_cast<uint32_t>(count * params.num_kv_heads);
+        if (longest < count) longest = count;
       }
       if (round > 0) break;
+      if (params.decode.halves_unequal) {
+        longest = static_cast<int32_t>(arch::reduce_max(static_cast<uint32_t>(longest)));
+      }
       tiles_per_cluster_ =
-          kv_buffer::tiles_per_cluster(params.decode, arch::reduce_add(clusters_of_lane_));
+          kv_buffer::tiles_per_cluster(params.decode, arch::reduce_add(clusters_of_lane_), longest);
       divisor_ = arch::SmallDivisor{tiles_per_cluster_};
     }
   }
@@ -82,12 +98,9 @@ class DecodePartition {
   };
   // The share that cluster `cluster` is of. False: the cluster has no work.
   PAGODA_DEVICE bool find(int32_t cluster, Share& share) const {
-    uint32_t past = clusters_of_lane_;  // of this lane's sequences and of those before
-    PAGODA_UNROLL
-    for (int step = 1; step < kLanes; step *= 2) {
-      const uint32_t below = arch::shuffle_up(past, step);
-      if (arch::lane_idx() >= step) past += below;
-    }
+    // Of this lane's sequences and of those before.
+    const auto past = static_cast<uint32_t>(
+        inclusive_sum_of_warp<kLanes>(static_cast<int32_t>(clusters_of_lane_)));
     // As many lanes as have all their clusters before this one.
     const auto lane =
         static_cast<int32_t>(arch::reduce_add(past <= static_cast<uint32_t>(cluster) ? 1U : 0U));

@@ -162,12 +162,15 @@ void set_stream_k(const Problem& p, int32_t num_sms, bool may_split, Launch& lau
 // the times). The kernel gives a CTA of these kFewestTiles or more, whatever the bound of the
 // lengths.
 constexpr int32_t kFewestTiles = 16;
+// So many waves of row tiles end so far apart that the last one is no matter.
+constexpr int64_t kManyWaves = 4;
 
 struct DecodeGrid {
   int32_t cluster = 1;   // CTAs
   int64_t clusters = 1;  // that the KV tiles are divided among
   int64_t ctas = 1;
   int32_t min_tiles = 1;
+  bool halves_unequal = false;
   int32_t most_ctas_per_sm = 0;
 };
 
@@ -264,6 +267,7 @@ DecodeGrid decode_grid(const Problem& p, const TileConfig& tile, int32_t num_sms
     grid.clusters = row_tiles;
     grid.min_tiles = kFewestTiles;
     grid.most_ctas_per_sm = per_sm;
+    grid.halves_unequal = row_tiles < kManyWaves * num_sms * per_sm;
   } else {
     const int64_t most_splits = std::max(1, p.max_seqlen_kv_bound / (kFewestTiles * tile.BN));
     grid.clusters = row_tiles * std::min(most_splits, core::ceil_div(5 * places, row_tiles));
@@ -271,13 +275,15 @@ DecodeGrid decode_grid(const Problem& p, const TileConfig& tile, int32_t num_sms
   }
   // Sequences of different lengths round up to more clusters: up to one of each row tile. Those
   // that get no work end at once.
-  grid.ctas = (grid.clusters + (p.batch > 1 ? row_tiles : 0)) * grid.cluster;
+  const int64_t most_clusters = grid.clusters * (grid.halves_unequal ? 2 : 1);
+  grid.ctas = (most_clusters + (p.batch > 1 ? row_tiles : 0)) * grid.cluster;
   return grid;
 }
 
 void set_decode(const DecodeGrid& grid, Launch& launch) {
   launch.decode_clusters = static_cast<int32_t>(grid.clusters);
   launch.min_tiles = grid.min_tiles;
+  launch.halves_unequal = grid.halves_unequal;
   launch.most_ctas_per_sm = grid.most_ctas_per_sm;
   launch.ctas = static_cast<int32_t>(grid.ctas);
 }
@@ -336,7 +342,6 @@ int32_t unsplit_ctas_per_sm(int64_t row_tiles, int depth, int32_t num_sms) {
   // Of the CTAs that fit: those that keep memory busy while earlier waves drain; where the first
   // wave is the last one, nothing evens out how the CTAs are spread.
   constexpr double kLeastLast = 0.6, kLeastOnly = 0.9;
-  constexpr int64_t kManyWaves = 4;  // end so far apart that the last one is no matter
   const DecodeOccupancy occupancy = decode_occupancy(depth);
   for (int32_t per_sm = occupancy.fewest; per_sm <= occupancy.most; ++per_sm) {
     const int64_t places = int64_t{num_sms} * per_sm;
@@ -451,7 +456,8 @@ LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch, con
     a.schedule = Schedule::kStreamK;
     a.ctas_per_kv_head = launch.ctas_per_kv_head;
     if (is_decode(launch.rows)) {
-      a.decode = decode_arguments(a, launch.decode_clusters, launch.min_tiles);
+      a.decode =
+          decode_arguments(a, launch.decode_clusters, launch.min_tiles, launch.halves_unequal);
     }
   } else {
     a.schedule = Schedule::kTransient;
