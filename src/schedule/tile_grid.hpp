@@ -116,9 +116,9 @@ class TileDecoder : TileGrid {
     tile_rows = rows_of_tile;
   }
 
-  // Of a bisected grid: the entries of sequences [first, past).
+  // Of a bisected grid without splits: the entries of sequences [first, past).
   [[nodiscard]] PAGODA_DEVICE EntryRange entries_of(int32_t first, int32_t past) const {
-    return {first_index(first), first_index(past)};
+    return {first_entry(first) * num_heads, first_entry(past) * num_heads};
   }
 
   // In every order the splits of a tile are neighbours.
@@ -143,12 +143,6 @@ class TileDecoder : TileGrid {
   }
   [[nodiscard]] PAGODA_DEVICE int32_t first_entry(int32_t sequence) const {
     return by_rows_.quotient(first_row(sequence)) + sequence;
-  }
-
-  [[nodiscard]] PAGODA_DEVICE int32_t first_index(int32_t sequence) const {
-    const int32_t unit = first_entry(sequence) * num_heads;
-    const int32_t split_units = unit - num_whole;
-    return split_units <= 0 ? unit : num_whole + split_units * num_splits;
   }
 
   // Entry `unit` of a grid without splits whose sequences have as many entries.

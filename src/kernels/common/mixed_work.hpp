@@ -189,15 +189,15 @@ class PromptQueue {
     }
     return false;
   }
-  // Of the row tile that next() has set, which sees keys [start, end).
+  // Of the row tile that next() has set, which sees keys [start, end): as few as have split_tiles
+  // KV tiles or less, in equal parts. All hold keys, and they are at most prompt_splits: with
+  // p = ceil(t / count) <= split_tiles, ceil(t / p) is count again.
   [[nodiscard]] PAGODA_DEVICE schedule::SplitKV parts(int32_t start, int32_t end,
                                                       int32_t tile_keys) const {
     if (end <= start) return {start, end, tile_keys, 0};
     const int32_t tiles = (end - start - 1) / tile_keys + 1;
-    int32_t count = arch::quotient(tiles - 1, split_tiles_) + 1;
-    if (count > splits_) count = splits_;
+    const int32_t count = arch::quotient(tiles - 1, split_tiles_) + 1;
     const int32_t part_tiles = arch::quotient(tiles - 1, count) + 1;
-    count = arch::quotient(tiles - 1, part_tiles) + 1;  // that hold keys
     return {start, end, part_tiles * tile_keys, count};
   }
   [[nodiscard]] PAGODA_DEVICE int32_t first_slot() const { return first_slot_; }
