@@ -1,4 +1,5 @@
 // Cases of prompts beside decoding sequences, which some kernels compute at the same time.
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -8,21 +9,24 @@
 namespace pagoda::conformance {
 namespace {
 
-// Longer than 64 rows: prompts. Sequences without rows or keys, and of rows that are decoded with
-// some numbers of query heads a KV head only, stand among them.
-NamedLengths decodes_first() {
-  return {"decodes_first",
-          {{1, 700}, {1, 33}, {16, 90}, {0, 9}, {3, 140}, {1, 0}, {130, 250}, {66, 66}}};
+// Longer than 64 rows: prompts; with one of more than 256 the longest of them. Sequences without
+// rows or keys, and of rows that are decoded with some numbers of query heads a KV head only, stand
+// among them.
+NamedLengths decodes_first(int32_t longest = 260) {
+  return {
+      "decodes_first",
+      {{1, 700}, {1, 33}, {16, 90}, {0, 9}, {3, 140}, {1, 0}, {longest, longest + 10}, {66, 66}}};
 }
-NamedLengths prompts_first() {
-  return {"prompts_first", {{200, 200}, {1, 500}, {9, 16}, {4, 129}, {17, 40}}};
+NamedLengths prompts_first(int32_t longest = 257) {
+  return {"prompts_first", {{longest, 257}, {1, 500}, {9, 16}, {4, 129}, {17, 40}}};
 }
-NamedLengths prompts_between() {
-  return {"prompts_between", {{1, 260}, {90, 400}, {1, 90}, {20, 20}, {150, 151}, {2, 300}}};
+NamedLengths prompts_between(int32_t longest = 261) {
+  return {"prompts_between",
+          {{1, 260}, {90, 400}, {1, 90}, {20, 20}, {longest, longest + 1}, {2, 300}}};
 }
 // Chunks over so many keys that their row tiles are split.
-NamedLengths over_long(int32_t keys) {
-  return {"over_long", {{1, 300}, {90, keys}, {2, 600}, {20, keys / 2 + 99}, {1, 40}}};
+NamedLengths over_long(int32_t rows, int32_t keys) {
+  return {"over_long", {{1, 300}, {rows, keys}, {2, 600}, {20, keys / 2 + 99}, {1, 40}}};
 }
 // More sequences than a warp has lanes.
 NamedLengths many_decodes() {
@@ -31,6 +35,13 @@ NamedLengths many_decodes() {
   lengths.sequences.push_back({80, 80});
   lengths.sequences.push_back({70, 300});
   return lengths;
+}
+
+std::array<NamedLengths, 3> few_rows() {
+  return {decodes_first(130), prompts_first(200), prompts_between(150)};
+}
+std::array<NamedLengths, 3> more_rows() {
+  return {decodes_first(), prompts_first(), prompts_between()};
 }
 
 }  // namespace
@@ -46,7 +57,7 @@ void add_mixed(CaseList& list) {
   // On four multiprocessors each has a part of every kind, on 132 row tiles are split.
   for (const int32_t num_sms : {4, 132}) {
     for (const Heads heads : {Heads{4, 2}, Heads{14, 2}, Heads{8, 1}}) {
-      for (const NamedLengths& lengths : {decodes_first(), prompts_first(), prompts_between()}) {
+      for (const NamedLengths& lengths : num_sms == 4 ? few_rows() : more_rows()) {
         Case c = first;
         c.num_sms = num_sms;
         c.q_heads = heads.q;
@@ -56,6 +67,19 @@ void add_mixed(CaseList& list) {
         c.tag = "beside_on" + std::to_string(num_sms);
         list.add(c);
       }
+    }
+  }
+  // So few and short that a launch need not divide the work.
+  for (const int32_t dim : {64, 128, 256}) {
+    Case c = first;
+    c.num_sms = 132;
+    c.q_heads = 8;
+    c.kv_heads = 2;
+    c.dim_qk = c.dim_vo = dim;
+    c.tag = "beside_small";
+    for (const NamedLengths& lengths : few_rows()) {
+      c.lengths = lengths;
+      list.add(c);
     }
   }
   constexpr Heads kDims[] = {{96, 96}, {192, 128}, {256, 256}, {40, 40}};
@@ -78,10 +102,10 @@ void add_mixed(CaseList& list) {
     c.num_sms = num_sms;
     c.tag = "beside_on" + std::to_string(num_sms);
     c.dim_qk = c.dim_vo = num_sms == 4 ? 64 : 128;
-    c.lengths = over_long(4500);
+    c.lengths = over_long(90, 4500);
     list.add(c);
     c.dim_qk = c.dim_vo = 256;
-    c.lengths = over_long(2300);
+    c.lengths = over_long(270, 2300);
     list.add(c);
   }
   c = first;
@@ -91,6 +115,7 @@ void add_mixed(CaseList& list) {
   c.tag = "beside";
   c.lengths = many_decodes();
   list.add(c);
+  c.q_heads = 4;
   c.q_dtype = c.kv_dtype = DType::kF16;
   c.mask = {};
   c.sinks = 0.5F;
@@ -109,7 +134,7 @@ void add_mixed(CaseList& list) {
   c.kv_heads = 2;
   c.tag = "beside";
   c.kv_dtype = DType::kF8E4M3;
-  c.lengths = decodes_first();
+  c.lengths = decodes_first(130);
   list.add(c);
   c.kv_dtype = DType::kBF16;
   c.softcap = 8;

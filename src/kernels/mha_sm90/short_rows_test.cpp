@@ -127,6 +127,23 @@ TEST(ShortRows, beside_longer_ones_are_decoded_in_the_same_launch) {
   EXPECT_EQ(plan->split.partial_bytes, int64_t{5} * kMultiprocessors * 128 * 128 * 4);
 }
 
+// Three tokens over 1k keys and a prompt of 100: 24.1 us became 19.4 (H100).
+TEST(ShortRows, beside_few_longer_ones_are_row_tiles_of_tokens) {
+  for (const int32_t dim : {64, 128, 256}) {
+    const auto plan = plan_of(4, 100, DType::kBF16, {}, 297, dim);
+    ASSERT_EQ(plan->num_launches, 1) << dim;
+    EXPECT_FALSE(plan->launches[0].is_mixed) << dim;
+    EXPECT_NE(plan->launches[0].rows, RowKind::kPacked) << dim;
+    EXPECT_EQ(plan->launches[0].min_rows, 1) << dim;
+  }
+  EXPECT_TRUE(plan_of(4, 257, DType::kBF16, {}, 768)->launches[0].is_mixed);      // longer than 256
+  EXPECT_TRUE(plan_of(16, 100, DType::kBF16, {}, 1485)->launches[0].is_mixed);    // 160 row tiles
+  EXPECT_TRUE(plan_of(4, 100, DType::kBF16, {}, 297, 96)->launches[0].is_mixed);  // was slower
+  Options invariant;
+  invariant.is_batch_invariant = true;
+  EXPECT_EQ(plan_of(4, 100, DType::kBF16, invariant, 297)->num_launches, 2);
+}
+
 TEST(ShortRows, beside_longer_ones_have_a_launch_of_their_own_with_general_scores) {
   const auto plan = plan_of(4, 512, DType::kBF16, {}, 900, 128, 30);
   ASSERT_EQ(plan->num_launches, 2);
