@@ -9,20 +9,18 @@
 namespace pagoda::conformance {
 namespace {
 
-// Longer than 64 rows: prompts; with one of more than 256 the longest of them. Sequences without
-// rows or keys, and of rows that are decoded with some numbers of query heads a KV head only, stand
-// among them.
-NamedLengths decodes_first(int32_t longest = 260) {
-  return {
-      "decodes_first",
-      {{1, 700}, {1, 33}, {16, 90}, {0, 9}, {3, 140}, {1, 0}, {longest, longest + 10}, {66, 66}}};
+// Longer than 64 rows: prompts. Sequences without rows or keys, and of rows that are decoded with
+// some numbers of query heads a KV head only, stand among them. By default a prompt has more than
+// 300 rows, and a sequence more than 1,024 keys.
+NamedLengths decodes_first(int32_t rows = 301, int32_t keys = 1100) {
+  return {"decodes_first",
+          {{1, keys}, {1, 33}, {16, 90}, {0, 9}, {3, 140}, {1, 0}, {rows, rows + 10}, {66, 66}}};
 }
-NamedLengths prompts_first(int32_t longest = 257) {
-  return {"prompts_first", {{longest, 257}, {1, 500}, {9, 16}, {4, 129}, {17, 40}}};
+NamedLengths prompts_first(int32_t rows = 301, int32_t keys = 1100) {
+  return {"prompts_first", {{rows, rows}, {1, keys}, {9, 16}, {4, 129}, {17, 40}}};
 }
-NamedLengths prompts_between(int32_t longest = 261) {
-  return {"prompts_between",
-          {{1, 260}, {90, 400}, {1, 90}, {20, 20}, {longest, longest + 1}, {2, 300}}};
+NamedLengths prompts_between(int32_t rows = 301, int32_t keys = 1100) {
+  return {"prompts_between", {{1, keys}, {90, 400}, {1, 90}, {20, 20}, {rows, rows + 1}, {2, 300}}};
 }
 // Chunks over so many keys that their row tiles are split.
 NamedLengths over_long(int32_t rows, int32_t keys) {
@@ -32,13 +30,14 @@ NamedLengths over_long(int32_t rows, int32_t keys) {
 NamedLengths many_decodes() {
   NamedLengths lengths{"many_decodes", {}};
   for (int32_t i = 0; i < 70; ++i) lengths.sequences.push_back({1, 20 + 7 * i});
+  lengths.sequences.push_back({1, 1100});
   lengths.sequences.push_back({80, 80});
   lengths.sequences.push_back({70, 300});
   return lengths;
 }
 
 std::array<NamedLengths, 3> few_rows() {
-  return {decodes_first(130), prompts_first(200), prompts_between(150)};
+  return {decodes_first(130, 700), prompts_first(200, 500), prompts_between(150, 260)};
 }
 std::array<NamedLengths, 3> more_rows() {
   return {decodes_first(), prompts_first(), prompts_between()};
@@ -105,7 +104,7 @@ void add_mixed(CaseList& list) {
     c.lengths = over_long(90, 4500);
     list.add(c);
     c.dim_qk = c.dim_vo = 256;
-    c.lengths = over_long(270, 2300);
+    c.lengths = over_long(310, 2300);
     list.add(c);
   }
   c = first;
@@ -116,6 +115,7 @@ void add_mixed(CaseList& list) {
   c.lengths = many_decodes();
   list.add(c);
   c.q_heads = 4;
+  c.dim_qk = c.dim_vo = 64;
   c.q_dtype = c.kv_dtype = DType::kF16;
   c.mask = {};
   c.sinks = 0.5F;
@@ -134,7 +134,7 @@ void add_mixed(CaseList& list) {
   c.kv_heads = 2;
   c.tag = "beside";
   c.kv_dtype = DType::kF8E4M3;
-  c.lengths = decodes_first(130);
+  c.lengths = decodes_first(130, 700);
   list.add(c);
   c.kv_dtype = DType::kBF16;
   c.softcap = 8;

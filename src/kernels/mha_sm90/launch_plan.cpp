@@ -392,23 +392,30 @@ bool wants_wide_tokens(const Problem& p, int32_t num_sms) {
   return has_few_splits && (!is_one_token || keys <= kMostKeysOfOneToken);
 }
 
-// A prompt beside decoding sequences, all so short that each row tile has a multiprocessor. All are
-// row tiles of tokens then: there is no work to divide, and finding that out takes longer than what
-// division could gain. Measured, README.md.
-bool is_small_mix(const Problem& p, const Shape& shape, LoadKind tokens, int32_t num_sms,
-                  const ScheduleChoice& choice) {
-  constexpr int32_t kMostTokens = 256, kMostKeys = 4096;
+// Whether decoding sequences beside prompts are row tiles of tokens in the same grid, instead of a
+// mixed launch. That divides the work by all lengths before it requests Q, which is not worth it
+// where each row tile has a multiprocessor, where they are few and short, or where query heads have
+// a KV head each, so that row tiles of decoding have one row. Keys are bounded, because a long row
+// tile would be waited for. Measured, README.md.
+bool decodes_in_row_tiles(const Problem& p, const Shape& shape, LoadKind tokens, int32_t num_sms,
+                          const ScheduleChoice& choice) {
+  constexpr int32_t kMostTokens = 300, kMostWideTokens = 256;
+  constexpr int32_t kMostKeys = 4096, kShortKeys = 1024;
   const bool may_choose = choice.is_automatic() && choice.num_kv_splits == 0 && choice.may_split();
   if (!may_choose || kernels::score_class(p) != ScoreClass::kPlain || p.functor.type != nullptr ||
       tokens != LoadKind::kTma || shape.dtype == DType::kF8E4M3 || !has_single_tokens(shape)) {
     return false;
   }
-  if (p.max_seqlen_q <= kShortRows || p.max_seqlen_q > kMostTokens ||
-      p.max_seqlen_kv_bound > kMostKeys || p.group > kRows) {
-    return false;
-  }
+  const int32_t keys = p.max_seqlen_kv_bound;
+  if (p.max_seqlen_q <= kShortRows || keys > kMostKeys || p.group > kRows) return false;
   const TileConfig tile = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain);
-  return grid_of(p, tile, Launch{.heads = p.group}).num_tiles() <= num_sms;
+  const int64_t row_tiles = grid_of(p, tile, Launch{.heads = p.group}).num_tiles();
+  const bool is_wide = shape.depth_vo > 128;
+  const bool has_short_prompts = p.max_seqlen_q <= (is_wide ? kMostWideTokens : kMostTokens);
+  if (has_short_prompts && row_tiles <= num_sms) return true;
+  if (kernels::max_visible_keys(p, 1) < keys) return false;  // windows: not measured
+  return p.group == 1 || (has_short_prompts && !is_wide && keys <= kShortKeys &&
+                          2 * row_tiles <= int64_t{5} * num_sms);
 }
 
 // Sequences of up to so many query rows are packed, longer ones are tiles of tokens. Packed rows
@@ -425,7 +432,7 @@ int32_t short_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_
   // The kernel of a sequence must not depend on the rest of an invariant batch.
   if (!choice.may_split()) return fp8_rows > 0 ? fp8_rows : kShortRows;
   if (shape.dtype == DType::kF8E4M3) return kShortRows;  // not measured
-  if (is_small_mix(p, shape, tokens, num_sms, choice)) return 0;
+  if (decodes_in_row_tiles(p, shape, tokens, num_sms, choice)) return 0;
   // Decoding beside prompts.
   if (p.max_seqlen_q > kShortRows) return fp8_rows > 0 ? fp8_rows : kFewRows;
   const bool is_plain = scores == ScoreClass::kPlain && p.functor.type == nullptr;
@@ -473,7 +480,7 @@ std::optional<Launch> mixed_launch(const Problem& p, const Shape& shape, LoadKin
   }
   const int32_t decode_rows = std::min(kRows / p.group, kFewRows);
   if (p.max_seqlen_q <= kShortRows || !kernels::may_have_short_rows(p, decode_rows, false) ||
-      is_small_mix(p, shape, tokens, num_sms, choice)) {
+      decodes_in_row_tiles(p, shape, tokens, num_sms, choice)) {
     return std::nullopt;
   }
   // Windows: little to read, and row tiles of several heads are slower (packing_of).
