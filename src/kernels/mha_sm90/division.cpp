@@ -1,0 +1,170 @@
+// Which sequences of a call are packed, which are row tiles of tokens, and whether one launch
+// serves both.
+#include "kernels/mha_sm90/division.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+#include "core/int_math.hpp"
+#include "kernels/common/call_arguments.hpp"
+#include "kernels/mha_sm90/call_tiles.hpp"
+#include "kernels/mha_sm90/head_packing.hpp"
+#include "kernels/mha_sm90/schedule.hpp"
+
+namespace pagoda::mha_sm90 {
+namespace {
+
+using core::Problem;
+using kernels::kShortRows;
+using kernels::ScheduleChoice;
+
+// Sequences of up to so many query rows beside prompts are decoding.
+constexpr int32_t kMostDecodeRows = 16;
+
+bool has_plain_scores(const Problem& p) {
+  return kernels::score_class(p) == ScoreClass::kPlain && p.functor.type == nullptr;
+}
+
+// Whether the mask hides some of the longest sequence's keys from every row.
+bool has_window(const Problem& p) {
+  return kernels::max_visible_keys(p, 1) < p.max_seqlen_kv_bound;
+}
+
+// Whether one launch may serve prompts and, in row tiles with all query heads of a KV head,
+// decoding sequences beside them. The kernel of a sequence must not depend on the rest of an
+// invariant batch.
+bool may_decode_beside_prompts(const Problem& p, const TileConfig& tile,
+                               const ScheduleChoice& choice) {
+  const bool may_choose = choice.is_automatic() && choice.num_kv_splits == 0 && choice.may_split();
+  return may_choose && has_plain_scores(p) && tile.may_decode() && p.max_seqlen_q > kShortRows &&
+         p.group <= kRows;
+}
+
+// Whether those are `row_tiles` row tiles of one grid, instead of a mixed launch. That divides the
+// work by all lengths before it requests Q, which is not worth it where each row tile has a
+// multiprocessor, where they are few and short, or where query heads have a KV head each, so that
+// row tiles of decoding have one row. Keys are bounded, because a long row tile would be waited
+// for. Measured, README.md.
+bool decodes_in_row_tiles(const Problem& p, const Shape& shape, int64_t row_tiles,
+                          int32_t num_sms) {
+  constexpr int32_t kMostTokens = 300, kMostWideTokens = 256;
+  constexpr int32_t kMostKeys = 4096, kShortKeys = 1024;
+  const int32_t keys = p.max_seqlen_kv_bound;
+  if (!has_single_tokens(shape) || keys > kMostKeys) return false;
+  const bool is_wide = shape.depth_vo > 128;
+  const bool has_short_prompts = p.max_seqlen_q <= (is_wide ? kMostWideTokens : kMostTokens);
+  if (has_short_prompts && row_tiles <= num_sms) return true;
+  if (has_window(p)) return false;  // not measured
+  return p.group == 1 || (has_short_prompts && !is_wide && keys <= kShortKeys &&
+                          2 * row_tiles <= int64_t{5} * num_sms);
+}
+
+// In a mixed launch sequences of up to so many query rows are decoded: a block of a consumer's row
+// tile holds them with all query heads of a KV head.
+int32_t most_decode_rows(const Problem& p) { return std::min(kRows / p.group, kMostDecodeRows); }
+
+// Whether a mixed launch serves them: some CTAs read the keys of decoding sequences from DRAM while
+// the others multiply. Measured, README.md.
+bool wants_mixed_launch(const Problem& p, const TileConfig& tile, const schedule::TileGrid& grid) {
+  if (kRows % p.group != 0 && !tile.may_have_empty_rows()) return false;
+  // Windows: little to read, and row tiles of several heads are slower (packing_of).
+  return !has_window(p) && grid.is_bisected() &&
+         kernels::may_have_short_rows(p, most_decode_rows(p), false);
+}
+
+// Query rows of a sequence up to which a call over an e4m3 cache has a packed kernel of its own; 0:
+// it has none. Longer sequences beside those are row tiles of tokens.
+int32_t most_fp8_rows(const Problem& p, const Shape& shape, ScoreClass scores) {
+  const int32_t most = kWarpRows / p.group;
+  return most > 0 && packed_load(p, shape, scores, most) == LoadKind::kTmaFp8 ? most : 0;
+}
+
+// Up to kWarpRows rows of a KV head, with O of 256 columns. Row tiles of tokens begin sooner than
+// packed ones, as they need no search for the CTA's start. But a few packed rows are merged sooner,
+// and many keys of one token are shared evenly by packed row tiles only. Measured, README.md.
+bool wants_wide_tokens(const Problem& p, int32_t num_sms) {
+  constexpr int32_t kUnsplitKeys = 256, kMostKeysOfOneToken = 2048, kRowsMergedSooner = 4;
+  const int32_t keys = kernels::max_visible_keys(p, p.max_seqlen_q);
+  if (keys <= kUnsplitKeys) return true;
+  const bool is_one_token = p.max_seqlen_q == 1;
+  if (!is_one_token && p.max_seqlen_q * p.group > kRowsMergedSooner) return true;
+  const bool has_few_splits = 5 * int64_t{p.batch} * p.num_kv_heads >= num_sms;
+  return has_few_splits && (!is_one_token || keys <= kMostKeysOfOneToken);
+}
+
+// Whether row tiles of tokens are done before packed ones, by a model in the time of a KV tile of a
+// row tile of tokens. Packed rows load each key once for all query heads of a KV head, but a KV
+// tile of theirs takes longer, and where they are split the rows are merged one after the other.
+// Measured, README.md.
+bool are_tokens_faster(const Problem& p, const Shape& shape, ScoreClass scores, LoadKind tokens,
+                       int32_t num_sms) {
+  constexpr double kTokensCost = 7, kPackedCost = 10;
+  constexpr double kMergeCost = 0.4;  // of a row and up to kSplitsAtOnce splits (merge_row)
+  constexpr int64_t kSplitsAtOnce = 16;
+  const PackedRows packed = PackedRows::of(p.group, kRows);
+  const TileConfig tile = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain, tokens);
+  const int32_t keys = kernels::max_visible_keys(p, p.max_seqlen_q);
+  const auto waves = [&](int64_t row_tiles) {
+    return static_cast<double>(p.batch * row_tiles * core::ceil_div(keys, tile.BN)) / num_sms;
+  };
+  // Those of general scores have one head, whose tile `tile` is not.
+  const int32_t heads = scores == ScoreClass::kPlain ? packing_of(p, tile, num_sms).heads : 1;
+  const int64_t token_tiles = int64_t{p.num_q_heads / heads} *
+                              core::ceil_div(p.max_seqlen_q, tile.num_consumers * (kRows / heads));
+  const double tile_time = tokens == LoadKind::kTmaWiden ? 1.5
+                           : shape.depth_qk <= 64        ? 2
+                           : shape.depth_qk <= 192       ? 2.5
+                                                         : 3.5;
+  const int64_t packed_tiles =
+      int64_t{p.num_kv_heads} * packed.head_tiles * core::ceil_div(p.max_seqlen_q, packed.tokens);
+  const bool is_split = 2 * p.batch * packed_tiles <= num_sms;
+  const int32_t rows = is_split ? std::min(p.max_seqlen_q * p.group, int32_t{kRows}) : 0;
+  const int64_t most_splits = core::ceil_div(keys, tile_of(shape, RowKind::kPacked, scores).BN);
+  const int64_t splits = std::min(num_sms / (p.batch * packed_tiles), most_splits);
+  const auto chains = static_cast<double>(rows * core::ceil_div(splits, kSplitsAtOnce));
+  const double of_packed = kPackedCost + tile_time * waves(packed_tiles) + kMergeCost * chains;
+  return kTokensCost + waves(token_tiles) < of_packed;
+}
+
+// Sequences of up to so many query rows are packed, longer ones are row tiles of tokens, unless one
+// launch serves prompts and decoding.
+int32_t most_packed_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_t num_sms,
+                         const ScheduleChoice& choice) {
+  const ScoreClass scores = kernels::score_class(p);
+  const int32_t fp8_rows = most_fp8_rows(p, shape, scores);
+  // The kernel of a sequence must not depend on the rest of an invariant batch.
+  if (!choice.may_split()) return fp8_rows > 0 ? fp8_rows : kShortRows;
+  if (shape.dtype == DType::kF8E4M3) return kShortRows;  // not measured
+  // Decoding beside prompts, in a launch of its own.
+  if (p.max_seqlen_q > kShortRows) return fp8_rows > 0 ? fp8_rows : kMostDecodeRows;
+  if (p.max_seqlen_q * p.group <= kWarpRows) {
+    const bool are_wide = shape.depth_vo > 128 && has_plain_scores(p) && tokens == LoadKind::kTma;
+    return are_wide && wants_wide_tokens(p, num_sms) ? 0 : kShortRows;
+  }
+  return are_tokens_faster(p, shape, scores, tokens, num_sms) ? kWarpRows / p.group : kShortRows;
+}
+
+}  // namespace
+
+Division divide_sequences(const Problem& p, const Shape& shape, std::optional<LoadKind> tokens,
+                          int32_t num_sms, const ScheduleChoice& choice) {
+  if (!tokens || !choice.allows_tiles()) {
+    assert(choice.allows_stream_k() && "fit() requires row tiles of tokens otherwise");
+    return {LaunchSet::kPacked};
+  }
+  const TileConfig tile = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain, *tokens);
+  if (may_decode_beside_prompts(p, tile, choice)) {
+    const schedule::TileGrid grid = grid_of(p, tile, Launch{.heads = p.group});
+    if (decodes_in_row_tiles(p, shape, grid.num_tiles(), num_sms)) return {LaunchSet::kTokens, 0};
+    if (wants_mixed_launch(p, tile, grid)) return {LaunchSet::kMixed, most_decode_rows(p)};
+  }
+  if (!choice.allows_stream_k()) return {LaunchSet::kTokens, 0};
+  const int32_t most_packed = most_packed_rows(p, shape, *tokens, num_sms, choice);
+  if (p.max_seqlen_q <= most_packed) return {LaunchSet::kPacked, most_packed};
+  if (kernels::may_have_short_rows(p, most_packed, !choice.may_split())) {
+    return {LaunchSet::kPackedAndTokens, most_packed};
+  }
+  return {LaunchSet::kTokens, 0};
+}
+
+}  // namespace pagoda::mha_sm90

@@ -1,0 +1,84 @@
+// The number of query heads in a row tile of tokens, by the time that the model of splits says.
+#include "kernels/mha_sm90/head_packing.hpp"
+
+#include <algorithm>
+
+#include "kernels/mha_sm90/call_tiles.hpp"
+
+namespace pagoda::mha_sm90 {
+namespace {
+
+using core::Problem;
+
+// A partial result, in those of 128 columns. KV tiles take about as long with O of 256 columns,
+// which have half as many keys, as with fewer; those of short row tiles, which have half as many
+// keys, too, half as long.
+double part_size(const TileConfig& tile) {
+  const bool is_short = tile.ctas_per_sm > 1 && tile.BN < 128;
+  return tile.depth_vo > 128 || is_short ? 2 : 1;
+}
+kernels::KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid,
+                            const TileConfig& tile, int32_t num_ctas) {
+  const kernels::SplitTile split{.BN = tile.BN,
+                                 .part_size = part_size(tile),
+                                 .may_share = tile.may_share_merge(),
+                                 .ctas_per_sm = tile.ctas_per_sm};
+  if (tile.has_equal_shares) {
+    return {.time = kernels::time_of_equal_shares(p, grid, num_ctas, split)};
+  }
+  return kernels::kv_splits(p, grid, num_ctas, split);
+}
+
+}  // namespace
+
+Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
+  // Of the time with one head each, which is the slower one by less than that where row tiles are
+  // split, the more so in few KV tiles, and under a causal mask. Measured, README.md.
+  constexpr double kMostTime = 0.97, kMostUncertainTime = 0.85, kMostTimeOfShares = 0.95;
+  constexpr double kMostLongTime = 0.93, kLongTime = 20;
+  // Of the time with fewer heads, but several: fewer row tiles load the keys fewer times.
+  constexpr double kMostTimeOfMore = 1.03;
+  // What DRAM delivers to a multiprocessor, if all of them load, in the time of a KV tile; and the
+  // KV tiles that begin, end and merge take.
+  constexpr double kBytesOfKVTile = 26 << 10, kWholeCost = 2, kSplitCost = 6;
+  const int64_t key_bytes = (p.head_dim_qk + p.head_dim_vo) * size_bytes(p.k.dtype);
+  const auto bytes = static_cast<double>(int64_t{p.batch} * p.num_kv_heads * key_bytes *
+                                         kernels::max_visible_keys(p, p.max_seqlen_q));
+  const double split_cost = kSplitCost * (tile.depth_vo > 128 ? 2 : 1);
+  const double of_loads = bytes * tile.ctas_per_sm / (kBytesOfKVTile * num_ctas);
+  const auto is_split = [&](const kernels::KVSplits& splits) {
+    return splits.num_splits > 1 || tile.has_equal_shares;
+  };
+  const auto packing = [&](int32_t heads) {
+    const auto grid = grid_of(p, tile, Launch{.heads = heads});
+    const kernels::KVSplits splits = kv_splits(p, grid, tile, num_ctas);
+    const double least = of_loads + (is_split(splits) ? split_cost : kWholeCost);
+    return Packing{heads, splits, std::max(splits.time, least)};
+  };
+  Packing best = packing(1);
+  if (!tile.may_pack_heads() || p.functor.type != nullptr || p.group == 1) return best;
+  // Windows: fewer keys for fewer tokens, by the model; measured, 4 % slower.
+  if (kernels::max_visible_keys(p, 1) < p.max_seqlen_kv_bound) return best;
+  const bool is_half = sees_half(p, grid_of(p, tile, Launch{}));
+  for (int32_t heads = 2; heads <= std::min(p.group, int32_t{kRows}); ++heads) {
+    if (p.group % heads != 0) continue;
+    if (kRows % heads != 0 && !tile.may_have_empty_rows()) continue;
+    const Packing packed = packing(heads);
+    const bool is_long = packed.time > kLongTime && packed.time == packed.splits.time;
+    const double most = best.heads > 1             ? kMostTimeOfMore
+                        : tile.has_equal_shares    ? kMostTimeOfShares
+                        : is_half                  ? kMostUncertainTime
+                        : !is_split(packed.splits) ? kMostTime
+                        : is_long                  ? kMostLongTime
+                                                   : kMostUncertainTime;
+    if (packed.time <= most * best.time) best = packed;
+  }
+  return best;
+}
+
+Packing packing_of(const Problem& p, const Shape& shape, RowKind rows, int32_t num_sms) {
+  const TileConfig tile = tile_of(shape, rows, ScoreClass::kPlain);
+  return packing_of(p, tile, num_sms * tile.ctas_per_sm);
+}
+
+}  // namespace pagoda::mha_sm90

@@ -1,0 +1,62 @@
+// is_ranked_lower (launch_plan.hpp): which calls are left to the kernels on cp.async, which are
+// faster there.
+#include <string>
+
+#include "kernels/common/call_arguments.hpp"
+#include "kernels/common/kv_buffer/launch_plan.hpp"
+#include "kernels/mha_sm90/launch_plan.hpp"
+#include "kernels/mha_sm90/packed_launch.hpp"
+
+namespace pagoda::mha_sm90 {
+namespace {
+
+using core::Problem;
+
+// A few query rows over up to so many bytes of keys and values are left to kernels without tensor
+// maps, whose chain of dependent loads is shorter. Measured, README.md.
+constexpr int64_t kSmallDecodeBytes = int64_t{512} << 20;
+
+}  // namespace
+
+bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
+                     std::string* reason) {
+  // A sequence's kernel must not depend on the rest of its batch, on which these bytes do.
+  if (options.is_batch_invariant) return false;
+  const int64_t row_bytes = int64_t{2} * (p.head_dim_qk + p.head_dim_vo) * p.num_kv_heads;
+  const int64_t bytes = row_bytes * p.batch * p.max_seqlen_kv_bound;
+  // Those kernels have no e4m3 queries.
+  const bool is_plain = kernels::score_class(p) == ScoreClass::kPlain;
+  const bool is_plain_64 = is_plain && p.head_dim_qk == 64 && p.head_dim_vo == 64;
+  const bool is_measured = is_plain && p.head_dim_qk == 128 && p.head_dim_vo == 128 &&
+                           (p.kv_kind == core::KVKind::kDense || kernels::has_even_pages(p, 16));
+  const bool is_decoded = options.schedule == pagoda::Schedule::kAutomatic &&
+                          options.num_kv_splits == 0 && kernels::kv_buffer::is_decode_call(p);
+  const int64_t row_tiles = int64_t{p.batch} * p.num_kv_heads;
+  const bool has_few_bytes = bytes <= kSmallDecodeBytes;
+  bool is_faster_there = has_few_bytes;
+  if (p.head_dim_qk <= 64) {
+    is_faster_there = is_plain_64;
+  } else if (is_plain && (p.head_dim_qk != 128 || p.head_dim_vo != 128)) {
+    is_faster_there = false;  // there are no kernels for decoding alone
+  } else if (is_measured && p.max_seqlen_q > 1 && !is_decoded) {
+    is_faster_there = row_tiles > num_sms || (has_few_bytes && !is_one_each(row_tiles, num_sms));
+  } else if (is_measured && row_tiles <= kernels::kv_buffer::kMostDecodeRowTiles) {
+    const int32_t fewest_ctas = kernels::kv_buffer::decode_occupancy(p.head_dim_qk).fewest;
+    is_faster_there =
+        has_few_bytes || row_tiles <= int64_t{num_sms} * fewest_ctas ||
+        kernels::kv_buffer::unsplit_ctas_per_sm(row_tiles, p.head_dim_qk, num_sms) > 0;
+  }
+  if (p.q.dtype == DType::kF8E4M3 || p.k.dtype != p.q.dtype || p.head_dim_qk > 128 ||
+      p.head_dim_vo > 128 || int64_t{p.group} * p.max_seqlen_q > kWarpRows || !is_faster_there ||
+      !kernels::has_aligned_kv(p)) {
+    return false;
+  }
+  if (reason != nullptr) {
+    *reason = std::to_string(p.group * p.max_seqlen_q) + " query rows of a KV head, " +
+              std::to_string(row_tiles) + " KV heads and " + std::to_string((bytes >> 20) + 1) +
+              " MiB of keys and values: faster by cp.async";
+  }
+  return true;
+}
+
+}  // namespace pagoda::mha_sm90

@@ -1,0 +1,203 @@
+// Chooses among the kinds of row tiles of tokens: those of RowKind but kPacked.
+#include "kernels/mha_sm90/row_tiles.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/int_math.hpp"
+#include "kernels/common/call_arguments.hpp"
+#include "kernels/mha_sm90/call_tiles.hpp"
+#include "kernels/mha_sm90/head_packing.hpp"
+
+namespace pagoda::mha_sm90 {
+namespace {
+
+using core::Problem;
+using kernels::ScheduleChoice;
+using kernels::total_rows;
+
+// The time until the last row tile of a grid is done, in row tiles that see all keys.
+double makespan(const Problem& p, const TileConfig& tile, int32_t num_sms) {
+  const Packing packing = packing_of(p, tile, num_sms);
+  const auto rows = static_cast<double>(total_rows(p) * p.num_q_heads);
+  const double waves = rows / tile.tile_rows() / num_sms;
+  if (sees_half(p, grid_of(p, tile, Launch{}))) return std::max(1.0, waves / 2 + 0.25);
+  return packing.splits.num_whole > 0 ? packing.splits.waves : std::ceil(waves);
+}
+
+// Keys that a mean row sees, at most.
+int32_t mean_keys(const Problem& p, const schedule::TileGrid& grid) {
+  const int32_t keys = kernels::max_visible_keys(p, 1);
+  return keys == p.max_seqlen_kv_bound && sees_half(p, grid) ? keys / 2 : keys;
+}
+
+// Row tiles of all heads, as many as they are without partly filled ones.
+int64_t full_tiles(const Problem& p, const TileConfig& tile) {
+  return core::ceil_div(total_rows(p) * p.num_q_heads, int64_t{tile.tile_rows()});
+}
+
+// Short row tiles: where row tiles see few keys, all of them or, where they are many, on average.
+// Measured, README.md.
+bool wants_short_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
+  constexpr int32_t kWaves = 2, kFewestKeys = 320;
+  constexpr double kShortWave = 4 / 3.0, kMostWaves = 0.8;
+  const TileConfig tile = tile_of(shape, RowKind::kShortTokens, ScoreClass::kPlain);
+  if (!is_kv_by_tma(p, tile)) return false;
+  const int32_t keys = kernels::max_visible_keys(p, 1);
+  const schedule::TileGrid grid = grid_of(p, tile, Launch{});
+  const bool is_half = sees_half(p, grid);
+  if (shape.depth_qk == 128) return keys <= kFewestKeys && is_half;
+  if (keys <= kFewKeys) {
+    const TileConfig larger = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain);
+    // Full prompts take whole waves: of 256 rows a multiprocessor, or of 192.
+    const auto waves = [&](const TileConfig& of, int32_t num_ctas) {
+      return core::ceil_div(grid_of(p, of, Launch{}).num_tiles(), num_ctas);
+    };
+    const double of_short = waves(tile, num_sms * tile.ctas_per_sm) * kShortWave;
+    return is_half || keys < p.max_seqlen_kv_bound ||
+           waves(larger, num_sms) > kMostWaves * of_short;
+  }
+  return mean_keys(p, grid) <= kFewKeys &&
+         full_tiles(p, tile) >= int64_t{kWaves} * num_sms * tile.ctas_per_sm;
+}
+
+// kTokens or kStreamKTokens, and the time of all row tiles by the model of kv_splits; of shapes
+// that have kTokens alone of the two no time.
+struct TokensTime {
+  RowKind rows = RowKind::kTokens;
+  double time = 0;
+};
+TokensTime drawn_or_shared(const Problem& p, const Shape& shape, int32_t num_sms,
+                           const ScheduleChoice& choice) {
+  // With a smaller gain by the model shares were slower in as many calls as faster. README.md.
+  constexpr double kLeastGain = 0.97;
+  static_assert(std::ranges::all_of(kShapes, [](const Shape& each) {
+    return has_stream_k_tokens(each) == has_single_tokens(each);
+  }));  // wants_single_rows asks for the time
+  if (!has_stream_k_tokens(shape)) return {};
+  const Packing drawn = packing_of(p, shape, RowKind::kTokens, num_sms);
+  if (choice.is_automatic() && choice.num_kv_splits == 0) {
+    const Packing shared = packing_of(p, shape, RowKind::kStreamKTokens, num_sms);
+    if (shared.time < kLeastGain * drawn.time) {
+      return {RowKind::kStreamKTokens, shared.splits.time};
+    }
+  }
+  return {RowKind::kTokens, drawn.splits.time};
+}
+
+// Row tiles of a kind, partly filled ones included.
+int32_t num_row_tiles(const Problem& p, const Shape& shape, RowKind rows, int32_t num_sms) {
+  const int32_t heads = packing_of(p, shape, rows, num_sms).heads;
+  const TileConfig tile = tile_of(shape, rows, ScoreClass::kPlain);
+  return grid_of(p, tile, Launch{.heads = heads}).num_tiles();
+}
+
+// Row tiles of one consumer: where those of more leave multiprocessors idle. Under a causal mask
+// also a few more row tiles than multiprocessors, whose longest come first. Row tiles of many keys
+// are rather split. Measured, README.md.
+bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms,
+                       const TokensTime& others) {
+  const TileConfig tile = tile_of(shape, RowKind::kSingleTokens, ScoreClass::kPlain);
+  if (!is_kv_by_tma(p, tile)) return false;
+  const int64_t row_tiles = full_tiles(p, tile);
+  const int32_t keys = kernels::max_visible_keys(p, 1);
+  const bool is_half = sees_half(p, grid_of(p, tile, Launch{}));
+  const bool is_one_wave = row_tiles <= num_sms;
+  // How many row tiles are partly filled is known only where all sequences are as long.
+  const auto has_second_wave = [&] {
+    return total_rows(p) == int64_t{p.batch} * p.max_seqlen_q &&
+           num_row_tiles(p, shape, RowKind::kSingleTokens, num_sms) > num_sms;
+  };
+  if (is_half) {
+    switch (shape.depth_qk) {
+      case 64: return is_one_wave || (row_tiles <= int64_t{2} * num_sms && keys <= 2048);
+      case 128:
+        // Prompts of 145 tokens have a third row tile for the last 17 of them.
+        if (is_one_wave) return keys <= 1536 && !has_second_wave();
+        return 2 * row_tiles <= int64_t{3} * num_sms && keys > 512;
+      default:
+        if (is_one_wave) return keys <= 4096;
+        return row_tiles <= int64_t{2} * num_sms && keys > 512;
+    }
+  }
+  // Chunks, and prompts without a causal mask. Few row tiles are split anyway: partial results of
+  // small ones are merged sooner.
+  const bool is_quarter_wave = 4 * row_tiles <= num_sms;
+  // Measured, per KV tile: at head dim 64 they take as long as those of three consumers, whose rows
+  // are three times as many, at 256 two thirds of the time of those of two.
+  const auto are_faster = [&] {
+    const double most_time = shape.depth_qk == 64 ? 1 : 1.45;
+    return packing_of(p, shape, RowKind::kSingleTokens, num_sms).splits.time <
+           most_time * others.time;
+  };
+  switch (shape.depth_qk) {
+    case 64:
+      if (2 * row_tiles <= int64_t{3} * num_sms && keys <= 1024) return true;
+      if (2 * row_tiles <= num_sms && keys <= 4096) return true;
+      return is_quarter_wave && are_faster();
+    case 128:
+      if (is_one_wave && keys <= (is_quarter_wave ? 8192 : 2048)) return true;
+      // So few rows that those of more consumers are as many.
+      return is_quarter_wave && num_row_tiles(p, shape, RowKind::kSingleTokens, num_sms) ==
+                                    num_row_tiles(p, shape, RowKind::kTokens, num_sms);
+    default: return is_one_wave && keys <= (is_quarter_wave ? 8192 : 4096) && are_faster();
+  }
+}
+
+// Tall row tiles take less time a row, but are fewer: few of them leave multiprocessors idle.
+// Measured, README.md.
+bool wants_tall_rows(const Problem& p, const Shape& shape, int32_t num_sms,
+                     const TokensTime& others) {
+  constexpr double kTallTime = 1.5 * 0.93;  // of a tall row tile, in row tiles of two consumers
+  constexpr double kLeastGain = 0.97;
+  constexpr int32_t kFewestRows = 256;  // of a sequence
+  const TileConfig tall = tile_of(shape, RowKind::kTallTokens, ScoreClass::kPlain);
+  const Packing packing = packing_of(p, tall, num_sms);
+  if (p.max_seqlen_q * packing.heads < kFewestRows || !is_kv_by_tma(p, tall)) return false;
+  if (others.rows == RowKind::kStreamKTokens) {
+    return kTallTime * packing.splits.time < others.time;
+  }
+  const TileConfig other = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain);
+  return kTallTime * makespan(p, tall, num_sms) < kLeastGain * makespan(p, other, num_sms);
+}
+
+// Which row tiles of tokens a call gets.
+RowKind tokens_kind(const Problem& p, const Shape& shape, ScoreClass scores, LoadKind load,
+                    int32_t num_sms, const ScheduleChoice& choice) {
+  // A sequence's kernel must not depend on the rest of an invariant batch.
+  if (scores != ScoreClass::kPlain || load != LoadKind::kTma || p.functor.type != nullptr ||
+      !choice.may_split()) {
+    return RowKind::kTokens;
+  }
+  const TokensTime tokens = drawn_or_shared(p, shape, num_sms, choice);
+  if (has_single_tokens(shape) && wants_single_rows(p, shape, num_sms, tokens)) {
+    return RowKind::kSingleTokens;
+  }
+  if (has_short_tokens(shape) && wants_short_rows(p, shape, num_sms)) return RowKind::kShortTokens;
+  if (has_tall_tokens(shape) && wants_tall_rows(p, shape, num_sms, tokens)) {
+    return RowKind::kTallTokens;
+  }
+  return tokens.rows;
+}
+
+}  // namespace
+
+Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, LoadKind load,
+                     int32_t num_sms, const ScheduleChoice& choice) {
+  Launch launch{
+      .rows = tokens_kind(p, shape, scores, load, num_sms, choice), .scores = scores, .load = load};
+  const TileConfig tile = tile_of(shape, launch.rows, scores, load);
+  const int32_t most_ctas = num_sms * tile.ctas_per_sm;
+  const Packing packing = choice.may_split() ? packing_of(p, tile, most_ctas) : Packing{};
+  launch.heads = packing.heads;
+  launch.num_splits =
+      choice.splits(packing.splits.num_splits, core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
+  if (choice.num_kv_splits == 0 && launch.num_splits > 1) {
+    launch.num_whole = packing.splits.num_whole;
+  }
+  launch.ctas =
+      tile.has_equal_shares ? most_ctas : std::min(grid_of(p, tile, launch).size(), most_ctas);
+  return launch;
+}
+
+}  // namespace pagoda::mha_sm90
