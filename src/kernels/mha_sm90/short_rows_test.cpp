@@ -13,54 +13,66 @@ namespace {
 
 constexpr int32_t kMultiprocessors = 132;
 
-// `batch` chunks of up to `tokens` tokens over a dense cache of 2,048 keys, 32/8 heads of `dim`;
-// `missing`: tokens fewer than if all had as many.
-std::unique_ptr<LaunchPlan> plan_of(int32_t batch, int32_t tokens, DType cache = DType::kBF16,
-                                    const Options& options = {}, int32_t missing = 0,
-                                    int32_t dim = 128, float softcap = 0) {
-  core::Problem p = dense_problem(batch, tokens, 2048, cache, dim);
+// `batch` chunks of up to `tokens` tokens over a dense cache, 32 query heads.
+struct Call {
+  int32_t batch, tokens;
+  DType cache = DType::kBF16;
+  Options options{};
+  int32_t missing = 0;  // tokens fewer than if all chunks had as many
+  int32_t dim = 128;
+  float softcap = 0;
+  int32_t keys = 2048;
+  int32_t group = 4;
+};
+
+std::unique_ptr<LaunchPlan> plan_of(const Call& call) {
+  core::Problem p = dense_problem(call.batch, call.tokens, call.keys, call.cache, call.dim);
   static const std::vector<int32_t> kCuRows(65);  // never read: lengths are on the device
   p.is_ragged = true;
   p.cu_seqlens_q = kCuRows;
-  p.total_q -= missing;
-  p.score_mod.softcap = softcap;
+  p.total_q -= call.missing;
+  p.num_kv_heads = p.num_q_heads / call.group;
+  p.group = call.group;
+  p.score_mod.softcap = call.softcap;
   const Shape* shape = kShapes;
-  while (shape->depth_qk != dim || shape->dtype != DType::kBF16) ++shape;
-  return make_plan(*shape, p, kMultiprocessors, options);
+  while (shape->depth_qk != call.dim || shape->dtype != DType::kBF16) ++shape;
+  return make_plan(*shape, p, kMultiprocessors, call.options);
 }
 
 // The launch that serves those of `tokens` tokens.
-Launch launch_of(int32_t batch, int32_t tokens, DType cache = DType::kBF16,
-                 const Options& options = {}, int32_t dim = 128) {
-  const auto plan = plan_of(batch, tokens, cache, options, 0, dim);
+Launch launch_of(const Call& call) {
+  const auto plan = plan_of(call);
   return plan->launches[plan->num_launches - 1];
 }
+
+bool is_mixed(const Call& call) { return plan_of(call)->launches[0].is_mixed; }
 
 // One packed row tile of a KV head is split among many multiprocessors, and merged row by row.
 TEST(ShortRows, of_few_sequences_are_tokens_from_more_than_16_packed_rows_on) {
   for (const int32_t dim : {64, 128, 256}) {
     if (dim < 256) {
-      EXPECT_EQ(launch_of(1, 4, DType::kBF16, {}, dim).rows, RowKind::kPacked) << dim;
+      EXPECT_EQ(launch_of({.batch = 1, .tokens = 4, .dim = dim}).rows, RowKind::kPacked) << dim;
     }
     for (const int32_t tokens : {5, 16, 24, 64}) {
-      EXPECT_NE(launch_of(1, tokens, DType::kBF16, {}, dim).rows, RowKind::kPacked) << dim;
+      EXPECT_NE(launch_of({.batch = 1, .tokens = tokens, .dim = dim}).rows, RowKind::kPacked)
+          << dim;
     }
-    EXPECT_NE(launch_of(4, 64, DType::kBF16, {}, dim).rows, RowKind::kPacked) << dim;
+    EXPECT_NE(launch_of({.batch = 4, .tokens = 64, .dim = dim}).rows, RowKind::kPacked) << dim;
   }
-  EXPECT_GT(launch_of(1, 64).num_splits, 1);
+  EXPECT_GT(launch_of({.batch = 1, .tokens = 64}).num_splits, 1);
 }
 
 // 32 x 8 tokens, 16/2 heads: 69.0 us in packed rows, 43.6.
 TEST(ShortRows, of_many_sequences_are_row_tiles_of_several_heads) {
   for (const int32_t dim : {64, 128, 256}) {
     for (const int32_t tokens : {8, 16, 24}) {
-      const Launch launch = launch_of(16, tokens, DType::kBF16, {}, dim);
+      const Launch launch = launch_of({.batch = 16, .tokens = tokens, .dim = dim});
       EXPECT_NE(launch.rows, RowKind::kPacked) << dim;
       EXPECT_GT(launch.heads, 1) << dim;
     }
   }
-  EXPECT_EQ(launch_of(16, 4, DType::kBF16, {}, 64).rows, RowKind::kPacked);
-  EXPECT_EQ(launch_of(16, 4).rows, RowKind::kPacked);
+  EXPECT_EQ(launch_of({.batch = 16, .tokens = 4, .dim = 64}).rows, RowKind::kPacked);
+  EXPECT_EQ(launch_of({.batch = 16, .tokens = 4}).rows, RowKind::kPacked);
 }
 
 Launch wide_launch_of(int32_t batch, int32_t tokens, int32_t keys, float softcap = 0) {
@@ -99,21 +111,23 @@ TEST(ShortRows, of_many_splits_take_longer_to_merge) {
 
 // General scores have one head a row tile: 512 row tiles, each of which reads all keys.
 TEST(ShortRows, of_many_sequences_stay_packed_under_general_scores) {
-  const auto plan = plan_of(16, 8, DType::kBF16, {}, 0, 128, 30.0F);
+  const auto plan = plan_of({.batch = 16, .tokens = 8, .softcap = 30.0F});
   EXPECT_EQ(plan->launches[0].rows, RowKind::kPacked);
   EXPECT_EQ(plan->launches[0].scores, ScoreClass::kGeneral);
 }
 
 TEST(ShortRows, over_an_fp8_cache_are_widened_in_row_tiles_of_tokens) {
   for (const int32_t batch : {1, 16}) {
-    EXPECT_EQ(launch_of(batch, 4, DType::kF8E4M3).rows, RowKind::kPacked);
-    EXPECT_EQ(launch_of(batch, 24, DType::kF8E4M3).load, LoadKind::kTmaWiden);
+    EXPECT_EQ(launch_of({.batch = batch, .tokens = 4, .cache = DType::kF8E4M3}).rows,
+              RowKind::kPacked);
+    EXPECT_EQ(launch_of({.batch = batch, .tokens = 24, .cache = DType::kF8E4M3}).load,
+              LoadKind::kTmaWiden);
   }
 }
 
 // 60 tokens over 1k to 14k keys and 1988 over 8k: 980 us became 790 (H100).
 TEST(ShortRows, beside_longer_ones_are_decoded_in_the_same_launch) {
-  const auto plan = plan_of(4, 512, DType::kBF16, {}, 900);
+  const auto plan = plan_of({.batch = 4, .tokens = 512, .missing = 900});
   ASSERT_EQ(plan->num_launches, 1);
   const Launch& launch = plan->launches[0];
   EXPECT_TRUE(launch.is_mixed);
@@ -130,48 +144,39 @@ TEST(ShortRows, beside_longer_ones_are_decoded_in_the_same_launch) {
 // Three tokens over 1k keys and a prompt of 100: 24.1 us became 19.4 (H100).
 TEST(ShortRows, beside_few_longer_ones_are_row_tiles_of_tokens) {
   for (const int32_t dim : {64, 128, 256}) {
-    const auto plan = plan_of(4, 100, DType::kBF16, {}, 297, dim);
+    const auto plan = plan_of({.batch = 4, .tokens = 100, .missing = 297, .dim = dim});
     ASSERT_EQ(plan->num_launches, 1) << dim;
     EXPECT_FALSE(plan->launches[0].is_mixed) << dim;
     EXPECT_NE(plan->launches[0].rows, RowKind::kPacked) << dim;
     EXPECT_EQ(plan->launches[0].min_rows, 1) << dim;
   }
-  EXPECT_TRUE(plan_of(4, 301, DType::kBF16, {}, 900)->launches[0].is_mixed);      // longer than 300
-  EXPECT_TRUE(plan_of(16, 100, DType::kBF16, {}, 1485)->launches[0].is_mixed);    // 160 row tiles
-  EXPECT_TRUE(plan_of(4, 100, DType::kBF16, {}, 297, 96)->launches[0].is_mixed);  // was slower
+  // Longer than 300; 160 row tiles; slower.
+  EXPECT_TRUE(is_mixed({.batch = 4, .tokens = 301, .missing = 900}));
+  EXPECT_TRUE(is_mixed({.batch = 16, .tokens = 100, .missing = 1485}));
+  EXPECT_TRUE(is_mixed({.batch = 4, .tokens = 100, .missing = 297, .dim = 96}));
   Options invariant;
   invariant.is_batch_invariant = true;
-  EXPECT_EQ(plan_of(4, 100, DType::kBF16, invariant, 297)->num_launches, 2);
+  EXPECT_EQ(
+      plan_of({.batch = 4, .tokens = 100, .options = invariant, .missing = 297})->num_launches, 2);
 }
 
 // 30 tokens over 500 keys and a prompt of 300: 50.6 us became 44.1 (H100). 32/32 heads, 30 tokens
 // over 2k and a prompt of 1,000: 401 and 371.
 TEST(ShortRows, beside_longer_ones_are_row_tiles_where_keys_are_few_or_heads_have_no_group) {
-  struct Call {
-    int32_t batch, tokens, keys, group;
-    bool is_mixed;
+  const auto is_mixed_beside_one_prompt = [](Call call) {  // the others have one token
+    call.missing = (call.batch - 1) * (call.tokens - 1);
+    EXPECT_EQ(plan_of(call)->num_launches, 1);
+    return is_mixed(call);
   };
-  for (const Call& call :
-       {Call{31, 300, 1024, 4, false}, Call{31, 300, 1025, 4, true}, Call{60, 300, 1024, 4, true},
-        Call{31, 1000, 4096, 1, false}, Call{31, 1000, 4097, 1, true}}) {
-    core::Problem p = dense_problem(call.batch, call.tokens, call.keys, DType::kBF16);
-    static const std::vector<int32_t> kCuRows(65);  // never read: lengths are on the device
-    p.is_ragged = true;
-    p.cu_seqlens_q = kCuRows;
-    p.total_q = call.tokens + call.batch - 1;
-    p.num_kv_heads = p.num_q_heads / call.group;
-    p.group = call.group;
-    const Shape* shape = kShapes;
-    while (shape->depth_qk != 128 || shape->dtype != DType::kBF16) ++shape;
-    const auto plan = make_plan(*shape, p, kMultiprocessors, {});
-    ASSERT_EQ(plan->num_launches, 1);
-    EXPECT_EQ(plan->launches[0].is_mixed, call.is_mixed)
-        << call.batch << " " << call.keys << " " << call.group;
-  }
+  EXPECT_FALSE(is_mixed_beside_one_prompt({.batch = 31, .tokens = 300, .keys = 1024}));
+  EXPECT_TRUE(is_mixed_beside_one_prompt({.batch = 31, .tokens = 300, .keys = 1025}));
+  EXPECT_TRUE(is_mixed_beside_one_prompt({.batch = 60, .tokens = 300, .keys = 1024}));
+  EXPECT_FALSE(is_mixed_beside_one_prompt({.batch = 31, .tokens = 1000, .keys = 4096, .group = 1}));
+  EXPECT_TRUE(is_mixed_beside_one_prompt({.batch = 31, .tokens = 1000, .keys = 4097, .group = 1}));
 }
 
 TEST(ShortRows, beside_longer_ones_have_a_launch_of_their_own_with_general_scores) {
-  const auto plan = plan_of(4, 512, DType::kBF16, {}, 900, 128, 30);
+  const auto plan = plan_of({.batch = 4, .tokens = 512, .missing = 900, .softcap = 30});
   ASSERT_EQ(plan->num_launches, 2);
   EXPECT_EQ(plan->launches[0].rows, RowKind::kPacked);
   EXPECT_EQ(plan->launches[0].max_rows, 16);
@@ -184,39 +189,42 @@ TEST(ShortRows, beside_longer_ones_do_not_share_a_launch_where_the_caller_asks_f
   invariant.is_batch_invariant = true;
   by_number.num_kv_splits = 1;
   for (const Options& options : {invariant, by_number}) {
-    EXPECT_FALSE(plan_of(4, 512, DType::kBF16, options, 900)->launches[0].is_mixed);
+    EXPECT_FALSE(is_mixed({.batch = 4, .tokens = 512, .options = options, .missing = 900}));
   }
 }
 
 // An empty launch of packed rows takes 5 us.
 TEST(ShortRows, have_no_launch_where_total_q_leaves_none_for_them) {
-  const auto equal = plan_of(4, 512);
+  const auto equal = plan_of({.batch = 4, .tokens = 512});
   ASSERT_EQ(equal->num_launches, 1);
   EXPECT_EQ(equal->launches[0].rows, RowKind::kTokens);
   EXPECT_EQ(equal->launches[0].min_rows, 1);   // a graph may be replayed with shorter ones
   const auto launches = [](int32_t missing) {  // general scores: packed rows have their own
-    return plan_of(4, 512, DType::kBF16, {}, missing, 128, 30)->num_launches;
+    return plan_of({.batch = 4, .tokens = 512, .missing = missing, .softcap = 30})->num_launches;
   };
   EXPECT_EQ(launches(512 - 17), 1);
   EXPECT_EQ(launches(512 - 16), 2);
-  EXPECT_FALSE(plan_of(4, 512, DType::kBF16, {}, 512 - 17)->launches[0].is_mixed);
-  EXPECT_TRUE(plan_of(4, 512, DType::kBF16, {}, 512 - 16)->launches[0].is_mixed);
-  EXPECT_EQ(plan_of(1, 512, DType::kBF16, {}, 1)->num_launches, 1);
+  EXPECT_FALSE(is_mixed({.batch = 4, .tokens = 512, .missing = 512 - 17}));
+  EXPECT_TRUE(is_mixed({.batch = 4, .tokens = 512, .missing = 512 - 16}));
+  EXPECT_EQ(plan_of({.batch = 1, .tokens = 512, .missing = 1})->num_launches, 1);
 }
 
 TEST(ShortRows, of_equal_lengths_have_a_launch_where_the_batch_must_be_invariant) {
   Options options;
   options.is_batch_invariant = true;
   for (const DType cache : {DType::kBF16, DType::kF8E4M3}) {
-    EXPECT_EQ(plan_of(4, 512, cache, options)->num_launches, 2);
+    EXPECT_EQ(
+        plan_of({.batch = 4, .tokens = 512, .cache = cache, .options = options})->num_launches, 2);
     // One sequence, too: of 512 rows of Q all but four may be padding, which the host can't read.
-    EXPECT_EQ(plan_of(1, 512, cache, options)->num_launches, 2);
-    EXPECT_EQ(plan_of(1, 512, cache)->num_launches, 1);
+    EXPECT_EQ(
+        plan_of({.batch = 1, .tokens = 512, .cache = cache, .options = options})->num_launches, 2);
+    EXPECT_EQ(plan_of({.batch = 1, .tokens = 512, .cache = cache})->num_launches, 1);
   }
 }
 
 TEST(ShortRows, over_an_e4m3_cache_beside_prompts_have_their_kernel) {
-  const auto plan = plan_of(4, 100, DType::kF8E4M3, {}, 99);  // one of a token
+  // One of a token.
+  const auto plan = plan_of({.batch = 4, .tokens = 100, .cache = DType::kF8E4M3, .missing = 99});
   ASSERT_EQ(plan->num_launches, 2);
   EXPECT_EQ(plan->launches[0].load, LoadKind::kTmaFp8);
   EXPECT_EQ(plan->launches[0].max_rows, 4);  // of four query heads each
@@ -227,10 +235,11 @@ TEST(ShortRows, over_an_e4m3_cache_beside_prompts_have_their_kernel) {
 TEST(ShortRows, do_not_depend_on_the_batch_where_it_must_be_invariant) {
   Options options;
   options.is_batch_invariant = true;
-  EXPECT_EQ(launch_of(1, 64, DType::kBF16, options).rows, RowKind::kPacked);
+  EXPECT_EQ(launch_of({.batch = 1, .tokens = 64, .options = options}).rows, RowKind::kPacked);
   // Up to 16 packed rows have a kernel of their own over an e4m3 cache, also beside longer ones.
   for (const int32_t longest : {1, 4, 5, 64, 100}) {
-    const auto plan = plan_of(4, longest, DType::kF8E4M3, options);
+    const auto plan =
+        plan_of({.batch = 4, .tokens = longest, .cache = DType::kF8E4M3, .options = options});
     EXPECT_EQ(plan->launches[0].rows, RowKind::kPacked);
     EXPECT_EQ(plan->launches[0].load, LoadKind::kTmaFp8) << longest;
     ASSERT_EQ(plan->num_launches, longest > 4 ? 2 : 1);
@@ -241,7 +250,8 @@ TEST(ShortRows, do_not_depend_on_the_batch_where_it_must_be_invariant) {
   // Without row tiles of tokens one kernel serves all lengths.
   options.schedule = Schedule::kStreamK;
   for (const int32_t longest : {1, 100}) {
-    const auto plan = plan_of(4, longest, DType::kF8E4M3, options);
+    const auto plan =
+        plan_of({.batch = 4, .tokens = longest, .cache = DType::kF8E4M3, .options = options});
     ASSERT_EQ(plan->num_launches, 1);
     EXPECT_EQ(plan->launches[0].load, LoadKind::kGather);
   }
