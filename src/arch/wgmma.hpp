@@ -9,6 +9,8 @@
 //                              completed groups may be accessed
 //   wgmma_wait_group_after<N>(value)   the same, not before `value` is computed, which must be >= 0
 //                              or NaN: the compiler may otherwise wait first and compute then
+//   wgmma_wait_group_here<N>(value)    the same, not before what stands above it is computed; the
+//                              compiler must not know `value` >= 0, which all lanes have
 //   wgmma_pin(registers)       no instruction: the compiler computes the registers' final values
 //                              before and assumes that they change (before a fence, after a wait)
 //   struct Wgmma<T, N, Major a = kK, Major b = kK>

@@ -27,6 +27,11 @@ void wgmma_wait_group_after(float value, Where where = Where::current()) {
   expect(!(value < 0), "the value that wgmma_wait_group_after waits for is not negative", where);
   wgmma_wait_group<N>(where);
 }
+template <int N>
+void wgmma_wait_group_here(int32_t value, Where where = Where::current()) {
+  expect(value >= 0, "the value of wgmma_wait_group_here is not negative", where);
+  wgmma_wait_group<N>(where);
+}
 
 // For the compiler of the real half only.
 template <int Count>

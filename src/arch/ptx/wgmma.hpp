@@ -50,6 +50,21 @@ PAGODA_DEVICE void wgmma_wait_group_after(float value, Where = Where::current())
       : "memory");
 }
 
+// The same by a branch on a value that all lanes have, which needs no vote.
+template <int N>
+PAGODA_DEVICE void wgmma_wait_group_here(int32_t value, Where = Where::current()) {
+  static_assert(N >= 0 && N <= 7, "wgmma.wait_group leaves 0 to 7 groups in flight");
+  asm volatile(
+      "{\n\t"
+      ".reg .pred never;\n\t"
+      "setp.lt.s32 never, %1, 0;\n\t"
+      "@never trap;\n\t"
+      "wgmma.wait_group.sync.aligned %0;\n\t"
+      "}" ::"n"(N),
+      "r"(value)
+      : "memory");
+}
+
 // No instruction: the compiler computes every register's final value before this point and assumes
 // that it changes here.
 template <int Count>

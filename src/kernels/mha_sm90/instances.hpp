@@ -245,8 +245,9 @@ PAGODA_HOST_DEVICE constexpr TileConfig e4m3_tile(int depth_qk, int depth_vo, Ro
   }
   tile.is_ping_pong = false;  // products are short: waiting for a turn costs more than it gains
   tile.consumer_registers = 208;
+  if (scores == ScoreClass::kGeneral) tile.producer_registers = tile.converter_registers = 48;
   if (depth_vo == 256) {
-    tile.producer_registers = 40;
+    tile.producer_registers = tile.converter_registers = 40;
     tile.consumer_registers = 216;
   }
   if (depth_qk <= 128) tile.q_stages = 2;

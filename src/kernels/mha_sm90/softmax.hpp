@@ -133,14 +133,31 @@ struct SumsOfP {
   float all = 0, largest_group = 0;
 };
 
-// Row `r` of S becomes P = 2^(scale * s + offset).
-template <class Rule, int BN>
-PAGODA_DEVICE SumsOfP exp2_row(float (&s)[BN / 2], int r, float scale, float offset) {
+// P = 2^(scale * s + offset) of row `r`, of registers `begin` to `end` - 1 of S. The sums are of
+// groups of 4, those of group 0 first.
+template <int BN>
+PAGODA_DEVICE void exp2_groups(float (&s)[BN / 2], int r, int begin, int end, float scale,
+                               float offset, SumsOfP& sums) {
   const auto p = [&](int i) {
     return s[i + 2 * r] = arch::exp2_approx(s[i + 2 * r] * scale + offset);
   };
+  PAGODA_UNROLL
+  for (int i = begin; i < end; i += 8) {
+    const float first = p(i) + p(i + 1), last = p(i + 4) + p(i + 5);
+    const float group = first + last;
+    sums.all = i == 0 ? group : sums.all + group;
+    sums.largest_group = i == 0 ? group : fmaxf(sums.largest_group, group);
+  }
+}
+
+// Row `r` of S becomes P = 2^(scale * s + offset).
+template <class Rule, int BN>
+PAGODA_DEVICE SumsOfP exp2_row(float (&s)[BN / 2], int r, float scale, float offset) {
   SumsOfP sums;
   if constexpr (Rule::kGroup == 0) {
+    const auto p = [&](int i) {
+      return s[i + 2 * r] = arch::exp2_approx(s[i + 2 * r] * scale + offset);
+    };
     float chains[2];  // independent chains of additions
     PAGODA_UNROLL
     for (int i = 0; i < BN / 2; i += 4) {
@@ -150,13 +167,7 @@ PAGODA_DEVICE SumsOfP exp2_row(float (&s)[BN / 2], int r, float scale, float off
     sums.all = sums.largest_group = chains[0] + chains[1];
   } else {
     static_assert(Rule::kGroup == 4 && BN % 16 == 0);
-    PAGODA_UNROLL
-    for (int i = 0; i < BN / 2; i += 8) {
-      const float first = p(i) + p(i + 1), last = p(i + 4) + p(i + 5);
-      const float group = first + last;
-      sums.all = i == 0 ? group : sums.all + group;
-      sums.largest_group = i == 0 ? group : fmaxf(sums.largest_group, group);
-    }
+    exp2_groups<BN>(s, r, 0, BN / 2, scale, offset, sums);
   }
   return sums;
 }
@@ -245,18 +256,35 @@ PAGODA_DEVICE void exp2_in_loops(float (&again)[BN / 2], Row (&rows)[2], const f
 // relative to the pivots as they are. They move only if P has become too large for its type. Maxima
 // are an eighth to a sixth of a tile's instructions, and all its exponentials would wait for them.
 //
-// scores_again(float (&)[BN / 2]) makes S again, of a tile whose P have overflowed.
-template <int BN, class Row, class ScoresAgain>
+// scores_again(float (&)[BN / 2]) makes S again, of a tile whose P have overflowed. `follow_up`
+// learns when P of a part of the tile are known: Consumer::ConvertEarly or NoFollowUp.
+template <int BN, class Row, class ScoresAgain, class FollowUp>
 PAGODA_DEVICE bool exp2_at_pivots(float (&s)[BN / 2], Row (&rows)[2], const float (&of_scores)[2],
-                                  float (&factors)[2], const ScoresAgain& scores_again) {
+                                  float (&factors)[2], const ScoresAgain& scores_again,
+                                  FollowUp follow_up) {
   using Rule = typename decltype(Row::online)::RescaleRule;
   const float scales[2] = {scale_of(of_scores[0]), scale_of(of_scores[1])};
   const float offsets[2] = {rows[0].online.offset(), rows[1].online.offset()};
   SumsOfP sums[2];
+  if constexpr (FollowUp::kParts == 0) {
+    PAGODA_UNROLL
+    for (int r = 0; r < 2; ++r) sums[r] = exp2_row<Rule, BN>(s, r, scales[r], offsets[r]);
+  } else {
+    static_assert(Rule::kGroup == 4);
+    constexpr int registers = BN / 2 / FollowUp::kParts;
+    PAGODA_UNROLL
+    for (int part = 0; part < FollowUp::kParts; ++part) {
+      PAGODA_UNROLL
+      for (int r = 0; r < 2; ++r) {
+        exp2_groups<BN>(s, r, registers * part, registers * (part + 1), scales[r], offsets[r],
+                        sums[r]);
+      }
+      follow_up.has_p_of(part);
+    }
+  }
   int is_too_large = 0;
   PAGODA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    sums[r] = exp2_row<Rule, BN>(s, r, scales[r], offsets[r]);
     is_too_large |= static_cast<int>(!rows[r].keys.empty()) &
                     static_cast<int>(sums[r].largest_group > Rule::kLargestSum);
   }
@@ -277,10 +305,19 @@ PAGODA_DEVICE bool exp2_at_pivots(float (&s)[BN / 2], Row (&rows)[2], const floa
     } else {
       lower_p<BN>(s, rows, sums, factors);
     }
+    if constexpr (FollowUp::kParts > 0) {
+      add_sums(sums, rows, factors);
+      follow_up.has_other_pivots(factors);
+      return true;
+    }
   }
   add_sums(sums, rows, factors);
   return rescales;
 }
+
+struct NoFollowUp {
+  static constexpr int kParts = 0;
+};
 
 template <int registers>
 PAGODA_DEVICE void rescale_output(float (&o)[registers], const float (&factors)[2]) {
@@ -294,12 +331,14 @@ inline constexpr int kKeysOfMma = 32 / static_cast<int>(sizeof(T));
 
 // P in fp32 as the A operand of P V in T. Accumulator and A fragment of 16-bit elements have the
 // same lanes and rows. For 8-bit elements a thread's columns of two blocks of 8 keys become four
-// neighbouring columns of A: the order of the keys changes, in which transpose_v.hpp stores V.
+// neighbouring columns of A: the order of the keys changes, in which transpose_v.hpp stores V. Of
+// instructions `begin` to `end` - 1.
 template <class T, int BN>
-PAGODA_DEVICE void convert_p(const float (&s)[BN / 2], uint32_t (&p)[BN / kKeysOfMma<T>][4]) {
+PAGODA_DEVICE void convert_p(const float (&s)[BN / 2], uint32_t (&p)[BN / kKeysOfMma<T>][4],
+                             int begin = 0, int end = BN / kKeysOfMma<T>) {
   constexpr int registers = kKeysOfMma<T> / 2;  // of S, for the keys of one instruction
   PAGODA_UNROLL
-  for (int k = 0; k < BN / kKeysOfMma<T>; ++k) {
+  for (int k = begin; k < end; ++k) {
     const int from = arch::mutable_value("P of the tile's first keys", k, 0);
     PAGODA_UNROLL
     for (int i = 0; i < 4; ++i) {

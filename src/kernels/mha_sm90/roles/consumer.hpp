@@ -334,6 +334,33 @@ class Consumer {
     }
   };
 
+  // e4m3: P are converted under the exponentials of the keys after them, which leave most issue
+  // slots free. P V of the tile before must have read P's registers by then: after the exponentials
+  // of the first keys. Registers for 16-bit P are missing, whose P V takes longer, too.
+  static constexpr bool converts_early = tile.element_bytes == 1 && skips_maxima;
+  struct ConvertEarly {
+    static constexpr int kParts = steps_pv;  // the keys of an instruction of P V
+    Consumer& consumer;
+    float (&s)[BN / 2];
+    uint32_t (&p)[steps_pv][4];
+    float (&o)[tile.depth_vo / 2];
+
+    PAGODA_DEVICE void has_p_of(int part) {
+      if (part == 0) {
+        arch::wgmma_wait_group_here<0>(consumer.params_.max_rows);  // O is complete
+        arch::wgmma_pin(o);
+        consumer.release(consumer.v_);
+      } else {
+        convert_p<Product, BN>(s, p, part - 1, part);
+      }
+      if (part == kParts - 1) convert_p<Product, BN>(s, p, part, kParts);
+    }
+    PAGODA_DEVICE void has_other_pivots(const float (&factors)[2]) {
+      rescale_output(o, factors);
+      convert_p<Product, BN>(s, p);
+    }
+  };
+
   // S of `next`, and P V of the tile before; then the softmax of `next`.
   PAGODA_DEVICE void step(const WorkReader& reader, const KVTile& next, float (&s)[BN / 2],
                           uint32_t (&p)[steps_pv][4], Row (&rows)[2], float (&factors)[2],
@@ -352,6 +379,10 @@ class Consumer {
     arch::wgmma_wait_group<1>();  // S is complete
     arch::wgmma_pin(s);
     release(k_);
+    if constexpr (converts_early) {
+      compute_p(reader, next, s, rows, factors, ConvertEarly{*this, s, p, o});
+      return;
+    }
     const bool rescales = compute_p(reader, next, s, rows, factors);
     // O is complete.
     if constexpr (is_gathered) {
@@ -421,9 +452,11 @@ class Consumer {
     arch::wgmma_commit_group();
   }
 
-  // S of `at` becomes P. Returns whether O must be multiplied with `factors`.
+  // S of `at` becomes P. Returns whether O must be multiplied with `factors`; `follow_up` has done
+  // so, if it is ConvertEarly.
+  template <class FollowUp = NoFollowUp>
   PAGODA_DEVICE bool compute_p(const WorkReader& reader, const KVTile& at, float (&s)[BN / 2],
-                               Row (&rows)[2], float (&factors)[2]) {
+                               Row (&rows)[2], float (&factors)[2], FollowUp follow_up = {}) {
     constexpr bool is_general = tile.scores == ScoreClass::kGeneral;
     float scales[2];
     apply_stored_scales(s, scales);
@@ -439,13 +472,20 @@ class Consumer {
     }
     if constexpr (skips_maxima) {
       if (!at.is_masked && !needs_maxima(at, rows)) {
-        return exp2_at_pivots<BN>(s, rows, scales, factors, [&](float(&again)[BN / 2]) {
+        const auto scores_again = [&](float(&again)[BN / 2]) {
           MultiplyAgain<Config>(params_, reader.work(), q_smem()).run(at.first_key(reader), again);
-        });
+        };
+        return exp2_at_pivots<BN>(s, rows, scales, factors, scores_again, follow_up);
       }
     }
     if (at.is_masked) apply_mask<Config>(params_, reader, rows, at.first_key(reader), s);
-    return exp2_scores<BN>(s, rows, scales, factors);
+    const bool rescales = exp2_scores<BN>(s, rows, scales, factors);
+    if constexpr (FollowUp::kParts > 0) {
+      PAGODA_UNROLL
+      for (int part = 0; part < FollowUp::kParts; ++part) follow_up.has_p_of(part);
+      if (rescales) follow_up.has_other_pivots(factors);
+    }
+    return rescales;
   }
 
   PAGODA_DEVICE bool needs_maxima(const KVTile& at, const Row (&rows)[2]) const {

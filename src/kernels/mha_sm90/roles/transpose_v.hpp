@@ -29,9 +29,9 @@
 
 namespace pagoda::mha_sm90 {
 
-// A warp's part of one tile, without synchronisation.
+// A warp's part of the tiles, without synchronisation.
 template <class Config>
-class TransposedTile {
+class TileTransposition {
  public:
   using Ops = Operands<Config>;
   using T = typename Config::T;
@@ -41,9 +41,21 @@ class TransposedTile {
   static_assert(tile.depth_vo % (kColumns * warps) == 0 && tile.BN % kKeys == 0);
   static_assert(tile.BN <= 128, "a line of the swizzle holds all keys");
 
+  PAGODA_DEVICE TileTransposition() {
+    const int lane = arch::lane_idx(), column = kColumns * (arch::warp_idx() % warps);
+    // ldmatrix: a lane addresses 16 columns of a key.
+    loaded_ = swizzle_address(Ops::panel_offset(tile.BN, lane, column), tile.swizzle);
+    // stmatrix: 16 keys of a column. Lane 8 m + i has row i of matrix m; matrices 0 and 1 have the
+    // first 16 keys, 2 and 3 the others.
+    const int i = lane % 8, odd = i / 4 ^ lane / 8 % 2;
+    const int row = column + 2 * i + odd, key = 16 * (lane / 16);
+    stored_ =
+        swizzle_address(static_cast<uint32_t>(row * tile.BN + key), tile.transposed_swizzle());
+  }
+
   // `from`, `to`: stages of V as TMA has loaded it and of transposed V. Keys from `num_keys` on
   // become zeros: P is 0 there, but the rest of a page may be NaN, and 0 * NaN is NaN.
-  static PAGODA_DEVICE void run(arch::SharedPtr<T> from, arch::SharedPtr<T> to, int num_keys) {
+  PAGODA_DEVICE void run(arch::SharedPtr<T> from, arch::SharedPtr<T> to, int num_keys) const {
     num_keys = arch::mutable_value("V past the last key kept", num_keys, tile.BN);
     if (num_keys >= tile.BN) {
       transpose<false>(from, to, num_keys);
@@ -54,20 +66,18 @@ class TransposedTile {
 
  private:
   template <bool is_partial>
-  static PAGODA_DEVICE void transpose(arch::SharedPtr<T> from, arch::SharedPtr<T> to,
-                                      int num_keys) {
+  PAGODA_DEVICE void transpose(arch::SharedPtr<T> from, arch::SharedPtr<T> to, int num_keys) const {
     constexpr int blocks = tile.BN / kKeys;
-    const int lane = arch::lane_idx(), warp = arch::warp_idx() % warps;
+    const int lane = arch::lane_idx();
     // Byte permutations: the even and the odd one of a lane's two columns.
     const bool is_upper = lane < 16;
     const uint32_t first = is_upper ? 0x6420U : 0x7531U, second = is_upper ? 0x7531U : 0x6420U;
     PAGODA_UNROLL
     for (int c = 0; c < tile.depth_vo / (kColumns * warps); ++c) {
-      const int column = kColumns * (warps * c + warp);
       uint32_t pairs[blocks][4];
       PAGODA_UNROLL
       for (int b = 0; b < blocks; ++b) {
-        arch::ldmatrix_transposed<4>(pairs[b], from + loaded_offset(kKeys * b + lane, column));
+        arch::ldmatrix_transposed<4>(pairs[b], from + loaded_offset(c, b));
       }
       PAGODA_UNROLL
       for (int b = 0; b < blocks; ++b) {
@@ -77,7 +87,7 @@ class TransposedTile {
                                    arch::byte_permute(pairs[b][2], pairs[b][3], first),
                                    arch::byte_permute(pairs[b][2], pairs[b][3], second)};
         const int block = arch::mutable_value("V transposed to the tile's first keys", b, 0);
-        arch::stmatrix<4>(to + stored_offset(column, kKeys * block), quads);
+        arch::stmatrix<4>(to + stored_offset(c, block), quads);
       }
     }
   }
@@ -91,20 +101,19 @@ class TransposedTile {
     }
   }
 
-  // Element of the row that this lane addresses for ldmatrix: 16 columns of a key.
-  static PAGODA_DEVICE int32_t loaded_offset(int key, int column) {
-    return static_cast<int32_t>(
-        swizzle_address(Ops::panel_offset(tile.BN, key, column), tile.swizzle));
+  // Of block `b` of the warp's columns `c`: the swizzle of the lane's address in the first block
+  // serves all, because the bits that it reads are the same.
+  [[nodiscard]] PAGODA_DEVICE int32_t loaded_offset(int c, int b) const {
+    const int column = kColumns * warps * c;
+    return static_cast<int32_t>(loaded_ ^ static_cast<uint32_t>(column % Ops::chunk)) +
+           (column / Ops::chunk * tile.BN + kKeys * b) * Ops::chunk;
   }
-  // The same for stmatrix: 16 keys of a column. Lane 8 m + i has row i of matrix m; matrices 0 and
-  // 1 have the first 16 keys, 2 and 3 the others.
-  static PAGODA_DEVICE int32_t stored_offset(int column, int key) {
-    const int lane = arch::lane_idx(), i = lane % 8;
-    const int odd = i / 4 ^ lane / 8 % 2;
-    const int row = column + 2 * i + odd, of_row = key + 16 * (lane / 16);
-    return static_cast<int32_t>(
-        swizzle_address(static_cast<uint32_t>(row * tile.BN + of_row), tile.transposed_swizzle()));
+  [[nodiscard]] PAGODA_DEVICE int32_t stored_offset(int c, int b) const {
+    return static_cast<int32_t>(stored_ ^ static_cast<uint32_t>(kKeys * b)) +
+           kColumns * warps * c * tile.BN;
   }
+
+  uint32_t loaded_, stored_;  // offsets in bytes of this lane's rows of block 0 of columns 0
 };
 
 // All threads of the transposing warpgroup.
@@ -114,6 +123,7 @@ PAGODA_DEVICE void transpose_v(Storage<Config>& storage) {
   auto loaded = Ops::LoadedVRing::consumer(storage.conversion.v_ring);
   auto ring = Ops::VRing::producer(storage.v_ring);
   WorkReader reader(storage.work);
+  const TileTransposition<Config> transposition;
   for (; reader.next(); reader.release()) {
     const mask::KVTileRange walk = reader.work().walk;
     const int32_t num_keys = reader.work().rows.seqlen_kv;
@@ -125,8 +135,8 @@ PAGODA_DEVICE void transpose_v(Storage<Config>& storage) {
       };
       loaded.consumer_wait();   // load V: the bytes of the tile have landed
       ring.producer_acquire();  // every consumer warp has released the stage
-      TransposedTile<Config>::run(storage.conversion.v.at(stage(loaded.state.index)),
-                                  storage.v.at(stage(ring.state.index)), num_keys - column);
+      transposition.run(storage.conversion.v.at(stage(loaded.state.index)),
+                        storage.v.at(stage(ring.state.index)), num_keys - column);
       arch::fence_proxy_async_shared();  // orders this lane's stores of V before wgmma reads them
       // All lanes have loaded their part of the tile, stored it and executed the fence.
       arch::syncwarp();
