@@ -1,5 +1,5 @@
 // wgmma in the emulator. The accumulators are poison (NaN) from a wgmma until the wait for its
-// group; the arrays that hold them must stay in scope until then. A in registers is read at once.
+// group. The arrays that hold them, or A in registers, must stay in scope until then.
 #pragma once
 
 #include <cstdint>

@@ -74,12 +74,13 @@ struct ProductKernel {
     for (int i = 0; i < N / 2; ++i) {
       d[i] = params.c != nullptr ? load(params.c + row_of(i) * N + column_of(i)) : 1e30F;
     }
+    uint32_t a_registers[kDepth<T> / kStep<T>][4];
     wgmma_fence();
     for (int k = 0; k < kDepth<T>; k += kStep<T>) {
       const bool accumulates = k != 0 || params.c != nullptr;
       const SmemDescriptor b_here = advance(b_start, tile_offset(b, 0, k));
       if constexpr (AInRegisters) {
-        uint32_t registers[4];
+        uint32_t(&registers)[4] = a_registers[k / kStep<T>];
         for (int i = 0; i < 4; ++i) {
           registers[i] =
               load(params.a_registers + (k / kStep<T> * kThreads + thread_idx()) * 4 + i);
@@ -262,6 +263,7 @@ enum class Bug {
   kWaitForFewer,
   kWarpReleasesEarly,
   kWritesAccumulators,
+  kWritesA,
   kOtherShape,
   kReservedBits,
   kOutside,
@@ -313,7 +315,7 @@ struct RulesKernel {
     if (params.bug == Bug::kDescriptorsDiffer && warp_idx() == 3) b = advance(b, 32);
     const uint16_t element = core::float_to_bf16(static_cast<float>(lane_idx() / 4 % 4));
     const uint32_t pair = element | static_cast<uint32_t>(element) << 16;
-    const uint32_t a[4] = {pair, pair, pair, pair};
+    uint32_t a[4] = {pair, pair, pair, pair};
     float d[kN / 2];
     for (int tile = 0; tile < kTiles; ++tile) {
       if (params.bug != Bug::kNoBarrier) named_barrier_sync(kFull, kThreads);
@@ -335,6 +337,7 @@ struct RulesKernel {
       commit_line = __LINE__ + 1;
       if (params.bug != Bug::kNoCommit || tile != 2) wgmma_commit_group();
       if (params.bug == Bug::kWritesAccumulators && tile == 1) d[5] = 0;
+      if (params.bug == Bug::kWritesA && tile == 1) ++a[3];
       const bool waits = (params.bug != Bug::kNoWait || tile == kTiles - 1) &&
                          (params.bug != Bug::kNoLastWait || tile != kTiles - 1);
       const bool is_early = params.bug == Bug::kWarpReleasesEarly && warp_idx() == 2;
@@ -410,6 +413,7 @@ TEST(WgmmaRules, each_broken_rule_is_reported_with_its_line_in_every_mode) {
              "without a wgmma_wait_group");
       expect(Bug::kWritesAccumulators, ReportKind::kProtocol, Kernel::wait_line,
              "wrote accumulators");
+      expect(Bug::kWritesA, ReportKind::kProtocol, Kernel::wait_line, "wrote registers of A");
       expect(Bug::kOtherShape, ReportKind::kProtocol, Kernel::next_line, "of another shape");
       expect(Bug::kReservedBits, ReportKind::kProtocol, Kernel::first_line, "reserved bits");
       expect(Bug::kOutside, ReportKind::kBounds, Kernel::first_line, "operand B");

@@ -60,11 +60,20 @@ struct Wgmma {
   [[nodiscard]] int k() const { return kKBytes / element_bytes(shape.type); }
 };
 
+// A in registers of a wgmma in flight.
+struct ARegisters {
+  uint32_t number;  // of the wgmma
+  const uint32_t* registers;
+  std::array<uint32_t, 4> values;
+  Where where;
+};
+
 struct Lane {
   uint32_t issued = 0;          // wgmma that it has executed, numbered from 1
   uint32_t committed = 0;       // of these, in a group
   bool is_fenced = false;       // since the last commit
   std::deque<uint32_t> groups;  // last wgmma of each group that was not waited for
+  std::deque<ARegisters> a_in_flight;
   Where last_wgmma, last_commit;
 };
 
@@ -92,6 +101,7 @@ class WgmmaEngine {
                                   const Where& where);
   void take_accumulators(const Thread& thread, const Wgmma& product, float* registers,
                          uint32_t number, const Where& where);
+  void release_a_registers(const Thread& thread, uint32_t completed, const Where& where);
   void return_accumulators(const Thread& thread, uint32_t completed, const Where& where);
   void start(Thread& thread, std::shared_ptr<Wgmma> product);
   void execute(const AsyncOperation& operation, const Wgmma& product);
@@ -150,6 +160,9 @@ void WgmmaEngine::issue(Thread& thread, const WgmmaShape& shape, const WgmmaOper
   }
   take_accumulators(thread, *product, operands.accumulators, number, where);
   if (shape.has_a_in_registers) {
+    ARegisters a{.number = number, .registers = operands.a_registers, .values = {}, .where = where};
+    std::copy_n(a.registers, a.values.size(), a.values.begin());
+    mine.a_in_flight.push_back(a);
     const int elements = 16 / element_bytes(shape.type);
     float values[16];
     decode_elements(shape.type, operands.a_registers, elements, values);
@@ -306,7 +319,21 @@ void WgmmaEngine::wait(Thread& thread, size_t groups_in_flight, const Where& whe
   Clocks& clocks = thread.own_clocks();
   clocks.generic.set(agent, std::max(clocks.generic.get(agent), awaited));
   clocks.async.set(agent, std::max(clocks.async.get(agent), awaited));
+  release_a_registers(thread, awaited, where);
   return_accumulators(thread, awaited, where);
+}
+
+// The tensor core may read A until the wgmma is complete; here it has read A at the issue.
+void WgmmaEngine::release_a_registers(const Thread& thread, uint32_t completed,
+                                      const Where& where) {
+  std::deque<ARegisters>& in_flight = lane(thread).a_in_flight;
+  for (; !in_flight.empty() && in_flight.front().number <= completed; in_flight.pop_front()) {
+    const ARegisters& a = in_flight.front();
+    if (std::equal(a.values.begin(), a.values.end(), a.registers)) continue;
+    machine_.reporter().report(ReportKind::kProtocol, "wgmma_wait_group", where,
+                               "the thread wrote registers of A of the wgmma in flight at " +
+                                   line_of(a.where) + " before this wait");
+  }
 }
 
 // Copies the accumulators of completed wgmma back to the thread's registers.

@@ -22,7 +22,7 @@ struct WgmmaShape {
 // The operands of the executing thread.
 struct WgmmaOperands {
   float* accumulators;          // [n / 2]; must stay in scope until the wait
-  const uint32_t* a_registers;  // [4], or nullptr; read at once
+  const uint32_t* a_registers;  // [4], or nullptr; the same, and unchanged
   arch::SmemDescriptor a, b;
   bool accumulates;
 };
