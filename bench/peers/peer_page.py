@@ -1,8 +1,8 @@
 """Sections of docs/performance.md on the libraries of others: bench/results/peers/*.json.
 
 A file has one interleaved run: {"what", "device", "driver", "revision", "date", "versions": {name:
-version}, "ceilings": {"copy_bytes", "matmul_flops"}, "rows": [{"case", "family", "us": {contender:
-median}, "wrong": [contenders whose output is not that of float64]}]}.
+version}, "ceilings": {"copy_bytes", "matmul_flops"} where measured, "rows": [{"case", "family",
+"us": {contender: median}, "wrong": [contenders whose output is not that of float64]}]}.
 """
 
 import json
@@ -70,20 +70,23 @@ def table_lines(rows):
 
 def section(path):
     result = json.loads(path.read_text())
-    rows, ceilings = result["rows"], result["ceilings"]
+    rows, measured = result["rows"], ""
+    if ceilings := result.get("ceilings"):
+        measured = (
+            f" Measured in the same run: copy {ceilings['copy_bytes'] * 1e-9:.0f} GB/s, "
+            f"bf16 matrix product {ceilings['matmul_flops'] * 1e-12:.0f} TFLOP/s."
+        )
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
     behind = [f"{row['case']} {ratio(row):.2f}x" for row in rows if (ratio(row) or 1) < 1]
     lines = [f"\n## {path.stem}, beside other libraries\n"]
     for text in (
         result["what"],
         f"{result['device']}, driver {result['driver']}, {result['date']}; revision "
-        f"{result['revision']}. Peers: {versions}. Measured in the same run: copy "
-        f"{ceilings['copy_bytes'] * 1e-9:.0f} GB/s, bf16 matrix product "
-        f"{ceilings['matmul_flops'] * 1e-12:.0f} TFLOP/s.",
+        f"{result['revision']}. Peers: {versions}.{measured}",
         "best: the time of the fastest peer over Pagoda's. An exclamation mark: its result is wrong, "
         "so that it does not count.",
-        f"Behind in {len(behind)} of {sum(ratio(row) is not None for row in rows)} rows: "
-        f"{', '.join(behind)}.",
+        f"Behind in {len(behind)} of {sum(ratio(row) is not None for row in rows)} rows"
+        f"{': ' if behind else ''}{', '.join(behind)}.",
     ):
         lines += [gpu_page.prose(text), ""]
     lines += ["```", *family_lines(rows), "", *table_lines(rows), "```", ""]
