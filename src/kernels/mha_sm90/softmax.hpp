@@ -266,10 +266,7 @@ PAGODA_DEVICE bool exp2_at_pivots(float (&s)[BN / 2], Row (&rows)[2], const floa
   const float scales[2] = {scale_of(of_scores[0]), scale_of(of_scores[1])};
   const float offsets[2] = {rows[0].online.offset(), rows[1].online.offset()};
   SumsOfP sums[2];
-  if constexpr (FollowUp::kParts == 0) {
-    PAGODA_UNROLL
-    for (int r = 0; r < 2; ++r) sums[r] = exp2_row<Rule, BN>(s, r, scales[r], offsets[r]);
-  } else {
+  if constexpr (FollowUp::kParts > 0) {
     static_assert(Rule::kGroup == 4);
     constexpr int registers = BN / 2 / FollowUp::kParts;
     PAGODA_UNROLL
@@ -285,6 +282,9 @@ PAGODA_DEVICE bool exp2_at_pivots(float (&s)[BN / 2], Row (&rows)[2], const floa
   int is_too_large = 0;
   PAGODA_UNROLL
   for (int r = 0; r < 2; ++r) {
+    if constexpr (FollowUp::kParts == 0) {
+      sums[r] = exp2_row<Rule, BN>(s, r, scales[r], offsets[r]);
+    }
     is_too_large |= static_cast<int>(!rows[r].keys.empty()) &
                     static_cast<int>(sums[r].largest_group > Rule::kLargestSum);
   }

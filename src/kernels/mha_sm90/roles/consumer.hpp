@@ -336,7 +336,7 @@ class Consumer {
 
   // e4m3: P are converted under the exponentials of the keys after them, which leave most issue
   // slots free. P V of the tile before must have read P's registers by then: after the exponentials
-  // of the first keys. Registers for 16-bit P are missing, whose P V takes longer, too.
+  // of the first keys. 16-bit P, whose P V takes as long as all exponentials, gain nothing by it.
   static constexpr bool converts_early = tile.element_bytes == 1 && skips_maxima;
   struct ConvertEarly {
     static constexpr int kParts = steps_pv;  // the keys of an instruction of P V
