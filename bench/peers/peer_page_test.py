@@ -25,19 +25,28 @@ class PeerPage(unittest.TestCase):
     def test_a_peer_with_a_wrong_result_does_not(self):
         self.assertIsNone(peer_page.ratio(WRONG))
 
-    def test_a_section_names_what_is_lost(self):
+    def section_of(self, rows, **more):
         log = {
             "what": "What.", "device": "GPU", "driver": "1", "revision": "r", "date": "d",
-            "versions": {"x": 1}, "ceilings": {"copy_bytes": 1e9, "matmul_flops": 1e12},
-            "rows": [WON, LOST, WRONG],
+            "versions": {"x": 1}, "rows": rows, **more,
         }  # fmt: skip
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "run.json"
             path.write_text(json.dumps(log))
-            text = peer_page.section(path)
+            return peer_page.section(path)
+
+    def test_a_section_names_what_is_lost(self):
+        ceilings = {"copy_bytes": 1e9, "matmul_flops": 1e12}
+        text = self.section_of([WON, LOST, WRONG], ceilings=ceilings)
         self.assertIn("Behind in 1 of 2 rows: a.lost 0.80x.", text)
+        self.assertIn("Measured in the same run: copy 1 GB/s", text)
         self.assertIn("1.0!", text)
         self.assertRegex(text, r"a +2 +0\.98x +0\.80x +a\.lost")
+
+    def test_a_section_without_losses_or_ceilings_leaves_them_out(self):
+        text = self.section_of([WON])
+        self.assertIn("Behind in 0 of 1 rows.", text)
+        self.assertNotIn("Measured", text)
 
 
 if __name__ == "__main__":
