@@ -45,6 +45,7 @@ std::string describe(
                      : rows == mha_sm90::RowKind::kShortTokens   ? " short tokens"
                      : rows == mha_sm90::RowKind::kSingleTokens  ? " single tokens"
                      : rows == mha_sm90::RowKind::kStreamKTokens ? " stream-K tokens"
+                     : rows == mha_sm90::RowKind::kMixedTokens   ? " mixed tokens"
                      : load == LoadKind::kTma                    ? " packed"
                      : load == LoadKind::kGather                 ? " gathered"
                                                                  : " fp8";
@@ -157,7 +158,7 @@ TEST(KernelTable, instances_of_mha_sm90_are_what_their_names_say) {
       {" tokens plain", " tokens general", " packed plain", " packed general", " gathered plain",
        " gathered general", " fp8 plain", " fp8 general", " widened plain", " widened general",
        " tall tokens plain", " short tokens plain", " single tokens plain",
-       " stream-K tokens plain"});
+       " stream-K tokens plain", " mixed tokens plain"});
   using enum ScoreClass;
   using enum LoadKind;
   EXPECT_EQ(mha_sm90::variant_index({mha_sm90::RowKind::kPacked, kGather, kGeneral}), 5U);

@@ -22,7 +22,7 @@ std::string launches_of(const core::Problem& p, int32_t num_sms) {
   const auto plan = mha_sm90::make_plan(*shape, p, num_sms, {});
   if (plan->num_launches > 1) return "packed rows, tokens";
   const mha_sm90::Launch& launch = plan->launches[0];
-  if (launch.is_mixed) return "mixed";
+  if (launch.is_mixed()) return "mixed";
   return launch.rows == mha_sm90::RowKind::kPacked ? "packed rows" : "tokens";
 }
 

@@ -20,6 +20,14 @@ struct PrefillConfig {
                                              .BN = 32,
                                              .q_stages = 2};
 };
+struct MixedConfig {
+  using T = arch::BFloat16;
+  static constexpr mha_sm90::TileConfig tile{.depth_qk = AttentionCase::kDepth,
+                                             .depth_vo = AttentionCase::kDepth,
+                                             .BN = 32,
+                                             .q_stages = 2,
+                                             .decodes = true};
+};
 struct TallConfig {
   using T = arch::BFloat16;
   static constexpr mha_sm90::TileConfig tile{.depth_qk = AttentionCase::kDepth,
@@ -199,7 +207,7 @@ Outcome run_prefill_and_decode(const Options& options) {
                              .packed_heads = 3,
                              .is_mixed = true,
                              .leaps = true};
-  return AttentionCase(shape, options.seed).run<Traits<PrefillConfig>>(options);
+  return AttentionCase(shape, options.seed).run<Traits<MixedConfig>>(options);
 }
 
 // Fifteen KV tiles in three splits, which the last CTA to finish merges; each split wraps the rings

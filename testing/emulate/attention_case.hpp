@@ -261,7 +261,6 @@ class TypedAttentionCase {
     params.grid = grid;
     params.is_merge_shared = shape_.is_merge_shared;
     if (shape_.is_mixed) {
-      params.is_mixed = true;
       params.max_rows = block_tokens;
       params.min_rows = block_tokens + 1;
     }

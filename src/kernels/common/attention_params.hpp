@@ -142,8 +142,6 @@ struct AttentionArguments {
   arch::GlobalPtr<uint32_t> grid_counter = nullptr;  // zero between launches
   int32_t min_rows = 0;
   bool is_merge_shared = false;  // all CTAs of a row tile merge its splits: SharedMerge
-  // Packed rows beside row tiles of tokens, in one launch (mixed_work.hpp).
-  bool is_mixed = false;
   // Packed rows. This launch skips sequences of more than max_rows launch_rows.
   int32_t max_rows = INT32_MAX;
   bool is_batch_invariant = false;  // no row tile is split

@@ -27,6 +27,10 @@ enum class RowKind : uint8_t {
   kShortTokens,
   // The same with one consumer, for few row tiles (single_tile). TileConfig::rows is kTokens.
   kSingleTokens,
+  // Those of kTokens, and packed rows beside them, which some CTAs decode (mixed_tile). A kernel of
+  // its own, because code that does not execute delays what does (README.md, "Code that is read
+  // ahead"). TileConfig::rows is kTokens.
+  kMixedTokens,
   // Those of kTokens, of which every CTA has an equal share (stream-K over row tiles): where row
   // tiles, whole or in splits, leave many multiprocessors idle. TileConfig::rows is kTokens.
   kStreamKTokens,
@@ -68,6 +72,8 @@ struct TileConfig {
   // kTokens: CTAs have equal shares of all row tiles (schedule::ShareScheduler) instead of drawing
   // them.
   bool has_equal_shares = false;
+  // kTokens: some CTAs decode packed rows before they draw row tiles (kernels::MixedShares).
+  bool decodes = false;
   // kTokens: the next work tile is drawn when load K has copies of so many KV tiles left, or has
   // begun a work tile of fewer.
   int draw_ahead = 3;
@@ -128,21 +134,16 @@ struct TileConfig {
     return rows == RowKind::kTokens && (scores == ScoreClass::kPlain || depth_vo <= 128);
   }
   // Whether all CTAs of a row tile may merge its splits together (kernels/common/shared_merge.hpp):
-  // fewer registers would spill, and CTAs with a share of two row tiles would wait for the other.
+  // fewer registers would spill, CTAs with a share of two row tiles would wait for the other, and
+  // those that decode have other work tiles.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool may_share_merge() const {
-    return merges_in_registers() && !has_equal_shares &&
+    return merges_in_registers() && !has_equal_shares && !decodes &&
            (!uses_setmaxnreg() || consumer_registers > 160);
   }
   // Whether a row tile may hold several query heads of a group (kernels::RowBlock). Those of e4m3
   // may have different scales.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool may_pack_heads() const {
     return rows == RowKind::kTokens && scores == ScoreClass::kPlain && element_bytes == 2;
-  }
-  // Whether some CTAs may decode beside prompts (kernels::MixedShares). Those of tall row
-  // tiles have too few registers to schedule both.
-  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool may_decode() const {
-    return may_pack_heads() && load == LoadKind::kTma && ctas_per_sm == 1 && num_consumers > 1 &&
-           !has_equal_shares && producer_registers > 32;
   }
   // Whether a block of several heads may have fewer than 64 rows: their number takes a register of
   // MultiplyAgain, which three consumers of 128 columns do not have.

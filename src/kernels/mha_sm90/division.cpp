@@ -33,11 +33,11 @@ bool has_window(const Problem& p) {
 // Whether one launch may serve prompts and, in row tiles with all query heads of a KV head,
 // decoding sequences beside them. The kernel of a sequence must not depend on the rest of an
 // invariant batch.
-bool may_decode_beside_prompts(const Problem& p, const TileConfig& tile,
+bool may_decode_beside_prompts(const Problem& p, const Shape& shape, LoadKind tokens,
                                const ScheduleChoice& choice) {
   const bool may_choose = choice.is_automatic() && choice.num_kv_splits == 0 && choice.may_split();
-  return may_choose && has_plain_scores(p) && tile.may_decode() && p.max_seqlen_q > kShortRows &&
-         p.group <= kRows;
+  return may_choose && has_plain_scores(p) && has_mixed_tokens(shape) && tokens == LoadKind::kTma &&
+         p.max_seqlen_q > kShortRows && p.group <= kRows;
 }
 
 // Whether those are `row_tiles` row tiles of one grid, instead of a mixed launch. That divides the
@@ -152,8 +152,8 @@ Division divide_sequences(const Problem& p, const Shape& shape, std::optional<Lo
     assert(choice.allows_stream_k() && "fit() requires row tiles of tokens otherwise");
     return {LaunchSet::kPacked};
   }
-  const TileConfig tile = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain, *tokens);
-  if (may_decode_beside_prompts(p, tile, choice)) {
+  if (may_decode_beside_prompts(p, shape, *tokens, choice)) {
+    const TileConfig tile = tile_of(shape, RowKind::kMixedTokens, ScoreClass::kPlain);
     const schedule::TileGrid grid = grid_of(p, tile, Launch{.heads = p.group});
     if (decodes_in_row_tiles(p, shape, grid.num_tiles(), num_sms)) return {LaunchSet::kTokens, 0};
     if (wants_mixed_launch(p, tile, grid)) return {LaunchSet::kMixed, most_decode_rows(p)};

@@ -61,6 +61,7 @@ inline constexpr Variant kVariants[] = {
     {RowKind::kShortTokens, LoadKind::kTma, ScoreClass::kPlain},
     {RowKind::kSingleTokens, LoadKind::kTma, ScoreClass::kPlain},
     {RowKind::kStreamKTokens, LoadKind::kTma, ScoreClass::kPlain},
+    {RowKind::kMixedTokens, LoadKind::kTma, ScoreClass::kPlain},
 };
 
 // Whether tokens of 16-bit queries over an fp8 cache have a kernel. General scores with O of 256
@@ -84,10 +85,13 @@ constexpr bool has_single_tokens(const Shape& shape) {
 }
 // Whether all CTAs may have equal shares of the row tiles of kTokens.
 constexpr bool has_stream_k_tokens(const Shape& shape) { return has_single_tokens(shape); }
+// Whether decoding beside prompts has a kernel.
+constexpr bool has_mixed_tokens(const Shape& shape) { return shape.dtype != DType::kF8E4M3; }
 // Shapes of e4m3 queries have K and V by TMA only.
 constexpr bool has_kernel(const Shape& shape, size_t variant) {
   const Variant& wanted = kVariants[variant];
   if (wanted.rows == RowKind::kStreamKTokens) return has_stream_k_tokens(shape);
+  if (wanted.rows == RowKind::kMixedTokens) return has_mixed_tokens(shape);
   if (wanted.rows == RowKind::kSingleTokens) return has_single_tokens(shape);
   if (wanted.rows == RowKind::kShortTokens) return has_short_tokens(shape);
   if (wanted.rows == RowKind::kTallTokens) return has_tall_tokens(shape);
@@ -95,8 +99,8 @@ constexpr bool has_kernel(const Shape& shape, size_t variant) {
   return shape.dtype != DType::kF8E4M3 || wanted.load == LoadKind::kTma;
 }
 // Kernels for functors are compiled of these variants alone. Those with kTmaWiden would spill, and
-// those of tall and short row tiles; those of one consumer and of equal shares are not worth their
-// compilation.
+// those of tall and short row tiles; those of one consumer, of equal shares and beside decoding are
+// not worth their compilation.
 constexpr bool is_for_functors(const Shape& shape, size_t variant) {
   const Variant& of = kVariants[variant];
   return has_kernel(shape, variant) && of.scores == ScoreClass::kPlain &&
@@ -133,6 +137,13 @@ PAGODA_HOST_DEVICE constexpr TileConfig tall_tile(int depth_qk, int depth_vo) {
 PAGODA_HOST_DEVICE constexpr TileConfig stream_k_tile(int depth_qk, int depth_vo) {
   TileConfig tile = tokens_tile(depth_qk, depth_vo);
   tile.has_equal_shares = true;
+  return tile;
+}
+
+// Tall row tiles have too few registers to schedule both.
+PAGODA_HOST_DEVICE constexpr TileConfig mixed_tile(int depth_qk, int depth_vo) {
+  TileConfig tile = tokens_tile(depth_qk, depth_vo);
+  tile.decodes = true;
   return tile;
 }
 
@@ -298,6 +309,7 @@ PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int depth_qk, int depth_vo, RowK
                     : rows == RowKind::kTallTokens   ? tall_tile(depth_qk, depth_vo)
                     : rows == RowKind::kShortTokens  ? short_tile(depth_qk, depth_vo)
                     : rows == RowKind::kSingleTokens ? single_tile(depth_qk, depth_vo)
+                    : rows == RowKind::kMixedTokens  ? mixed_tile(depth_qk, depth_vo)
                                                      : stream_k_tile(depth_qk, depth_vo);
   tile.scores = scores;
   // Masks and biases need registers.

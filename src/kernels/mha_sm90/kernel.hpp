@@ -106,7 +106,6 @@ struct Kernel {
   // each. Packed rows look for it with all threads, of which the last seldom has a sequence.
   static constexpr bool kSchedulesAtOnce = tile.rows != RowKind::kPacked;
   static constexpr int kSchedulerWarp = 3, kPrefetchWarp = 4;
-  static constexpr bool kMayDecode = tile.may_decode() && kernels::kMayPackHeads<Config>;
 
   using Scheduler =
       std::conditional_t<tile.has_equal_shares, schedule::ShareScheduler, kernels::GridQueue>;
@@ -189,13 +188,11 @@ struct Kernel {
 
   static PAGODA_DEVICE void run_scheduler(const Params& params, Storage& storage) {
     const arch::Role role("schedule");
-    if constexpr (kMayDecode) {
-      if (params.is_mixed) {
-        schedule_mixed(params, storage);
-        return;
-      }
+    if constexpr (tile.decodes) {
+      schedule_mixed(params, storage);
+    } else if (arch::elect_one() != 0) {
+      schedule(params, storage);
     }
-    if (arch::elect_one() != 0) schedule(params, storage);
   }
 
   static PAGODA_DEVICE void schedule(const Params& params, Storage& storage) {

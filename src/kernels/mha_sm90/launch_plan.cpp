@@ -23,7 +23,7 @@ using kernels::total_rows;
 
 // Decoding beside prompts: sequences of up to `decode_rows` query rows are decoded.
 Launch mixed_launch(const Problem& p, int32_t decode_rows, int32_t num_sms) {
-  return {.is_mixed = true,
+  return {.rows = RowKind::kMixedTokens,
           .ctas = num_sms,
           .heads = p.group,
           .min_rows = decode_rows + 1,
@@ -34,7 +34,7 @@ Launch mixed_launch(const Problem& p, int32_t decode_rows, int32_t num_sms) {
 int64_t num_slots(const Problem& p, const TileConfig& tile, const Launch& launch, bool splits) {
   if (!splits) return 0;
   if (launch.rows == RowKind::kPacked) return launch.ctas > 1 ? 2 * int64_t{launch.ctas} : 0;
-  if (launch.is_mixed) {
+  if (launch.is_mixed()) {
     return kernels::decode_slots(launch.ctas) + kernels::prompt_slots(launch.ctas);
   }
   const schedule::TileGrid grid = grid_of(p, tile, launch);
@@ -45,7 +45,7 @@ int64_t num_slots(const Problem& p, const TileConfig& tile, const Launch& launch
 // (row, query head) pairs that a plan with partial results may merge.
 int64_t num_split_rows(const Problem& p, const TileConfig& tile, const Launch& launch) {
   const int64_t all = total_rows(p) * p.num_q_heads;
-  if (launch.rows == RowKind::kPacked || launch.is_mixed) return all;
+  if (launch.rows == RowKind::kPacked || launch.is_mixed()) return all;
   const int64_t tiles = grid_of(p, tile, launch).num_tiles() - launch.num_whole;
   return std::min(all, tiles * std::min(tile.tile_rows(), p.max_seqlen_q * launch.heads));
 }
@@ -137,9 +137,7 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& la
   if (launch.rows != RowKind::kPacked) {
     const schedule::TileGrid grid = grid_of(p, tile, launch);
     a.grid = grid;
-    a.is_mixed = launch.is_mixed;
-    a.is_merge_shared =
-        tile.may_share_merge() && !launch.is_mixed && kernels::shares_merge(grid, launch.ctas);
+    a.is_merge_shared = tile.may_share_merge() && kernels::shares_merge(grid, launch.ctas);
     const int32_t tokens = kRows / launch.heads;
     a.row_block = {launch.heads, tokens, arch::Divisor(launch.heads)};
     result.q = q_map(p, tile, launch.heads);

