@@ -55,6 +55,10 @@ struct OwnTilesOf {
         // The first row is the one that sees the fewest tiles.
         const int32_t end = (of_first.hi - 1 - work.walk.start_column) / tile.BN;
         own.maxima_begin = end < own.num_tiles ? end : own.num_tiles - 1;
+        // A pivot from few keys is often too small: e4m3 P overflows, and its tile is made twice.
+        const int32_t last_keys = of_first.hi - work.walk.start_column - end * tile.BN;
+        const bool has_few = tile.element_bytes == 1 && last_keys < tile.BN / 2;
+        if (has_few && own.maxima_begin > 0) --own.maxima_begin;
       }
       return own;
     }

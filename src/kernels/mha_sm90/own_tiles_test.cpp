@@ -10,7 +10,9 @@ namespace pagoda::mha_sm90 {
 namespace {
 
 using Config = Instance<arch::BFloat16, 128, 128, RowKind::kTokens, ScoreClass::kPlain>;
+using ConfigE4M3 = Instance<arch::Float8E4M3, 128, 128, RowKind::kTokens, ScoreClass::kPlain>;
 constexpr int32_t kTile = Config::tile.BN;
+static_assert(ConfigE4M3::tile.BN == kTile);
 
 struct Rows {
   int32_t keys, position;  // of the sequence, and of its row 0
@@ -37,8 +39,9 @@ AttentionParams params_of(const mask::IntervalRule& rule) {
 }
 
 // Every row that sees a key sees one in a tile from maxima_begin on. Returns the tiles before.
+template <class Instance = Config>
 int32_t expect_pivots(const AttentionParams& params, const Work& work, int consumer) {
-  const OwnTiles own = OwnTilesOf<Config>::find(params, work, consumer);
+  const OwnTiles own = OwnTilesOf<Instance>::find(params, work, consumer);
   for (int32_t i = 0; i < kRows; ++i) {
     const int32_t row = consumer * kRows + i;
     if (row >= work.valid_tokens) break;
@@ -59,7 +62,10 @@ TEST(OwnTiles, need_maxima_until_every_row_has_a_pivot) {
     for (int32_t keys = 1; keys < 700; keys += 13) {
       for (int32_t position = -70; position < keys; position += 7) {
         const Work work = work_of(params, {keys, position, 100});
-        for (const int consumer : {0, 1}) expect_pivots(params, work, consumer);
+        for (const int consumer : {0, 1}) {
+          expect_pivots(params, work, consumer);
+          expect_pivots<ConfigE4M3>(params, work, consumer);
+        }
       }
     }
   }
@@ -73,6 +79,21 @@ TEST(OwnTiles, leave_out_maxima_of_all_but_the_last_tiles) {
   const AttentionParams causal = params_of({.right = 0});
   EXPECT_EQ(expect_pivots(causal, work_of(causal, {1024, 511}), 0), 3);
   EXPECT_EQ(expect_pivots(causal, work_of(causal, {1024, 512}), 0), 4);
+}
+
+// A pivot of fewer keys would often be too small for e4m3 P.
+TEST(OwnTiles, e4m3_rows_have_pivots_from_half_a_tile_or_more) {
+  const auto begin = [](const AttentionParams& params, const Rows& rows) {
+    return expect_pivots<ConfigE4M3>(params, work_of(params, rows), 0);
+  };
+  const AttentionParams causal = params_of({.right = 0});
+  EXPECT_EQ(begin(causal, {1024, 511}), 3);  // row 0 sees 128 keys of tile 3
+  EXPECT_EQ(begin(causal, {1024, 575}), 4);  // 64 keys of tile 4
+  EXPECT_EQ(begin(causal, {1024, 574}), 3);  // 63
+  EXPECT_EQ(begin(causal, {1024, 12}), 0);
+  const AttentionParams full = params_of({});
+  EXPECT_EQ(begin(full, {1025, 0}), 7);
+  EXPECT_EQ(begin(full, {1024, 0}), 7);
 }
 
 TEST(OwnTiles, all_need_maxima_that_the_call_wants) {
