@@ -20,13 +20,12 @@ struct PrefillConfig {
                                              .BN = 32,
                                              .q_stages = 2};
 };
-struct MixedConfig {
-  using T = arch::BFloat16;
-  static constexpr mha_sm90::TileConfig tile{.depth_qk = AttentionCase::kDepth,
-                                             .depth_vo = AttentionCase::kDepth,
-                                             .BN = 32,
-                                             .q_stages = 2,
-                                             .decodes = true};
+struct MixedConfig : PrefillConfig {
+  static constexpr mha_sm90::TileConfig tile = [] {
+    mha_sm90::TileConfig of_prefill = PrefillConfig::tile;
+    of_prefill.decodes = true;
+    return of_prefill;
+  }();
 };
 struct TallConfig {
   using T = arch::BFloat16;

@@ -1,4 +1,4 @@
-// Chooses among the kinds of row tiles of tokens: those of RowKind but kPacked.
+// Chooses among the kinds of row tiles of tokens: those of RowKind but kPacked and kMixedTokens.
 #include "kernels/mha_sm90/row_tiles.hpp"
 
 #include <algorithm>
