@@ -299,6 +299,30 @@ void expect_sm80(const RecordedLaunch& launch, const Call& call, const std::stri
   EXPECT_EQ(code->is_ptx, wanted->is_ptx);
 }
 
+// Expects of a launch of a row of mha_sm90 or mha_sm90_decode the row tiles, or the clusters and CTAs
+// an SM, that the name of the call tells.
+void expect_sm90(const RecordedLaunch& launch, const Call& call, const DescribedDevice& device) {
+  const std::string_view name = call.name;
+  if (name.starts_with("prompts")) {
+    EXPECT_TRUE(contains(launch.kernel, "mha_sm90::RowKind)1")) << "tall row tiles";
+  }
+  if (name.starts_with("few keys")) {
+    EXPECT_TRUE(contains(launch.kernel, "mha_sm90::RowKind)2")) << "short row tiles";
+  }
+  if (name.starts_with("few tiles")) {
+    EXPECT_TRUE(contains(launch.kernel, "mha_sm90::RowKind)3")) << "one consumer";
+  }
+  if (name == "decode") {
+    EXPECT_TRUE(is_decode(launch));
+    EXPECT_EQ(launch.cluster, 1U);
+    EXPECT_EQ(most_ctas_per_sm(launch, device), 2) << "three fit; 512 row tiles";
+  }
+  if (name == "decode, few heads") {
+    EXPECT_EQ(launch.cluster, 8U);
+    EXPECT_EQ(most_ctas_per_sm(launch, device), 1) << "few CTAs";
+  }
+}
+
 // Runs `body(device, cuda:i)` on each described device.
 template <class Body>
 void on_each_device(const Body& body) {
@@ -397,24 +421,7 @@ TEST(DescribedDevices, launches_fit_the_device_and_have_code_for_it) {
         EXPECT_TRUE(contains(launch.kernel, expected_instance(wanted)))
             << wanted << " must launch " << expected_instance(wanted);
         if (is_of_sm80(wanted)) expect_sm80(launch, call, wanted, device);
-        if (device.arch == 90 && std::string_view(call.name).starts_with("prompts")) {
-          EXPECT_TRUE(contains(launch.kernel, "mha_sm90::RowKind)1")) << "tall row tiles";
-        }
-        if (device.arch == 90 && std::string_view(call.name).starts_with("few keys")) {
-          EXPECT_TRUE(contains(launch.kernel, "mha_sm90::RowKind)2")) << "short row tiles";
-        }
-        if (device.arch == 90 && std::string_view(call.name).starts_with("few tiles")) {
-          EXPECT_TRUE(contains(launch.kernel, "mha_sm90::RowKind)3")) << "one consumer";
-        }
-        if (device.arch == 90 && std::string_view(call.name) == "decode") {
-          EXPECT_TRUE(is_decode(launch));
-          EXPECT_EQ(launch.cluster, 1U);
-          EXPECT_EQ(most_ctas_per_sm(launch, device), 2) << "three fit; 512 row tiles";
-        }
-        if (device.arch == 90 && std::string_view(call.name) == "decode, few heads") {
-          EXPECT_EQ(launch.cluster, 8U);
-          EXPECT_EQ(most_ctas_per_sm(launch, device), 1) << "few CTAs";
-        }
+        if (wanted.starts_with("sm90")) expect_sm90(launch, call, device);
       }
       if (is_of_sm80(wanted)) {
         EXPECT_EQ(num_tensor_maps(), maps_before) << "TMA begins with sm_90";
