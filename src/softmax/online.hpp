@@ -44,7 +44,7 @@ struct RescaleLazily {  // 16-bit P: 2^15, below 65504 where f16 ends
   static constexpr float kLargestSum = 32768;
 };
 // e4m3 P: at most 2^8 = 256, below 448 where e4m3 saturates. Pivots of the first keys are 2^3 below
-// that, so that few rows move them: rescaling costs a warp 1,700 cycles (mha_sm90/README.md).
+// that, so that few rows move them: rescaling costs a warp 1,700 cycles (mha_sm90/notes/fp8.md).
 struct RescaleLazilyFp8 {
   static constexpr float kThreshold = -3;
   static constexpr int kBias = 5;

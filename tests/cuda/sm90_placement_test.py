@@ -1,6 +1,6 @@
 """In the code of each compiled kernel of mha_sm90, the products stand near the start: what stands
-before them delays them, even where it is not executed (src/kernels/mha_sm90/README.md, "Code that
-is not executed"). Reads objects with cuobjdump.
+before them delays them, even where it is not executed ("Code that is not executed" in
+src/kernels/mha_sm90/notes/start_of_a_call.md). Reads objects with cuobjdump.
 
     sm90_placement_test.py --cuobjdump PROGRAM OBJECT...
 """

@@ -28,6 +28,9 @@ class Repository(unittest.TestCase):
     def test_lines_end_at_100_columns(self):
         self.assertEqual([], rules.check_line_length(ROOT))
 
+    def test_links_lead_somewhere(self):
+        self.assertEqual([], rules.check_links(ROOT))
+
     def test_examples_and_readme_stay_short(self):
         examples = sorted((ROOT / "examples").glob("*.cpp"))
         self.assertGreater(len(examples), 0)
@@ -130,6 +133,22 @@ class TheCheckItself(unittest.TestCase):
                 (root / name).write_text(text)
             found = rules.check_line_length(root)
         self.assertEqual(["docs/b.md:1: 101 columns", "docs/b.md:7: 101 columns", "src/engine/a.cpp:2: 104 columns"], found)
+
+    def test_links_and_names_of_pages_that_are_not_there_are_found(self):
+        files = {"docs/a.md": "# A page: `x`\n[b](b.md) [c](c.md#two-words)\n```\n# No heading\n```\n[d](#no-heading)\n"
+                              "[here](#a-page-x) [web](https://x.org/y.md#z)\n",
+                 "docs/c.md": "# C\n## One word\n",
+                 "src/engine/a.cpp": "// docs/c.md and c.md exist, d.md does not.\n"}
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for name, text in files.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text)
+            found = rules.check_links(root)
+        self.assertEqual(["docs/a.md: links to b.md, which does not exist",
+                          "docs/a.md: links to #two-words, which c.md has no heading for",
+                          "docs/a.md: links to #no-heading, which a.md has no heading for",
+                          "src/engine/a.cpp: names d.md, which does not exist"], found)
 
     def test_plain_pointers_of_device_code_are_found(self):
         found = self.complaints({

@@ -194,6 +194,36 @@ def check_line_length(root):
     return complaints
 
 
+# Links of Markdown to a place of the tree, and pages that a source names.
+LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)(?:#([^)\s]*))?\)")
+NAMED_PAGE = re.compile(r"[\w./-]+\.md\b")
+
+
+def anchors(text):
+    """The anchors that the headings of a page have."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def check_links(root):
+    """Each relative link of a page leads to a file and, of a page, to a heading; a page that a source names exists."""
+    complaints = []
+    pages = {p.relative_to(root) for pattern in PROSE for p in root.glob(pattern)}
+    for path in sorted(pages):
+        text = (root / path).read_text()
+        for target, anchor in LINK.findall(text):
+            file = (root / path).parent / target if target else root / path
+            if not file.exists():
+                complaints.append(f"{path}: links to {target}, which does not exist")
+            elif anchor and file.suffix == ".md" and anchor not in anchors(file.read_text()):
+                complaints.append(f"{path}: links to #{anchor}, which {file.name} has no heading for")
+    for path in sources(root):
+        for name in NAMED_PAGE.findall((root / path).read_text()):
+            if not any(page.as_posix().endswith(name.lstrip("./")) for page in pages):
+                complaints.append(f"{path}: names {name}, which does not exist")
+    return complaints
+
+
 def check_opening_comments(root):
     """Every file opens with a comment that says what it is."""
     return [

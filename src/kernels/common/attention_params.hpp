@@ -120,13 +120,13 @@ struct DecodeArguments {
 
 // All parameters but the tensor maps, whose type differs between GPU and emulator. What is read
 // before the first loads of Q, K and V comes first: the first load from a line of constants takes
-// 121 cycles, later ones 48 (mha_sm90/README.md).
+// 121 cycles, later ones 48 (mha_sm90/notes/start_of_a_call.md).
 struct AttentionArguments {
   Sequences sequences;
   int32_t num_kv_heads = 1;
   int32_t group = 1;       // query heads of a KV head
   arch::Divisor by_group;  // of `group`
-  // mha_sm90: kMayPackHeads. Beside `group`, with which it is read; measured, mha_sm90/README.md.
+  // mha_sm90: kMayPackHeads. Beside `group`, with which it is read (row_tiles.md).
   RowBlock row_block;
   // kv_buffer: CTAs of each KV head where the batch is one sequence of at most one token, instead
   // of a stream-K partition; 0: it is not.

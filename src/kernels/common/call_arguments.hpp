@@ -32,7 +32,7 @@ namespace pagoda::kernels {
 // --- rules that the launch plans share -----------------------------------------------------------
 
 // Sequences of at most this many query rows are packed and share the KV tiles of the whole batch
-// (stream-K); longer ones are tiles of tokens. Measured on an H200 (mha_sm90/README.md); the same
+// (stream-K); longer ones are tiles of tokens. Measured on an H200 (mha_sm90/notes); the same
 // value is unmeasured on Blackwell.
 inline constexpr int32_t kShortRows = 64;
 

@@ -1,4 +1,4 @@
-// num_kv_splits: the numbers that were fastest on an H200 (mha_sm90/README.md).
+// num_kv_splits: the numbers that were fastest on an H200 (mha_sm90/notes/split_rows.md).
 #include <cmath>
 #include <gtest/gtest.h>
 

@@ -40,7 +40,7 @@ PAGODA_HOST_DEVICE constexpr int32_t prompt_slots(int32_t ctas) { return 3 * cta
 
 // Both kinds of work, in KV tiles. One of decoding takes two thirds of the time of one of prompts,
 // or more where DRAM is busy; it counts as much, because decoding that ends late is waited for,
-// while CTAs that end it early find prompts to compute. Measured, mha_sm90/README.md.
+// while CTAs that end it early find prompts to compute. Measured, mha_sm90/notes.
 struct MixedSums {
   // What a row tile takes besides its KV tiles, and a split of one: where memory is busy, a merge
   // takes 12 to 20 us.

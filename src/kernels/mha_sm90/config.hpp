@@ -28,8 +28,8 @@ enum class RowKind : uint8_t {
   // The same with one consumer, for few row tiles (single_tile). TileConfig::rows is kTokens.
   kSingleTokens,
   // Those of kTokens, and packed rows beside them, which some CTAs decode (mixed_tile). A kernel of
-  // its own: its scheduler makes kernels slower that do not execute it (README.md, "Code that is
-  // not executed"). TileConfig::rows is kTokens.
+  // its own: its scheduler makes kernels slower that do not execute it (notes/start_of_a_call.md).
+  // TileConfig::rows is kTokens.
   kMixedTokens,
   // Those of kTokens, of which every CTA has an equal share (stream-K over row tiles): where row
   // tiles, whole or in splits, leave many multiprocessors idle. TileConfig::rows is kTokens.

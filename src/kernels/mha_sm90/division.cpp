@@ -44,7 +44,7 @@ bool may_decode_beside_prompts(const Problem& p, const Shape& shape, LoadKind to
 // work by all lengths before it requests Q, which is not worth it where each row tile has a
 // multiprocessor, where they are few and short, or where query heads have a KV head each, so that
 // row tiles of decoding have one row. Keys are bounded, because a long row tile would be waited
-// for. Measured, README.md.
+// for. Measured, notes/decoding_beside_prompts.md.
 bool decodes_in_row_tiles(const Problem& p, const Shape& shape, int64_t row_tiles,
                           int32_t num_sms) {
   constexpr int32_t kMostTokens = 300, kMostWideTokens = 256;
@@ -64,7 +64,7 @@ bool decodes_in_row_tiles(const Problem& p, const Shape& shape, int64_t row_tile
 int32_t most_decode_rows(const Problem& p) { return std::min(kRows / p.group, kMostDecodeRows); }
 
 // Whether a mixed launch serves them: some CTAs read the keys of decoding sequences from DRAM while
-// the others multiply. Measured, README.md.
+// the others multiply. Measured, notes/decoding_beside_prompts.md.
 bool wants_mixed_launch(const Problem& p, const TileConfig& tile, const schedule::TileGrid& grid) {
   if (kRows % p.group != 0 && !tile.may_have_empty_rows()) return false;
   // Windows: little to read, and row tiles of several heads are slower (packing_of).
@@ -81,7 +81,8 @@ int32_t most_fp8_rows(const Problem& p, const Shape& shape, ScoreClass scores) {
 
 // Up to kWarpRows rows of a KV head, with O of 256 columns. Row tiles of tokens begin sooner than
 // packed ones, as they need no search for the CTA's start. But a few packed rows are merged sooner,
-// and many keys of one token are shared evenly by packed row tiles only. Measured, README.md.
+// and many keys of one token are shared evenly by packed row tiles only. Measured,
+// notes/packed_rows.md.
 bool wants_wide_tokens(const Problem& p, int32_t num_sms) {
   constexpr int32_t kUnsplitKeys = 256, kMostKeysOfOneToken = 2048, kRowsMergedSooner = 4;
   const int32_t keys = kernels::max_visible_keys(p, p.max_seqlen_q);
@@ -95,7 +96,7 @@ bool wants_wide_tokens(const Problem& p, int32_t num_sms) {
 // Whether row tiles of tokens are done before packed ones, by a model in the time of a KV tile of a
 // row tile of tokens. Packed rows load each key once for all query heads of a KV head, but a KV
 // tile of theirs takes longer, and where they are split the rows are merged one after the other.
-// Measured, README.md.
+// Measured, notes/packed_rows.md.
 bool are_tokens_faster(const Problem& p, const Shape& shape, ScoreClass scores, LoadKind tokens,
                        int32_t num_sms) {
   constexpr double kTokensCost = 7, kPackedCost = 10;

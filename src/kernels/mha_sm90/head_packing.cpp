@@ -33,7 +33,7 @@ kernels::KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid,
 
 Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
   // Of the time with one head each, which is the slower one by less than that where row tiles are
-  // split, the more so in few KV tiles, and under a causal mask. Measured, README.md.
+  // split, the more so in few KV tiles, and under a causal mask. Measured, notes/row_tiles.md.
   constexpr double kMostTime = 0.97, kMostUncertainTime = 0.85, kMostTimeOfShares = 0.95;
   constexpr double kMostLongTime = 0.93, kLongTime = 20;
   // Of the time with fewer heads, but several: fewer row tiles load the keys fewer times.

@@ -37,7 +37,7 @@ int64_t full_tiles(const Problem& p, const TileConfig& tile) {
 }
 
 // Short row tiles: where row tiles see few keys, all of them or, where they are many, on average.
-// Measured, README.md.
+// Measured, notes/row_tiles.md.
 bool wants_short_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
   constexpr int32_t kWaves = 2, kFewestKeys = 320;
   constexpr double kShortWave = 4 / 3.0, kMostWaves = 0.8;
@@ -69,7 +69,8 @@ struct TokensTime {
 };
 TokensTime drawn_or_shared(const Problem& p, const Shape& shape, int32_t num_sms,
                            const ScheduleChoice& choice) {
-  // With a smaller gain by the model shares were slower in as many calls as faster. README.md.
+  // With a smaller gain by the model shares were slower in as many calls as faster
+  // (notes/split_rows.md).
   constexpr double kLeastGain = 0.97;
   static_assert(std::ranges::all_of(kShapes, [](const Shape& each) {
     return has_stream_k_tokens(each) == has_single_tokens(each);
@@ -94,7 +95,7 @@ int32_t num_row_tiles(const Problem& p, const Shape& shape, RowKind rows, int32_
 
 // Row tiles of one consumer: where those of more leave multiprocessors idle. Under a causal mask
 // also a few more row tiles than multiprocessors, whose longest come first. Row tiles of many keys
-// are rather split. Measured, README.md.
+// are rather split. Measured, notes/row_tiles.md.
 bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms,
                        const TokensTime& others) {
   const TileConfig tile = tile_of(shape, RowKind::kSingleTokens, ScoreClass::kPlain);
@@ -145,7 +146,7 @@ bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms,
 }
 
 // Tall row tiles take less time a row, but are fewer: few of them leave multiprocessors idle.
-// Measured, README.md.
+// Measured, notes/row_tiles.md.
 bool wants_tall_rows(const Problem& p, const Shape& shape, int32_t num_sms,
                      const TokensTime& others) {
   constexpr double kTallTime = 1.5 * 0.93;  // of a tall row tile, in row tiles of two consumers
