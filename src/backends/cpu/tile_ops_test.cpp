@@ -212,6 +212,46 @@ TEST_P(TileOpsTest, softmax_and_output_match_plain_loops) {
   }
 }
 
+// Scores whose exponents are rounded to multiples of hundreds or more: the largest ones of a row get
+// 2^0, whatever the rounding, and the others nothing. A finite score that the scale takes past the
+// smallest float is a score all the same; -infinity is none.
+TEST_P(TileOpsTest, softmax_of_huge_scores_is_of_the_largest_ones) {
+  constexpr int columns = 64, rows = 8;
+  constexpr float kScale = 1.442695F, kInfinity = std::numeric_limits<float>::infinity();
+  const float kLargest[rows] = {1.3e10F, 4.7e11F, 3.1e30F,  -1.3e10F,
+                                -7.7e9F, -1e30F,  -3.4e38F, 1.7e7F};
+  for (const bool has_minus_infinity : {false, true}) {
+    std::vector<float> scores(rows * columns);
+    for (int r = 0; r < rows; ++r) {
+      const float lower = kLargest[r] > 0 ? 0.25F : 1.5F;
+      for (int c = 0; c < columns; ++c) {
+        float& s = scores[static_cast<size_t>(r * columns + c)];
+        s = c % 8 == 3 ? kLargest[r] : std::max(lower * kLargest[r], -3.4e38F);
+        // Of all keys as large as that; and in half of the runs keys that a mask has hidden.
+        if (has_minus_infinity && c % 8 != 3) s = -kInfinity;
+      }
+    }
+    std::vector<std::byte> probs_buffer(rows * columns * 2);
+    void* probs = ops().is_bf16 ? static_cast<void*>(probs_buffer.data()) : scores.data();
+    const std::vector<int32_t> lo(rows, 0), hi(rows, columns);
+    std::vector<float> m(rows, -kInfinity), l(rows, 0.0F), o(rows * columns, NAN);
+    const ScoreTile tile{
+        scores.data(),      probs,    columns,  rows,     columns, lo.data(), hi.data(), kScale,
+        has_minus_infinity, m.data(), l.data(), o.data(), columns, columns,   true};
+    ops().softmax(&tile);
+    for (int r = 0; r < rows; ++r) {
+      const bool are_all = kLargest[r] == -3.4e38F && !has_minus_infinity;  // both are clamped
+      EXPECT_NEAR(l[static_cast<size_t>(r)], are_all ? columns : columns / 8, 1e-3) << "row " << r;
+      EXPECT_TRUE(std::isfinite(m[static_cast<size_t>(r)])) << "row " << r;
+      for (int c = 0; c < columns; ++c) {
+        const double p =
+            core::load_element(probs, ops().is_bf16 ? DType::kBF16 : DType::kF32, r * columns + c);
+        EXPECT_NEAR(p, are_all || c % 8 == 3 ? 1 : 0, 1e-6) << "row " << r << " column " << c;
+      }
+    }
+  }
+}
+
 // O += P V from V's rows without packing, in the order that store() expects; with an odd number of
 // keys, whose last row may hold infinities, and widths that fill no vector.
 TEST_P(TileOpsTest, direct_output_matches_plain_loops) {

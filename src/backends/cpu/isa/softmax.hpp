@@ -10,6 +10,7 @@ namespace pagoda::cpu {
 namespace {
 
 constexpr float kMinusInfinity = -__builtin_inff();
+constexpr float kLargestFloat = __FLT_MAX__;
 
 // 2^x for x <= 0, to 2e-7 relative; x is clamped at -126, where 2^x is the smallest normal number.
 // Round to the nearest integer by adding 1.5 * 2^23, then a degree-6 polynomial on [-0.5, 0.5]
@@ -115,9 +116,9 @@ class Softmax {
       const float* s = t_->scores + offset;
       void* p = static_cast<char*>(t_->probs) + offset * Format::kBytes;
       if (t_->has_minus_infinity) {
-        row_probabilities<Format, true>(s, p, column_, end, lo_, hi_, t_->scale_log2, m_, sums_);
+        row_probabilities<Format, true>(s, p, column_, end, lo_, hi_, scale_, m_, sums_);
       } else {
-        row_probabilities<Format, false>(s, p, column_, end, lo_, hi_, t_->scale_log2, m_, sums_);
+        row_probabilities<Format, false>(s, p, column_, end, lo_, hi_, scale_, m_, sums_);
       }
       columns -= end - column_;
       column_ = end;
@@ -135,9 +136,27 @@ class Softmax {
     if (next_ >= t_->rows) return;
     const int lo = t_->lo[next_];
     const int hi = t_->hi[next_];
-    maximum_ = lo < hi ? row_maximum(t_->scores + int64_t{next_} * t_->ld, lo, hi) * t_->scale_log2
-                       : kMinusInfinity;
+    const float largest =
+        lo < hi ? row_maximum(t_->scores + int64_t{next_} * t_->ld, lo, hi) : kMinusInfinity;
+    maximum_ = largest * t_->scale_log2;
+    if (largest > kMinusInfinity && maximum_ < -kLargestFloat) maximum_ = -kLargestFloat;
     ++next_;
+  }
+
+  // m is the maximum's product with the scale, rounded. Where the rounding is of the size of
+  // exponents that 2^x holds, the fused product with the same score is not m any more: the products
+  // are made before, with that rounding. A finite score, a bias of -FLT_MAX say, stays finite.
+  static constexpr float kLargeExponent = 1 << 24;
+  void scale_row_before() {
+    float* s = t_->scores + int64_t{row_} * t_->ld;
+    const Vec scale = Vec::set(t_->scale_log2);
+    for (int i = lo_ / Vec::kLanes * Vec::kLanes; i < hi_; i += Vec::kLanes) {
+      const Vec score = Vec::load(s + i);
+      const Vec product = score * scale;
+      const Vec finite = Vec::max(Vec::set(-kLargestFloat), product);  // NaN propagates
+      Vec::pick_above(finite, product, score, kMinusInfinity).store(s + i);
+    }
+    scale_ = 1;
   }
 
   // Raises m to the row's maximum and rescales l and o.
@@ -146,6 +165,8 @@ class Softmax {
     m_ = maximum_ > old_m ? maximum_ : old_m;
     lo_ = t_->lo[row_];
     hi_ = t_->hi[row_];
+    scale_ = t_->scale_log2;
+    if (m_ > kLargeExponent || (m_ < -kLargeExponent && m_ > kMinusInfinity)) scale_row_before();
     sums_[0] = sums_[1] = Vec::zero();
     if (m_ == kMinusInfinity) {  // no visible key yet: all probabilities are zero
       if (has_nan(t_->scores + int64_t{row_} * t_->ld, lo_, hi_)) {
@@ -168,6 +189,7 @@ class Softmax {
   float maximum_ = kMinusInfinity;
   int lo_ = 0;  // of the current row
   int hi_ = 0;
+  float scale_ = 1.0F;
   float m_ = 0.0F;
   Vec sums_[2];
 };
