@@ -71,6 +71,19 @@ void add_masks(CaseList& list) {
       list.add(c);
     }
   }
+  // Chunks of more keys than a KV tile, without a causal mask, in KV splits: the first rows of a
+  // row tile see none of the keys of the later splits.
+  for (const DType dtype : {DType::kBF16, DType::kF8E4M3}) {
+    Case c = small(dtype);
+    c.q_heads = 2;
+    c.kv_heads = 1;
+    c.dim_qk = c.dim_vo = 64;
+    c.mask = {"chunked1000", [](MaskMaterial& /*material*/) { return Mask::chunked(1000); }};
+    c.wants_statistics = false;
+    c.num_kv_splits = 8;
+    c.lengths = {"placedchunks", {{80, 2000, 960}}};
+    list.add(c);
+  }
 }
 
 void add_scores(CaseList& list) {

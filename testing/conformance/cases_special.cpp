@@ -649,6 +649,19 @@ void add_schedules(CaseList& list) {
     c.lengths = {"scheduled", {{70, 90}, {1, 200}}};
     list.add(c);
   }
+  // One launch by tiles, without splits: it writes the rows of a sequence that has padding rows
+  // alone, too.
+  for (const Choice& choice : {Choice{"transient_nosplits", Schedule::kTransient, 1},
+                               Choice{"persistent_nosplits", Schedule::kPersistent, 1},
+                               Choice{"queue_nosplits", Schedule::kQueue, 1}}) {
+    Case c = typed(DType::kBF16);
+    c.schedule = choice.schedule;
+    c.num_kv_splits = choice.num_kv_splits;
+    c.tag = choice.name;
+    c.is_q_ragged = false;
+    c.lengths = {"paddingalone", {{100, 200}, {0, 50}, {30, 60}}};
+    list.add(c);
+  }
 }
 
 void add_long(CaseList& list) {

@@ -31,7 +31,7 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int3
   const auto choice = kernels::ScheduleChoice::of(options);
   auto plan = std::make_unique<LaunchPlan>();
   plan->is_batch_invariant = !choice.may_split();
-  if (kernels::total_rows(p) == 0) return plan;  // nothing to write
+  if (p.batch == 0 || kernels::total_rows(p) == 0) return plan;  // nothing to write
   plan->packed = kernels::PackedRows::of(p.group, shape.BM, 1, true);
   constexpr int32_t kKeys = TileConfig::kWarps * TileConfig::BN;  // one KV tile of each warp
   const int32_t automatic =

@@ -96,7 +96,7 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int3
   auto plan = std::make_unique<LaunchPlan>();
   plan->shape = &shape;
   plan->is_batch_invariant = !choice.may_split();
-  if (total_rows(p) == 0) return plan;  // nothing to write
+  if (p.batch == 0 || total_rows(p) == 0) return plan;  // nothing to write
   const ScoreClass scores = kernels::score_class(p);
   const std::optional<LoadKind> tokens = tokens_load(p, shape, scores);
   const auto [launches, most_packed] = divide_sequences(p, shape, tokens, num_sms, choice);
@@ -117,7 +117,7 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int3
   }
   if (launches == LaunchSet::kTokens || has_both) {
     Launch launch = tokens_launch(p, shape, scores, *tokens, num_sms, choice);
-    launch.min_rows = has_both ? most_packed + 1 : 1;
+    if (has_both) launch.min_rows = most_packed + 1;
     add(launch);
   }
   size_workspace(p, *plan);

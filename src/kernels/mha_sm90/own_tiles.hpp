@@ -52,12 +52,13 @@ struct OwnTilesOf {
       own = OwnTiles::of(
           work.walk.of_rows(of_first, params.mask.interval.visible(work.rows, last), tile.BN));
       if (params.row_max == nullptr && !of_first.empty()) {
-        // The first row is the one that sees the fewest tiles.
-        const int32_t end = (of_first.hi - 1 - work.walk.start_column) / tile.BN;
+        // The first row is the one that sees the fewest tiles. In a chunked mask its chunk may end
+        // before the keys of this split begin.
+        const int32_t keys = of_first.hi - work.walk.start_column;
+        const int32_t end = keys > 0 ? (keys - 1) / tile.BN : 0;
         own.maxima_begin = end < own.num_tiles ? end : own.num_tiles - 1;
         // A pivot from few keys is often too small: e4m3 P overflows, and its tile is made twice.
-        const int32_t last_keys = of_first.hi - work.walk.start_column - end * tile.BN;
-        const bool has_few = tile.element_bytes == 1 && last_keys < tile.BN / 2;
+        const bool has_few = tile.element_bytes == 1 && keys - end * tile.BN < tile.BN / 2;
         if (has_few && own.maxima_begin > 0) --own.maxima_begin;
       }
       return own;

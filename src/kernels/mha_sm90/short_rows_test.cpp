@@ -39,6 +39,19 @@ std::unique_ptr<LaunchPlan> plan_of(const Call& call) {
   return make_plan(*shape, p, kMultiprocessors, call.options);
 }
 
+// total_q counts padding rows only.
+TEST(ShortRows, a_batch_of_no_sequence_has_no_launch) {
+  for (const int32_t rows : {4, 20, 64, 700}) {
+    core::Problem p = dense_problem(1, rows, 2048, DType::kBF16, 128);
+    static const std::vector<int32_t> kCuRows(1);
+    p.batch = 0;
+    p.is_ragged = true;
+    p.cu_seqlens_q = kCuRows;
+    p.kv_kind = core::KVKind::kPaged;
+    EXPECT_EQ(make_plan(kShapes[2], p, kMultiprocessors, {})->num_launches, 0) << rows;
+  }
+}
+
 // The launch that serves those of `tokens` tokens.
 Launch launch_of(const Call& call) {
   const auto plan = plan_of(call);
@@ -147,7 +160,7 @@ TEST(ShortRows, beside_few_longer_ones_are_row_tiles_of_tokens) {
     ASSERT_EQ(plan->num_launches, 1) << dim;
     EXPECT_FALSE(plan->launches[0].is_mixed()) << dim;
     EXPECT_NE(plan->launches[0].rows, RowKind::kPacked) << dim;
-    EXPECT_EQ(plan->launches[0].min_rows, 1) << dim;
+    EXPECT_EQ(plan->launches[0].min_rows, 0) << dim;
   }
   // Longer than 300; 160 row tiles; slower.
   EXPECT_TRUE(is_mixed({.batch = 4, .tokens = 301, .missing = 900}));
@@ -197,7 +210,7 @@ TEST(ShortRows, have_no_launch_where_total_q_leaves_none_for_them) {
   const auto equal = plan_of({.batch = 4, .tokens = 512});
   ASSERT_EQ(equal->num_launches, 1);
   EXPECT_EQ(equal->launches[0].rows, RowKind::kTokens);
-  EXPECT_EQ(equal->launches[0].min_rows, 1);   // a graph may be replayed with shorter ones
+  EXPECT_EQ(equal->launches[0].min_rows, 0);   // a graph may be replayed with shorter ones
   const auto launches = [](int32_t missing) {  // general scores: packed rows have their own
     return plan_of({.batch = 4, .tokens = 512, .missing = missing, .softcap = 30})->num_launches;
   };

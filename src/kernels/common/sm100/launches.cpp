@@ -53,7 +53,7 @@ void plan_launches(const Problem& p, const WorkTileShape& tile, int32_t num_sms,
                    const Options& options, LaunchPlan& plan) {
   const ScheduleChoice choice = ScheduleChoice::of(options);
   plan.is_batch_invariant = !choice.may_split();
-  if (total_rows(p) == 0) return;  // nothing to write
+  if (p.batch == 0 || total_rows(p) == 0) return;  // nothing to write
   const auto add = [&](const Launch& launch) {
     plan.launches[plan.num_launches++] = launch;
     plan.num_work_items += launch.ctas;
@@ -73,7 +73,7 @@ void plan_launches(const Problem& p, const WorkTileShape& tile, int32_t num_sms,
   }
   if (has_tiles) {
     Launch launch = tiles_launch(p, tile, choice, num_sms);
-    launch.min_rows = plan.num_launches > 0 ? kShortRows + 1 : 1;
+    if (plan.num_launches > 0) launch.min_rows = kShortRows + 1;
     add(launch);
   }
   plan.split.finish();
