@@ -68,9 +68,10 @@ std::string describe(
 template <class Config, int least_arch>
 std::string describe(std::type_identity<kv_buffer::Kernel<Config, least_arch>>) {
   constexpr kv_buffer::TileConfig tile = Config::tile;
-  const char* staging = tile.staging == kv_buffer::Staging::kAsync     ? " async"
-                        : tile.staging == kv_buffer::Staging::kVectors ? " vectors"
-                                                                       : " registers";
+  const char* staging = tile.staging == kv_buffer::Staging::kAsync         ? " async"
+                        : tile.staging == kv_buffer::Staging::kAsyncNarrow ? " narrow"
+                        : tile.staging == kv_buffer::Staging::kVectors     ? " vectors"
+                                                                           : " registers";
   const char* rows = tile.has_tokens              ? " decode tokens"
                      : tile.is_decode             ? " decode"
                      : tile.is_token_generation() ? " token"
@@ -175,14 +176,16 @@ TEST(KernelTable, instances_of_mha_sm80_are_what_their_names_say) {
   expect_launches<mha_sm80::Family>({" prefill async plain", " prefill async general",
                                      " prefill registers general", " token async plain",
                                      " token async general", " token registers general",
-                                     " decode async plain"});
+                                     " decode async plain", " decode narrow plain"});
 }
 
 TEST(KernelTable, instances_of_mha_sm90_decode_are_what_their_names_say) {
   expect_launches<mha_sm90_decode::Family>(
       {" decode async plain", " decode async plain by 2", " decode async plain by 8",
        " decode tokens async plain", " decode tokens async plain by 2",
-       " decode tokens async plain by 8"});
+       " decode tokens async plain by 8", " decode narrow plain", " decode narrow plain by 2",
+       " decode narrow plain by 8", " decode tokens narrow plain",
+       " decode tokens narrow plain by 2", " decode tokens narrow plain by 8"});
 }
 
 TEST(KernelTable, instances_of_mha_gfx942_are_what_their_names_say) {

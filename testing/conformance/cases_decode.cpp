@@ -1,6 +1,7 @@
 // Decoding: one token of each sequence, which sees all its keys. GPU kernels have a path of its own
 // for it: a partition of the batch from its lengths, and loads for a few layouts.
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "testing/conformance/case_list.hpp"
@@ -91,6 +92,35 @@ void add_decode(CaseList& list) {
     list.add(converted);
     c.q_heads = c.kv_heads = 3;
     c.is_q_ragged = true;
+    list.add(c);
+  }
+  // Head dims below the padded ones 64 and 128, of K and V alike or not, in whole chunks of 8.
+  constexpr std::pair<int32_t, int32_t> kNarrow[] = {{8, 8},   {56, 64},  {72, 72},  {80, 80},
+                                                     {96, 96}, {112, 40}, {64, 120}, {120, 128}};
+  for (const auto& [dim_qk, dim_vo] : kNarrow) {
+    Case c = decode(dim_qk, {"decodenarrow", {{1, 700}, {1, 1}, {1, 64}, {1, 0}, {1, 333}}});
+    c.dim_vo = dim_vo;
+    c.num_sms = 132;
+    list.add(c);
+    c.kv_layout = KVLayout::kDense;
+    c.is_q_ragged = false;
+    c.padding_keys = 7;
+    c.out = DType::kF32;
+    c.lengths = {"decodenarrowalone", {{1, 1100}}};
+    list.add(c);
+    // Merges by counters, of more splits than two.
+    c.kv_layout = KVLayout::kCsr;
+    c.padding_keys = 0;
+    c.out = {};
+    c.wants_statistics = true;
+    c.kv_heads = 1;
+    c.num_sms = 5;
+    c.lengths = {"decodenarrowsplit", {{1, 662}, {1, 126}, {1, 900}}};
+    list.add(c);
+    c.q_heads = 4;
+    c.kv_heads = 2;
+    c.num_sms = 132;
+    c.lengths = {"decodenarrowtokens", {{4, 400}, {4, 4}, {4, 129}}};
     list.add(c);
   }
 }

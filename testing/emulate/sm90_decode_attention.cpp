@@ -9,11 +9,13 @@
 namespace pagoda::emulate {
 namespace {
 
-template <int ctas, bool has_tokens = false>
+using kernels::kv_buffer::Staging;
+
+template <int ctas, bool has_tokens = false, Staging staging = Staging::kAsync>
 struct ClusterConfig {
   using T = arch::BFloat16;
   static constexpr kernels::kv_buffer::TileConfig tile =
-      kernels::kv_buffer::decode_tile(AttentionCase::kDepth, has_tokens, ctas);
+      kernels::kv_buffer::decode_tile(AttentionCase::kDepth, has_tokens, ctas, staging);
 };
 
 }  // namespace
@@ -48,6 +50,18 @@ Outcome run_sm90_decode_tokens(const emulator::Options& options) {
                              .ctas = 18,
                              .schedule = kernels::Schedule::kStreamK};
   return AttentionCase(shape, options.seed).run<KVBufferTraits<ClusterConfig<2, true>>>(options);
+}
+// As in pairs, with 48 of the 64 columns of K.
+Outcome run_sm90_decode_narrow(const emulator::Options& options) {
+  const AttentionShape shape{.kernel = "sm90_decode/narrow",
+                             .sequences = {{1, 300}, {1, 37}, {1, 0}, {1, 830}},
+                             .num_kv_heads = 1,
+                             .group = 4,
+                             .ctas = 20,
+                             .schedule = kernels::Schedule::kStreamK,
+                             .dim_qk = 48};
+  using Config = ClusterConfig<2, false, Staging::kAsyncNarrow>;
+  return AttentionCase(shape, options.seed).run<KVBufferTraits<Config>>(options);
 }
 
 }  // namespace pagoda::emulate

@@ -143,7 +143,9 @@ const Call kCalls[] = {
     {"decode d512, fp8 KV",  kFp8KV, {512, 512}, kDecode8, false, nullptr,    "d512",  "d576x512"},
     {"decode d256, fp8 KV",  kFp8KV, {256, 256}, kDecode8, false, "d256",     "d256",  "d256"},
     {"decode d256, 1-key",   kF16,   {256, 256}, kPages1,  false, "d256",     "d256",  "d256"},
-    {"decode d40",           kBF16,  {40, 40},   kDecode,  false, "d64",      "d64",   "d64"},
+    {"decode d40",           kBF16,  {40, 40},   kDecode,  false, "decode.d64", "d64",   "d64"},
+    {"decode d96",           kBF16,  {96, 96},   kDecode,  false, "decode.d128", "d128",  "d128"},
+    {"decode d100",          kBF16,  {100, 100}, kDecode,  false, "d128",     "d128",  "d128"},
     {"decode fp32",          kFp32,  {128, 128}, kShort,   false, nullptr,    nullptr, nullptr},
 };
 // clang-format on
@@ -252,17 +254,19 @@ void expect_fits(const RecordedLaunch& launch, const DescribedDevice& device) {
 std::string expected_variant(const Call& call, const std::string& row) {
   const bool is_prefill = call.shape.rows > 16 && call.dims.vo <= 256;
   const bool is_async = call.types.kv == call.types.q;  // addresses and strides are aligned
-  // One token that sees all keys, head dims up to 128 that fill the tile, pages of 16 rows or more.
+  // One token that sees all keys, head dims up to 128 in whole chunks, pages of 16 rows or more.
   const std::string dim = std::to_string(call.dims.qk);
   const bool is_decode = call.shape.rows == 1 && is_async && !call.has_bias &&
-                         call.dims.qk == call.dims.vo && call.dims.qk <= 128 &&
-                         contains(row, ".d" + dim + ".") && call.shape.page_size != 1;
+                         std::max(call.dims.qk, call.dims.vo) <= 128 && call.dims.qk % 8 == 0 &&
+                         (contains(row, ".d64.") || contains(row, ".d128.")) &&
+                         call.shape.page_size != 1;
   const auto number = [](const char* type, int value) {
     return std::string("(pagoda::kernels::") + type + ")" + std::to_string(value);
   };
+  const bool is_narrow = is_decode && !contains(row, ".d" + dim + ".");
   const int row_kind = is_decode ? 2 : (is_prefill ? 0 : 1);
   return number("kv_buffer::RowKind", row_kind) + ", " +
-         number("kv_buffer::Staging", is_async ? 0 : 2) + ", " +
+         number("kv_buffer::Staging", is_narrow ? 3 : (is_async ? 0 : 2)) + ", " +
          number("ScoreClass", call.has_bias || !is_async ? 1 : 0) + ", 1>, 80>";
 }
 
@@ -659,7 +663,7 @@ TEST(DescribedDevices, attention_kernels_have_code_for_the_architectures_of_this
     }
     EXPECT_EQ(archs, wanted);
   }
-  EXPECT_EQ(sm90, is_compiled(90) ? 141 + 24 : 0);
+  EXPECT_EQ(sm90, is_compiled(90) ? 141 + 48 : 0);
   EXPECT_EQ(sm100, is_compiled(100) || is_compiled(103) ? 30 : 0);
 }
 
@@ -686,9 +690,9 @@ TEST(DescribedDevices,
     EXPECT_EQ(ptx, is_compiled(80) ? std::set<int32_t>{80} : std::set<int32_t>());
     EXPECT_EQ(code_for(kernel.code, 75), nullptr);
   }
-  // mha_sm80, two types: seven variants of d64 and d128, six of 192 x 128 and d256, where decoding
+  // mha_sm80, two types: eight variants of d64 and d128, six of 192 x 128 and d256, where decoding
   // has no kernel of its own, three of 576 x 512, which has no prefill tile. mha_simt: three shapes.
-  EXPECT_EQ(found, wanted.empty() ? 0 : 2 * (7 * 2 + 6 * 2 + 3) + 3);
+  EXPECT_EQ(found, wanted.empty() ? 0 : 2 * (8 * 2 + 6 * 2 + 3) + 3);
 }
 
 TEST(DescribedDevices, a_missing_device_is_named) {

@@ -106,6 +106,7 @@ inline constexpr std::array kVariants = {
     Variant{RowKind::kTokenGeneration, Staging::kAsync, ScoreClass::kGeneral},
     Variant{RowKind::kTokenGeneration, Staging::kRegisters, ScoreClass::kGeneral},
     Variant{RowKind::kDecode, Staging::kAsync, ScoreClass::kPlain},
+    Variant{RowKind::kDecode, Staging::kAsyncNarrow, ScoreClass::kPlain},
 };
 
 // Kernels for functors are compiled of these variants alone.
@@ -115,7 +116,9 @@ constexpr bool is_for_functors(const Shape& /*shape*/, size_t variant) {
 }
 
 constexpr TileConfig tile_of(int depth_qk, int depth_vo, const Variant& variant) {
-  if (variant.rows == RowKind::kDecode) return kernels::kv_buffer::decode_tile(depth_qk);
+  if (variant.rows == RowKind::kDecode) {
+    return kernels::kv_buffer::decode_tile(depth_qk, false, 1, variant.staging);
+  }
   const bool is_token_tile =
       variant.rows != RowKind::kPrefill || !kernels::kv_buffer::has_prefill_tile(depth_vo);
   TileConfig tile = is_token_tile

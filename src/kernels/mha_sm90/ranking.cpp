@@ -35,16 +35,16 @@ bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
   const bool has_few_bytes = bytes <= kSmallDecodeBytes;
   bool is_faster_there = has_few_bytes;
   if (p.head_dim_qk <= 64) {
-    is_faster_there = is_plain_64;
-  } else if (is_plain && (p.head_dim_qk != 128 || p.head_dim_vo != 128)) {
-    is_faster_there = false;  // there are no kernels for decoding alone
+    is_faster_there = is_plain_64 || is_decoded;
+  } else if (is_plain && !is_decoded && (p.head_dim_qk != 128 || p.head_dim_vo != 128)) {
+    is_faster_there = false;  // token generation reads padded rows at half of the copy rate
   } else if (is_measured && p.max_seqlen_q > 1 && !is_decoded) {
     is_faster_there = row_tiles > num_sms || (has_few_bytes && !is_one_each(row_tiles, num_sms));
-  } else if (is_measured && row_tiles <= kernels::kv_buffer::kMostDecodeRowTiles) {
-    const int32_t fewest_ctas = kernels::kv_buffer::decode_occupancy(p.head_dim_qk).fewest;
-    is_faster_there =
-        has_few_bytes || row_tiles <= int64_t{num_sms} * fewest_ctas ||
-        kernels::kv_buffer::unsplit_ctas_per_sm(row_tiles, p.head_dim_qk, num_sms) > 0;
+  } else if ((is_measured || is_decoded) && row_tiles <= kernels::kv_buffer::kMostDecodeRowTiles) {
+    const int depth = kernels::kv_buffer::decode_depth(p);
+    const int32_t fewest_ctas = kernels::kv_buffer::decode_occupancy(depth).fewest;
+    is_faster_there = has_few_bytes || row_tiles <= int64_t{num_sms} * fewest_ctas ||
+                      kernels::kv_buffer::unsplit_ctas_per_sm(row_tiles, depth, num_sms) > 0;
   }
   if (p.q.dtype == DType::kF8E4M3 || p.k.dtype != p.q.dtype || p.head_dim_qk > 128 ||
       p.head_dim_vo > 128 || int64_t{p.group} * p.max_seqlen_q > kWarpRows || !is_faster_there ||

@@ -52,7 +52,7 @@ core::Problem problem_of(const Call& call) {
   return p;
 }
 
-const Shape& shape_of(const core::Problem& p) { return kShapes[p.head_dim_qk == 64 ? 0 : 1]; }
+const Shape& shape_of(const core::Problem& p) { return kShapes[p.head_dim_qk <= 64 ? 0 : 1]; }
 
 std::unique_ptr<LaunchPlan> plan_of(const Call& call) {
   const core::Problem p = problem_of(call);
@@ -151,6 +151,26 @@ bool is_served(const core::Problem& p, const Options& options = {}) {
   const core::Fit fit = Family::fit(shape_of(p), p, options, &reason);
   EXPECT_EQ(fit != core::Fit::kServes, !reason.empty());
   return fit == core::Fit::kServes;
+}
+
+// The same clusters as of whole rows.
+TEST(ClusterPlan, narrow_rows_have_kernels_that_read_no_more_than_them) {
+  for (const int32_t dim : {8, 40, 64, 72, 96, 120, 128}) {
+    const bool is_narrow = dim != 64 && dim != 128;
+    for (const Call& call : {Call{1, 1024, 32, 8, dim}, Call{8, 1024, 32, 8, dim},
+                             Call{16, 4096, 32, 8, dim}, Call{16, 4096, 32, 8, dim, 4}}) {
+      const Launch launch = plan_of(call)->launches[0];
+      EXPECT_EQ(launch.tile.staging, is_narrow ? kernels::kv_buffer::Staging::kAsyncNarrow
+                                               : kernels::kv_buffer::Staging::kAsync)
+          << dim;
+      EXPECT_EQ(launch.tile.depth_qk, dim <= 64 ? 64 : 128);
+      Call whole = call;
+      whole.head_dim = launch.tile.depth_qk;
+      EXPECT_EQ(launch.ctas, plan_of(whole)->launches[0].ctas) << dim;
+      EXPECT_TRUE(is_served(problem_of(call))) << dim;
+    }
+  }
+  EXPECT_FALSE(is_served(problem_of({1, 1024, 32, 8, 100})));  // no whole number of 16 bytes
 }
 
 TEST(ClusterPlan, serves_tokens_that_see_all_keys_up_to_their_own) {

@@ -33,11 +33,17 @@ inline constexpr std::array kVariants = {
     Variant{RowKind::kDecodeTokens, Staging::kAsync, ScoreClass::kPlain, 1},
     Variant{RowKind::kDecodeTokens, Staging::kAsync, ScoreClass::kPlain, 2},
     Variant{RowKind::kDecodeTokens, Staging::kAsync, ScoreClass::kPlain, 8},
+    Variant{RowKind::kDecode, Staging::kAsyncNarrow, ScoreClass::kPlain, 1},
+    Variant{RowKind::kDecode, Staging::kAsyncNarrow, ScoreClass::kPlain, 2},
+    Variant{RowKind::kDecode, Staging::kAsyncNarrow, ScoreClass::kPlain, 8},
+    Variant{RowKind::kDecodeTokens, Staging::kAsyncNarrow, ScoreClass::kPlain, 1},
+    Variant{RowKind::kDecodeTokens, Staging::kAsyncNarrow, ScoreClass::kPlain, 2},
+    Variant{RowKind::kDecodeTokens, Staging::kAsyncNarrow, ScoreClass::kPlain, 8},
 };
 
 constexpr TileConfig tile_of(int depth_qk, int /*depth_vo*/, const Variant& variant) {
   return kernels::kv_buffer::decode_tile(depth_qk, variant.rows == RowKind::kDecodeTokens,
-                                         variant.cluster);
+                                         variant.cluster, variant.staging);
 }
 
 struct Chip {

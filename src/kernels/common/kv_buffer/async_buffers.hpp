@@ -63,4 +63,8 @@ struct Buffers<Sizes, Staging::kAsync> {
   }
 };
 
+// Decoding has loads of its own (DecodeLoads).
+template <class Sizes>
+struct Buffers<Sizes, Staging::kAsyncNarrow> : Buffers<Sizes, Staging::kAsync> {};
+
 }  // namespace pagoda::kernels::kv_buffer

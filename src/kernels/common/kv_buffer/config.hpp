@@ -15,7 +15,13 @@ enum class Staging : uint8_t {
   kAsync,      // AsyncKVBuffer: 16-bit caches with rows that are aligned to 16 bytes; NVIDIA
   kVectors,    // KVBufferImpl: the same, with head dims that are multiples of 8; AMD
   kRegisters,  // KVBufferImpl: every cache
+  // kAsync in decoding where head dims are less than the padded ones, multiples of 8. The columns
+  // that rows do not have become zeros, without a byte of memory read.
+  kAsyncNarrow,
 };
+constexpr bool is_async(Staging staging) {
+  return staging == Staging::kAsync || staging == Staging::kAsyncNarrow;
+}
 
 // CTAs of decoding that a multiprocessor takes at once: by registers at least, and at most, where
 // shared memory is 228 KB.
@@ -39,7 +45,7 @@ struct TileConfig {
   // A step of K is k_BK elements of all keys, a step of V v_BK keys of all elements.
   int k_BK = 128, v_BK = 64;
   int k_tiles = 1, v_tiles = 1;  // of a step, in shared memory
-  // kRegisters: register stages. kAsync: steps in flight.
+  // kRegisters: register stages. By cp.async: steps in flight.
   int num_stages = 1;
   Staging staging = Staging::kAsync;
   ScoreClass scores = ScoreClass::kPlain;
@@ -91,8 +97,10 @@ struct TileConfig {
 
 // The tile of decoding with mma.sync m16n8k16: 16 rows, four warps that share the keys of S and the
 // columns of O, whole tiles of 8 or 16 KB, three of them in flight.
-constexpr TileConfig decode_tile(int depth, bool has_tokens = false, int cluster = 1) {
+constexpr TileConfig decode_tile(int depth, bool has_tokens = false, int cluster = 1,
+                                 Staging staging = Staging::kAsync) {
   TileConfig tile;
+  tile.staging = staging;
   tile.mma = {16, 8, 16};
   tile.depth_qk = tile.depth_vo = tile.k_BK = depth;
   tile.BM = tile.block_rows = 16;

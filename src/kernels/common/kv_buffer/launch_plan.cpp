@@ -25,26 +25,26 @@ using core::Problem;
 constexpr double kTileTime = 0.94, kBusyBytes = 0.82 * (48 << 10), kBusyPower = 0.95;
 constexpr double kMergeStart = 0.8, kMergeChain = 1.3;
 
-// Decoding of so many tokens a sequence by clusters of so many CTAs.
-constexpr Variant decode_variant(int32_t tokens = 1, int32_t cluster = 1) {
-  return {tokens > 1 ? RowKind::kDecodeTokens : RowKind::kDecode, Staging::kAsync,
-          ScoreClass::kPlain, cluster};
+// Decoding of a call by clusters of so many CTAs.
+Variant decode_variant(const Problem& p, const Shape& shape, int32_t cluster = 1) {
+  const bool is_narrow = p.head_dim_qk < shape.depth_qk || p.head_dim_vo < shape.depth_vo;
+  return {p.max_seqlen_q > 1 ? RowKind::kDecodeTokens : RowKind::kDecode,
+          is_narrow ? Staging::kAsyncNarrow : Staging::kAsync, ScoreClass::kPlain, cluster};
 }
 constexpr int64_t kL2Bytes = 32 << 20;  // K and V of a section of TileGrid; not measured
 
-// The first of the family's variants, in the order of speed, that serves the call.
-size_t variant_index(const Problem& p, const Family& family, RowKind rows, int32_t cluster) {
+// The first of the family's variants, in the order of speed, that serves the call; not decoding.
+size_t variant_index(const Problem& p, const Family& family, RowKind rows) {
   const bool has_same_type = p.k.dtype == p.q.dtype;
   const ScoreClass scores = has_same_type ? score_class(p) : ScoreClass::kGeneral;
   const bool has_aligned_rows = has_same_type && has_aligned_kv(p);  // for cp.async
   const bool has_vectors = has_aligned_rows && p.head_dim_qk % 8 == 0 && p.head_dim_vo % 8 == 0;
   for (const Variant& wanted :
-       {Variant{rows, Staging::kAsync, scores, cluster}, Variant{rows, Staging::kVectors, scores},
+       {Variant{rows, Staging::kAsync, scores}, Variant{rows, Staging::kVectors, scores},
         Variant{rows, Staging::kRegisters, ScoreClass::kGeneral}}) {
     if (wanted.staging == Staging::kAsync && !has_aligned_rows) continue;
     if (wanted.staging == Staging::kVectors && !has_vectors) continue;
-    const auto found = std::find(family.variants.begin(), family.variants.end(), wanted);
-    if (found != family.variants.end()) return static_cast<size_t>(found - family.variants.begin());
+    if (family.has(wanted)) return family.index_of(wanted);
   }
   throw std::logic_error("a family of KVBuffer has no variant for every call");
 }
@@ -66,7 +66,7 @@ void set_prefill_grid(const Problem& p, int32_t num_sms, const ScheduleChoice& c
 
 // Of a CTA. Steps of parts of a tile: as measured with whole tiles of 16 KB.
 double bytes_in_flight(const TileConfig& tile) {
-  if (tile.staging != Staging::kAsync || tile.k_BK < tile.depth_qk) return 48 << 10;
+  if (!is_async(tile.staging) || tile.k_BK < tile.depth_qk) return 48 << 10;
   return 2.0 * tile.num_stages * tile.BN * tile.depth_qk;
 }
 
@@ -126,9 +126,10 @@ bool has_decode_layout(const Problem& p, const Shape& shape, const TileConfig& t
   const bool has_pages =
       has_even_pages(p, rows_at_once) &&
       (p.block_table.data == nullptr || is_near(p.block_table.row_stride));  // null: CSR
-  return p.head_dim_qk == shape.depth_qk && p.head_dim_vo == shape.depth_vo && has_aligned_q &&
-         has_even_q && has_aligned_kv(p) && has_near_strides(p.k) && has_near_strides(p.v) &&
-         p.leftpad_kv.empty() &&
+  const bool has_chunks = p.head_dim_qk % 8 == 0 && p.head_dim_vo % 8 == 0;
+  return p.head_dim_qk <= shape.depth_qk && p.head_dim_vo <= shape.depth_vo && has_chunks &&
+         has_aligned_q && has_even_q && has_aligned_kv(p) && has_near_strides(p.k) &&
+         has_near_strides(p.v) && p.leftpad_kv.empty() &&
          (p.kv_kind == core::KVKind::kPaged ? has_pages : p.kv_kind == core::KVKind::kDense);
 }
 
@@ -295,12 +296,11 @@ constexpr int64_t kMostDecodeWorkspace = int64_t{128} << 20;
 // Of a call that the family's kernels for decoding serve; else nullopt.
 std::optional<DecodeGrid> find_decode_grid(const Problem& p, const Shape& shape,
                                            const Family& family, int32_t num_sms) {
-  const Variant variant = decode_variant(p.max_seqlen_q);
+  const Variant variant = decode_variant(p, shape);
   if (!family.has(variant)) return std::nullopt;
   const TileConfig tile = family.tile_of(shape.depth_qk, shape.depth_vo, variant);
   if (!is_decode(p, shape, tile)) return std::nullopt;
-  const DecodeGrid grid =
-      decode_grid(p, tile, num_sms, family.has(decode_variant(p.max_seqlen_q, 2)));
+  const DecodeGrid grid = decode_grid(p, tile, num_sms, family.has(decode_variant(p, shape, 2)));
   SplitWorkspace workspace;
   workspace.hold(grid.ctas, tile.BM, tile.depth_vo);
   workspace.finish();
@@ -367,10 +367,14 @@ core::Fit fit(const Shape& shape, const Problem& p, const Options& options, std:
   return schedule == Fit::kServes ? fit_without_splits(options, reason) : schedule;
 }
 
+int decode_depth(const Problem& p) {
+  return std::max(p.head_dim_qk, p.head_dim_vo) > 64 ? 128 : 64;
+}
+
 bool is_decode_call(const Problem& p) {
-  const Shape shape{"", p.q.dtype, p.head_dim_qk, p.head_dim_vo};
-  return (p.head_dim_qk == 64 || p.head_dim_qk == 128) && has_decode_tile(shape) &&
-         is_decode(p, shape, decode_tile(p.head_dim_qk)) &&
+  const int depth = decode_depth(p);
+  const Shape shape{"", p.q.dtype, depth, depth};
+  return is_decode(p, shape, decode_tile(depth)) &&
          int64_t{p.batch} * p.num_kv_heads <= kMostDecodeRowTiles;
 }
 
@@ -388,8 +392,8 @@ core::Fit fit_decode(const Shape& shape, const Problem& p, const Options& option
   if (!is_decode(p, shape, decode_tile(shape.depth_qk))) {
     return core::unfit(Fit::kFeatures, reason, [] {
       return "it is for up to 16 rows of a KV head, whose tokens see all keys up to their own, "
-             "without score mods, over a dense cache or pages of 16, 32, .. keys, with rows at "
-             "multiples of 16 bytes";
+             "without score mods, over a dense cache or pages of 16, 32, .. keys, with rows at and "
+             "of multiples of 16 bytes";
     });
   }
   if (int64_t{p.batch} * p.num_kv_heads > kMostDecodeRowTiles) {
@@ -406,12 +410,12 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Family& family, 
   const ScheduleChoice choice = ScheduleChoice::of(options);
   auto plan = std::make_unique<LaunchPlan>();
   plan->is_batch_invariant = !choice.may_split();
-  if (total_rows(p) == 0) return plan;  // nothing to write
+  if (p.batch == 0 || total_rows(p) == 0) return plan;  // nothing to write
   std::optional<DecodeGrid> decode;
   const auto add = [&](RowKind rows, int32_t min_rows, int32_t max_rows) {
     Launch& launch = plan->launches[plan->num_launches++];
-    const int32_t cluster = is_decode(rows) ? decode->cluster : 1;
-    launch.variant = variant_index(p, family, rows, cluster);
+    launch.variant = is_decode(rows) ? family.index_of(decode_variant(p, shape, decode->cluster))
+                                     : variant_index(p, family, rows);
     launch.rows = rows;
     launch.tile = family.tile_of(shape.depth_qk, shape.depth_vo, family.variants[launch.variant]);
     launch.min_rows = min_rows;
@@ -434,10 +438,10 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Family& family, 
     if (choice.is_automatic() && choice.may_split()) {
       decode = find_decode_grid(p, shape, family, num_sms);
     }
-    add(decode ? decode_variant(p.max_seqlen_q).rows : RowKind::kTokenGeneration, 0,
+    add(decode ? decode_variant(p, shape).rows : RowKind::kTokenGeneration, 0,
         has_long ? kFewTokens : INT32_MAX);
   }
-  if (has_long) add(RowKind::kPrefill, has_short ? kFewTokens + 1 : 1, INT32_MAX);
+  if (has_long) add(RowKind::kPrefill, has_short ? kFewTokens + 1 : 0, INT32_MAX);
   size_workspace(p, *plan);
   return plan;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,7 +24,10 @@ struct Family {
   TileConfig (*tile_of)(int depth_qk, int depth_vo, const Variant& variant);
 
   [[nodiscard]] bool has(const Variant& variant) const {
-    return std::find(variants.begin(), variants.end(), variant) != variants.end();
+    return index_of(variant) < variants.size();
+  }
+  [[nodiscard]] size_t index_of(const Variant& variant) const {
+    return static_cast<size_t>(std::ranges::find(variants, variant) - variants.begin());
   }
 };
 
@@ -60,8 +64,9 @@ inline constexpr int64_t kMostDecodeRowTiles = 7936;
                             const Options& options, std::string* reason);
 
 // Whether kernels for decoding serve the call: for up to 16 rows of a KV head, whose tokens see all
-// keys up to their own.
+// keys up to their own. decode_depth: the padded head dim of theirs.
 [[nodiscard]] bool is_decode_call(const core::Problem& problem);
+[[nodiscard]] int decode_depth(const core::Problem& problem);
 
 // The same of a family that has kernels for decoding alone.
 [[nodiscard]] core::Fit fit_decode(const Shape& shape, const core::Problem& problem,

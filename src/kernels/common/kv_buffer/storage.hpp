@@ -31,11 +31,11 @@ struct OperandSizes {
   static constexpr operand::KVBufferConfig v_config =
       operand::KVBufferConfig::v(tile.BN, tile.WN(), tile.v_BK, tile.depth_vo);
   static constexpr bool token_gen = tile.is_token_generation();
-  static constexpr bool is_async = tile.staging == Staging::kAsync;
+  static constexpr bool is_async = kv_buffer::is_async(tile.staging);
 };
 
 // Buffers<OperandSizes<Config>, staging>: K and V, the KVBuffer of each. kRegisters:
-// register_buffers.hpp; kAsync: async_buffers.hpp, which a family includes that has it.
+// register_buffers.hpp; cp.async: async_buffers.hpp, which a family includes that has it.
 template <class Sizes, Staging staging>
 struct Buffers;
 
