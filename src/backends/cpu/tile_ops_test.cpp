@@ -212,9 +212,9 @@ TEST_P(TileOpsTest, softmax_and_output_match_plain_loops) {
   }
 }
 
-// Scores whose exponents are rounded to multiples of hundreds or more: the largest ones of a row get
-// 2^0, whatever the rounding, and the others nothing. A finite score that the scale takes past the
-// smallest float is a score all the same; -infinity is none.
+// Scores whose exponents are rounded to multiples of hundreds or more: the largest ones of a row
+// get 2^0, whatever the rounding, and the others nothing. A finite score that the scale takes past
+// the smallest float is a score all the same; -infinity is none.
 TEST_P(TileOpsTest, softmax_of_huge_scores_is_of_the_largest_ones) {
   constexpr int columns = 64, rows = 8;
   constexpr float kScale = 1.442695F, kInfinity = std::numeric_limits<float>::infinity();
