@@ -82,9 +82,14 @@ _CAUSAL = Mask.causal().program
 
 
 def _failure(error: Exception) -> Exception:
-    """Pagoda's exception for one that an operator has raised."""
+    """Pagoda's exception for one that an operator has raised.
+
+    The failure that is kept may be an older one, of an operator that was called by itself.
+    """
     failure = _core.operator_failure()
-    return error if failure is None else from_status(*failure)
+    if failure is None or failure[2] not in str(error):
+        return error
+    return from_status(*failure)
 
 
 def refuse_grad(**tensors: Any) -> None:

@@ -290,6 +290,15 @@ def test_errors_of_operators_are_pagodas(call):
     assert error.value.field.startswith(("k_new", "slot_mapping"))
 
 
+def test_a_failure_is_not_reported_again_for_a_later_error(call):
+    q, cache, _ = call()
+    with pytest.raises(RuntimeError, match="^kv.seqlens_kv"):
+        torch.ops.pagoda.attention(q, cache.k, cache.v, torch.empty_like(q), q, cache.block_table)
+    with pytest.raises(RuntimeError, match="for argument 'out'") as error:  # PyTorch's own
+        ops.attention(q, cache, out="nowhere")
+    assert not isinstance(error.value, pagoda.Error)
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="captures a CUDA graph")
 @pytest.mark.parametrize("planned", [True, False])
 def test_a_captured_graph_follows_lengths_on_the_device(planned, call):
