@@ -7,6 +7,12 @@ from typing import Any
 # The kinds of pagoda.h (PAGODA_MASK_...).
 _CAUSAL, _WINDOW, _CHUNKED, _PADDING, _ADDITIVE, _RELATIVE_BIAS, _BITS = 1, 2, 3, 4, 5, 6, 7
 _AND, _OR = 9, 10
+_ARRAY_NAMES = {
+    _PADDING: ("mask.valid_lengths",),
+    _ADDITIVE: ("mask.bias",),
+    _RELATIVE_BIAS: ("mask.table",),
+    _BITS: ("mask.words", "mask.row_offsets"),
+}
 
 
 class Mask:
@@ -24,6 +30,11 @@ class Mask:
     def __init__(self, program: tuple[int, ...] = (), arrays: tuple[Any, ...] = ()) -> None:
         self.program = program
         self.arrays = arrays
+
+    @property
+    def array_names(self) -> list[str]:
+        """What errors call each of `arrays`."""
+        return [name for kind in self.program[::3] for name in _ARRAY_NAMES.get(kind, ())]
 
     @staticmethod
     def none() -> Mask:

@@ -92,11 +92,11 @@ def _failure(error: Exception) -> Exception:
     return from_status(*failure)
 
 
-def refuse_grad(**tensors: Any) -> None:
+def refuse_grad(**values: Any) -> None:
     """Raises where autograd would have to pass through: the library has no backward."""
     if torch.is_grad_enabled():
-        for name, tensor in tensors.items():
-            if tensor is not None and tensor.requires_grad:
+        for name, value in values.items():
+            if isinstance(value, torch.Tensor) and value.requires_grad:
                 raise invalid(
                     name,
                     "a tensor that requires grad",
@@ -134,9 +134,9 @@ def attention(
     if others or not _is_plain(kv):
         _add_others(named, kv, others)
     if torch.is_grad_enabled():
-        refuse_grad(q=q, k=k, v=v, sinks=others.get("sinks"),
-                    alibi_slopes=others.get("alibi_slopes"),
-                    mask=None if mask is None else next(iter(mask.arrays), None))  # fmt: skip
+        refuse_grad(q=q, k=k, v=v, out=out, lse=lse, **others)
+        for name, array in () if mask is None else zip(mask.array_names, mask.arrays):
+            refuse_grad(**{name: array})
     if out is None:
         out = _empty(q, (*q.shape[:-1], v.shape[-1]), default_out_dtype(q, out_dtype))
     if lse is None and return_lse:
@@ -224,7 +224,8 @@ def append_kv(
     """pagoda.append_kv() as an operator."""
     k_number, k_per_head = split_scale(k_scale)
     v_number, v_per_head = split_scale(v_scale)
-    refuse_grad(k_new=k_new, v_new=v_new)
+    refuse_grad(k_new=k_new, v_new=v_new, k_cache=k_cache, v_cache=v_cache, k_scale=k_scale,
+                v_scale=v_scale)  # fmt: skip
     try:
         _append_operator(
             k_new, v_new, k_cache, v_cache, slot_mapping, choice("layout", layout, LAYOUTS),
@@ -244,7 +245,7 @@ def merge_states(
     row_mask: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """pagoda.merge_states() as an operator."""
-    refuse_grad(partial_out=partial_out, partial_lse=partial_lse)
+    refuse_grad(partial_out=partial_out, partial_lse=partial_lse, out=out, lse=lse)
     out = torch.empty_like(partial_out[0]) if out is None else out
     lse = torch.empty_like(partial_lse[0]) if lse is None else lse
     base = choice("lse_base", lse_base, LOG_BASES)

@@ -299,6 +299,56 @@ def test_a_failure_is_not_reported_again_for_a_later_error(call):
     assert not isinstance(error.value, pagoda.Error)
 
 
+def with_grad(*shape):
+    return torch.ones(shape, device=DEVICE, requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    "name, named",
+    [
+        ("out", lambda: {"out": with_grad(2, 1, 4, 64)}),
+        ("lse", lambda: {"lse": with_grad(2, 1, 4)}),
+        ("row_max", lambda: {"row_max": with_grad(2, 1, 4)}),
+        ("q_scale", lambda: {"q_scale": with_grad(2)}),
+        ("k_scale", lambda: {"k_scale": with_grad(2)}),
+        ("v_scale", lambda: {"v_scale": with_grad(2)}),
+        ("sinks", lambda: {"sinks": with_grad(4)}),
+        ("alibi_slopes", lambda: {"alibi_slopes": with_grad(4)}),
+        ("mask.bias", lambda: {"mask": Mask.additive(with_grad(2, 1, 13))}),
+        (
+            "mask.table",
+            lambda: {
+                "mask": Mask.additive(torch.zeros(2, 1, 13, device=DEVICE))
+                & Mask.relative_bias(with_grad(4, 5))
+            },
+        ),
+    ],
+)
+def test_every_tensor_that_requires_grad_is_refused(name, named, call):
+    q, cache, _ = call()
+    with pytest.raises(pagoda.InvalidArgument, match="is a tensor that requires grad") as error:
+        ops.attention(q, cache, **named())
+    assert error.value.field == name
+
+
+def test_merged_and_appended_tensors_that_require_grad_are_refused():
+    parts, logs = torch.ones(2, 3, 4, 8, device=DEVICE), torch.ones(2, 3, 4, device=DEVICE)
+    new, cache = torch.ones(2, 2, 8, device=DEVICE), torch.zeros(2, 4, 2, 8, device=DEVICE)
+    slots = torch.arange(2, device=DEVICE)
+    fp8 = [cache.to(torch.float8_e4m3fn) for _ in range(2)]
+    for field, wrong in (
+        ("out", lambda: ops.merge_states(parts, logs, out=with_grad(3, 4, 8))),
+        ("lse", lambda: ops.merge_states(parts, logs, lse=with_grad(3, 4))),
+        ("k_cache", lambda: ops.append_kv(new, new, with_grad(2, 4, 2, 8), cache, slots)),
+        ("v_cache", lambda: ops.append_kv(new, new, cache, with_grad(2, 4, 2, 8), slots)),
+        ("k_scale", lambda: ops.append_kv(new, new, *fp8, slots, k_scale=with_grad(2))),
+        ("v_scale", lambda: ops.append_kv(new, new, *fp8, slots, v_scale=with_grad(2))),
+    ):
+        with pytest.raises(pagoda.InvalidArgument, match="is a tensor that requires grad") as error:
+            wrong()
+        assert error.value.field == field
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="captures a CUDA graph")
 @pytest.mark.parametrize("planned", [True, False])
 def test_a_captured_graph_follows_lengths_on_the_device(planned, call):
