@@ -40,9 +40,14 @@ _tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order)
 # The fewer arguments a schema has, and the fewer lists a call passes, the less PyTorch spends on
 # it: what decode and prefill seldom need is in the lists at the end. The kernels
 # (python/src/torch_operators.cpp) read the same order.
-#   arrays: those of _ARRAYS. numbers: layout, page_size, lse_base, schedule, num_kv_splits,
-#   is_batch_invariant, checks_indices, zero_padding_rows. scales: softcap, q_scale, k_scale,
-#   v_scale, out_scale. is_causal: the mask is Mask.causal(), which is quicker to pass than `mask`.
+#   arrays: those of _ARRAYS, in its order. numbers: layout, page_size, lse_base, schedule,
+#   num_kv_splits, is_batch_invariant, checks_indices, zero_padding_rows. scales: softcap, q_scale,
+#   k_scale, v_scale, out_scale. is_causal: the mask is Mask.causal(), which is quicker to pass than
+#   `mask`.
+_ARRAYS = (
+    "seqlens_q", "cache_lengths", "cu_seqlens_kv", "indptr", "indices", "last_page_len", "k_scale",
+    "v_scale", "alibi_slopes", "sinks", "leftpad_kv", "q_scale",
+)  # fmt: skip
 _library.define(
     """attention(Tensor q, Tensor k, Tensor v, Tensor(a!) out, Tensor? seqlens_kv=None,
     Tensor? block_table=None, bool is_causal=False, float? softmax_scale=None,
@@ -66,17 +71,42 @@ _library.define(
 _core.register_torch_operators()
 
 
-def _nothing(*arguments: Any, **named: Any) -> None:
-    """The fake implementation: the outputs are arguments."""
+def _named_tensors(name: str, value: Any) -> list[tuple[str, torch.Tensor]]:
+    """The tensors of an argument, which is one or a list of them, with their names in errors."""
+    if isinstance(value, torch.Tensor):
+        return [(name, value)]
+    if not isinstance(value, (list, tuple)):
+        return []
+    names = _ARRAYS if name == "arrays" else [f"{name}[{i}]" for i in range(len(value))]
+    return [(n, x) for n, x in zip(names, value) if isinstance(x, torch.Tensor)]
 
 
-for _name in ("attention", "append_kv", "merge_states"):
-    torch.library.register_fake(f"pagoda::{_name}", _nothing, lib=_library)
+def _refuse_mixed_meta(tensors: list[tuple[str, torch.Tensor]]) -> None:
+    """PyTorch takes the fake implementation for a call with any tensor on the meta device, and
+    would leave the outputs of the others as they are."""
+    first_name, first = tensors[0]
+    for name, tensor in tensors[1:]:
+        if (tensor.device.type == "meta") != (first.device.type == "meta"):
+            limit = f"must be {first.device}, the device of {first_name}"
+            raise invalid(f"{name}.device", tensor.device, limit)
+
+
+def _register_fake(operator: Any) -> None:
+    """The fake implementation, which has nothing to make: the outputs are arguments."""
+    names = [argument.name for argument in operator._schema.arguments]
+
+    def fake(*arguments: Any, **named: Any) -> None:
+        values = [*zip(names, arguments), *named.items()]
+        _refuse_mixed_meta([pair for n, value in values for pair in _named_tensors(n, value)])
+
+    torch.library.register_fake(operator._name, fake, lib=_library)
+
 
 _attention_operator = torch.ops.pagoda.attention.default
-
 _append_operator = torch.ops.pagoda.append_kv.default
 _merge_operator = torch.ops.pagoda.merge_states.default
+for _operator in (_attention_operator, _append_operator, _merge_operator):
+    _register_fake(_operator)
 
 _CAUSAL = Mask.causal().program
 

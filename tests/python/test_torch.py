@@ -349,6 +349,39 @@ def test_merged_and_appended_tensors_that_require_grad_are_refused():
         assert error.value.field == field
 
 
+def test_a_meta_tensor_among_others_is_refused_by_name(call):
+    q, cache, _ = call()
+    parts, logs = torch.ones(2, 3, 4, 8, device=DEVICE), torch.ones(2, 3, 4, device=DEVICE)
+    new, slots = torch.ones(2, 2, 64, dtype=q.dtype, device=DEVICE), torch.arange(2, device="meta")
+    k, v = (torch.zeros(2, 9, 2, 64, dtype=q.dtype, device=DEVICE) for _ in range(2))
+    bias = Mask.additive(torch.zeros(2, 1, 9, device=DEVICE))
+    for field, wrong in (
+        ("k", lambda: ops.attention(q, (k.to("meta"), v))),
+        ("v", lambda: ops.attention(q, (k, v.to("meta")))),
+        ("k", lambda: ops.attention(q.to("meta"), (k, v))),
+        ("out", lambda: ops.attention(q, (k, v), out=torch.empty_like(q, device="meta"))),
+        ("sinks", lambda: ops.attention(q.to("meta"), (k.to("meta"), v.to("meta")), sinks=logs)),
+        ("mask_arrays[0]",
+         lambda: ops.attention(q.to("meta"), (k.to("meta"), v.to("meta")), mask=bias)),
+        ("slot_mapping", lambda: ops.append_kv(new, new, k, v, slots)),
+        ("partial_lse", lambda: ops.merge_states(parts, logs.to("meta"))),
+    ):  # fmt: skip
+        with pytest.raises(pagoda.InvalidArgument) as error:
+            wrong()
+        assert error.value.field == f"{field}.device"
+    assert not k.any() and not v.any()
+
+
+def test_meta_tensors_alone_have_shapes():
+    q, k = torch.empty(2, 1, 4, 64, device="meta"), torch.empty(2, 9, 2, 64, device="meta")
+    out, lse = ops.attention(q, (k, k), return_lse=True)
+    assert out.is_meta and out.shape == q.shape and lse.shape == (2, 1, 4)
+    slots = torch.empty(9, dtype=torch.int64, device="meta")
+    ops.append_kv(k[0], k[0], k, k.clone(), slots)
+    merged, _ = ops.merge_states(out, lse)
+    assert merged.is_meta and merged.shape == out.shape[1:]
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="captures a CUDA graph")
 @pytest.mark.parametrize("planned", [True, False])
 def test_a_captured_graph_follows_lengths_on_the_device(planned, call):
