@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, TypedDict, Union
 
 from pagoda import _core
@@ -12,7 +13,7 @@ from pagoda.kv_cache import LAYOUTS, KVCache
 from pagoda.mask import Mask
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from typing_extensions import Unpack
 
@@ -89,23 +90,24 @@ class Arguments(TypedDict, total=False):
 
 
 ARGUMENT_NAMES = frozenset(Arguments.__annotations__)
+_EVERY_KEY = Mask.none()
 
 
 class _Call:
     """A call's arguments as _core takes them; allocates the outputs that are left out."""
 
     def __init__(self, q: Any, kv: KV, arguments: Mapping[str, Any]) -> None:
-        kv = kv if isinstance(kv, KVCache) else KVCache(*kv)
-        for name in arguments:
-            if name not in ARGUMENT_NAMES:
-                raise TypeError(f"no argument is called {name}")
-        get = arguments.get
+        kv = as_cache(kv)
+        get = given(arguments).get
         q_scale, q_per_head = split_scale(get("q_scale", 1.0))
         k_scale, k_per_head = split_scale(get("k_scale", 1.0))
         v_scale, v_per_head = split_scale(get("v_scale", 1.0))
         self.q = q
         self.out = get("out")
         self.lse = get("lse")
+        if self.out is None or get("return_lse"):
+            check_array("q", q)
+            check_array("kv.v", kv.v)
         if self.out is None:
             self.out = empty(
                 q, (*q.shape[:-1], kv.v.shape[-1]), default_out_dtype(q, get("out_dtype"))
@@ -136,11 +138,11 @@ class _Call:
             get("leftpad_kv"),
             q_per_head,
         )
-        mask = get("mask") or Mask.none()
+        mask = get("mask", _EVERY_KEY)
         self.mask, self.mask_arrays = mask.program, mask.arrays
         self.numbers = (
             choice("kv.layout", kv.layout, LAYOUTS),
-            kv.page_size,
+            0 if kv.page_size is None else integer("kv.page_size", kv.page_size),
             get("max_seqlen_q", 0),
             get("max_seqlen_kv", 0),
             get("softmax_scale"),
@@ -236,6 +238,7 @@ def append_kv(
     """
     k_number, k_per_head = split_scale(k_scale)
     v_number, v_per_head = split_scale(v_scale)
+    backend = "" if backend is None else text("backend", backend)
     _core.append_kv(
         k_new,
         v_new,
@@ -248,7 +251,7 @@ def append_kv(
         k_per_head,
         v_per_head,
         backend,
-        checks_indices,
+        flag("checks_indices", checks_indices),
         stream,
     )
 
@@ -271,6 +274,9 @@ def merge_states(
     lse: float32 [total_q, num_q_heads]; allocated if None. row_mask: bool or uint8 [total_q]; rows
     with 0 keep what out and lse hold. A part with LSE = -infinity is ignored, whatever it holds.
     """
+    check_array("partial_out", partial_out)
+    check_array("partial_lse", partial_lse)
+    backend = "" if backend is None else text("backend", backend)
     if out is None:
         out = empty(partial_out, tuple(partial_out.shape[1:]))
     if lse is None:
@@ -286,6 +292,91 @@ def release_workspaces() -> None:
     CUDA graphs that have captured attention() must not be launched any more; those of plans may.
     """
     _core.release_workspaces()
+
+
+def as_cache(kv: Any) -> KVCache:
+    """kv, or the dense cache of (k, v)."""
+    if isinstance(kv, KVCache):
+        return kv
+    if not hasattr(kv, "__len__") or len(kv) != 2:
+        raise invalid("kv", described(kv), "must be a KVCache or (k, v)")
+    k, v = kv
+    return KVCache(k, v)
+
+
+def check_array(name: str, value: Any) -> None:
+    """InvalidArgument if it has no shape."""
+    if not hasattr(value, "shape"):
+        raise invalid(name, described(value), "must be an array: NumPy, PyTorch, CuPy, JAX, ...")
+
+
+def given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that are not None; numbers, names and masks are checked."""
+    checked = {}
+    for name, value in arguments.items():
+        if name not in ARGUMENT_NAMES:
+            raise TypeError(f"no argument is called {name}")
+        if value is not None:
+            check = _CHECKS.get(name)
+            checked[name] = value if check is None else check(name, value)
+    return checked
+
+
+def integer(name: str, value: Any) -> int:
+    """An integer of 32 bits, those of NumPy included."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise invalid(name, described(value), "must be an integer") from None
+    if not -(1 << 31) <= number < 1 << 31:
+        raise invalid(name, number, "must fit into 32 bits")
+    return number
+
+
+def number(name: str, value: Any) -> float:
+    """A number: a Python number, or a scalar of NumPy or PyTorch."""
+    if isinstance(value, (int, float)):
+        return value
+    if not hasattr(value, "__float__") or getattr(value, "ndim", 0) != 0:
+        raise invalid(name, described(value), "must be a number")
+    return float(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """A bool, 0 or 1, or a scalar of NumPy or PyTorch."""
+    if not isinstance(value, int) and getattr(value, "ndim", None) != 0:
+        raise invalid(name, described(value), "must be True or False")
+    return bool(value)
+
+
+def text(name: str, value: Any) -> str:
+    """A str."""
+    if not isinstance(value, str):
+        raise invalid(name, described(value), "must be a str")
+    return value
+
+
+def check_mask(name: str, value: Any) -> Mask:
+    """A Mask."""
+    if not isinstance(value, Mask):
+        raise invalid(name, described(value), "must be a Mask: Mask.causal(), Mask.window(), ...")
+    return value
+
+
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "mask": check_mask,
+    **dict.fromkeys(("max_seqlen_q", "max_seqlen_kv", "num_kv_splits"), integer),
+    **dict.fromkeys(("softmax_scale", "softcap", "out_scale"), number),
+    **dict.fromkeys(("zero_padding_rows", "is_batch_invariant", "checks_indices"), flag),
+    **dict.fromkeys(("backend", "kernel"), text),
+}
+
+
+def described(value: Any) -> str:
+    """A value in an error: a number or a name itself, the type of another."""
+    if value is None or isinstance(value, (str, int, float)):
+        return repr(value)
+    return f"a {type(value).__name__}"
 
 
 def choice(name: str, value: str, values: dict[str, int]) -> int:

@@ -18,12 +18,18 @@ import torch
 
 from pagoda import _core
 from pagoda.calls import (
-    ARGUMENT_NAMES,
     LOG_BASES,
     SCHEDULES,
     Arguments,
+    as_cache,
+    check_mask,
     choice,
     default_out_dtype,
+    described,
+    flag,
+    given,
+    integer,
+    number,
     split_scale,
 )
 from pagoda.errors import from_status, invalid
@@ -134,6 +140,19 @@ def refuse_grad(**values: Any) -> None:
                 )
 
 
+def _check_tensors(values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        if not isinstance(value, torch.Tensor):
+            raise invalid(name, described(value), "must be a torch.Tensor")
+
+
+def _length(name: str, value: Any) -> Any:
+    """A bound in tokens; None = 0. Those of torch.compile are symbols."""
+    if value is None or isinstance(value, (int, torch.SymInt)):
+        return value or 0
+    return integer(name, value)
+
+
 def _empty(like: torch.Tensor, shape: tuple[int, ...], dtype: Any = None) -> torch.Tensor:
     if isinstance(dtype, str):
         dtype = getattr(torch, dtype)
@@ -156,13 +175,18 @@ def attention(
     **others: Unpack[Arguments],  # type: ignore[misc]
 ) -> Any:
     """pagoda.attention() as an operator: the same arguments but `stream`, the same results."""
-    if not isinstance(kv, KVCache):
-        kv = KVCache(*kv)
+    kv = as_cache(kv)
     k, v = kv.k, kv.v
+    if not (
+        isinstance(q, torch.Tensor) and isinstance(k, torch.Tensor) and isinstance(v, torch.Tensor)
+    ):
+        _check_tensors({"q": q, "kv.k": k, "kv.v": v})
     # What is not given stays at the schema's default, which is quicker than to pass it.
     named: dict[str, Any] = {}
     if others or not _is_plain(kv):
         _add_others(named, kv, others)
+    if mask is not None:
+        check_mask("mask", mask)
     if torch.is_grad_enabled():
         refuse_grad(q=q, k=k, v=v, out=out, lse=lse, **others)
         for name, array in () if mask is None else zip(mask.array_names, mask.arrays):
@@ -181,7 +205,12 @@ def attention(
             named["mask_arrays"] = mask.arrays
     positional: tuple[Any, ...] = (q, k, v, out, kv.seqlens_kv, kv.block_table, is_causal)
     if softmax_scale is not None or cu_seqlens_q is not None or max_seqlen_q or max_seqlen_kv:
-        positional += (softmax_scale, cu_seqlens_q, max_seqlen_q or 0, max_seqlen_kv or 0)
+        positional += (
+            None if softmax_scale is None else number("softmax_scale", softmax_scale),
+            cu_seqlens_q,
+            _length("max_seqlen_q", max_seqlen_q),
+            _length("max_seqlen_kv", max_seqlen_kv),
+        )
     try:
         _attention_operator(*positional, **named)
     except RuntimeError as error:
@@ -199,38 +228,34 @@ def _is_plain(kv: KVCache) -> bool:
 
 def _add_others(named: dict[str, Any], kv: KVCache, arguments: Any) -> None:
     """Adds what decode and prefill seldom need to `named`, most of it in the schema's lists."""
-    for name in arguments:
-        if name not in ARGUMENT_NAMES:
-            raise TypeError(f"no argument is called {name}")
-    if arguments.get("stream") is not None:
+    arguments = given(arguments)
+    get = arguments.get
+    if "stream" in arguments:
         raise invalid("stream", "given", "must be None: set PyTorch's current stream instead")
     for name in ("row_max", "backend", "kernel"):
         if name in arguments:
             named[name] = arguments[name]
-
-    def given(name: str, default: Any) -> Any:
-        value = arguments.get(name)
-        return default if value is None else value
-
-    q_scale, q_per_head = split_scale(given("q_scale", 1.0))
-    k_scale, k_per_head = split_scale(given("k_scale", 1.0))
-    v_scale, v_per_head = split_scale(given("v_scale", 1.0))
+    q_scale, q_per_head = split_scale(get("q_scale", 1.0))
+    k_scale, k_per_head = split_scale(get("k_scale", 1.0))
+    v_scale, v_per_head = split_scale(get("v_scale", 1.0))
+    # The order of _ARRAYS.
     arrays = [
-        given("seqlens_q", None), given("cache_lengths", None), kv.cu_seqlens_kv, kv.indptr,
-        kv.indices, kv.last_page_len, k_per_head, v_per_head, given("alibi_slopes", None),
-        given("sinks", None), given("leftpad_kv", None), q_per_head,
+        get("seqlens_q"), get("cache_lengths"), kv.cu_seqlens_kv, kv.indptr, kv.indices,
+        kv.last_page_len, k_per_head, v_per_head, get("alibi_slopes"), get("sinks"),
+        get("leftpad_kv"), q_per_head,
     ]  # fmt: skip
+    _check_tensors({name: x for name, x in zip(_ARRAYS, arrays) if x is not None})
     numbers = [
         choice("kv.layout", kv.layout, LAYOUTS),
-        kv.page_size,
-        choice("lse_base", given("lse_base", "e"), LOG_BASES),
-        choice("schedule", given("schedule", "automatic"), SCHEDULES),
-        given("num_kv_splits", 0),
-        int(given("is_batch_invariant", False)),
-        int(given("checks_indices", False)),
-        int(given("zero_padding_rows", False)),
+        0 if kv.page_size is None else integer("kv.page_size", kv.page_size),
+        choice("lse_base", get("lse_base", "e"), LOG_BASES),
+        choice("schedule", get("schedule", "automatic"), SCHEDULES),
+        get("num_kv_splits", 0),
+        int(get("is_batch_invariant", False)),
+        int(get("checks_indices", False)),
+        int(get("zero_padding_rows", False)),
     ]
-    scales = [given("softcap", 0.0), q_scale, k_scale, v_scale, given("out_scale", 1.0)]
+    scales = [get("softcap", 0.0), q_scale, k_scale, v_scale, get("out_scale", 1.0)]
     if any(array is not None for array in arrays):
         named["arrays"] = arrays
     if any(numbers):
@@ -252,14 +277,19 @@ def append_kv(
     checks_indices: bool = False,
 ) -> None:
     """pagoda.append_kv() as an operator."""
+    _check_tensors({"k_new": k_new, "v_new": v_new, "k_cache": k_cache, "v_cache": v_cache,
+                    "slot_mapping": slot_mapping})  # fmt: skip
     k_number, k_per_head = split_scale(k_scale)
     v_number, v_per_head = split_scale(v_scale)
+    per_head = {"k_scale": k_per_head, "v_scale": v_per_head}
+    _check_tensors({name: x for name, x in per_head.items() if x is not None})
     refuse_grad(k_new=k_new, v_new=v_new, k_cache=k_cache, v_cache=v_cache, k_scale=k_scale,
                 v_scale=v_scale)  # fmt: skip
     try:
         _append_operator(
             k_new, v_new, k_cache, v_cache, slot_mapping, choice("layout", layout, LAYOUTS),
-            k_number, v_number, k_per_head, v_per_head, checks_indices,
+            k_number, v_number, k_per_head, v_per_head,
+            flag("checks_indices", checks_indices),
         )  # fmt: skip
     except RuntimeError as error:
         raise _failure(error) from None
@@ -275,6 +305,7 @@ def merge_states(
     row_mask: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """pagoda.merge_states() as an operator."""
+    _check_tensors({"partial_out": partial_out, "partial_lse": partial_lse})
     refuse_grad(partial_out=partial_out, partial_lse=partial_lse, out=out, lse=lse)
     out = torch.empty_like(partial_out[0]) if out is None else out
     lse = torch.empty_like(partial_lse[0]) if lse is None else lse

@@ -148,6 +148,69 @@ def test_explain_names_one_selected_kernel_and_reasons(call):
     assert plan.kernel == chosen.name
 
 
+@pytest.mark.parametrize(
+    "name, values",
+    [
+        ("max_seqlen_q", [2.5, "2", 1 << 40]),
+        ("max_seqlen_kv", [2.5, "2", -(1 << 40)]),
+        ("num_kv_splits", [2.5, "2", 1 << 40]),
+        ("softmax_scale", ["1", [1.0]]),
+        ("softcap", ["1", np.ones(3)]),
+        ("out_scale", ["1", [1.0]]),
+        ("zero_padding_rows", ["no", []]),
+        ("is_batch_invariant", ["no"]),
+        ("checks_indices", ["no"]),
+        ("mask", [True, False, "causal", np.ones((2, 1, 13))]),
+        ("backend", [3]),
+        ("kernel", [3]),
+    ],
+)
+def test_an_argument_of_another_type_is_named(name, values, call):
+    q, cache, _ = call
+    out = poisoned(q.shape)
+    for value in values:
+        for function in (pagoda.attention, pagoda.plan, pagoda.explain):
+            with pytest.raises(pagoda.InvalidArgument, match=f"^{name} is .*; must ") as error:
+                function(q, cache, out=out, **{name: value})
+            assert error.value.field == name
+    assert np.isnan(out).all()
+
+
+def test_none_is_an_argument_that_is_absent(call):
+    q, cache, sequences = call
+    names = pagoda.calls.ARGUMENT_NAMES - {"return_lse"}
+    cache = KVCache(cache.k, cache.v, block_table=cache.block_table, seqlens_kv=cache.seqlens_kv,
+                    page_size=None)  # fmt: skip
+    check(pagoda.attention(q, cache, **dict.fromkeys(names)), q, sequences)
+
+
+def test_scalars_of_numpy_are_numbers(call):
+    q, cache, _ = call
+    given = {"softmax_scale": 0.25, "softcap": 2.0, "num_kv_splits": 1, "is_batch_invariant": True}
+    scalars = {name: np.asarray(value)[()] for name, value in given.items()}
+    scalars["softcap"] = np.float32(2)
+    assert (pagoda.attention(q, cache, **given) == pagoda.attention(q, cache, **scalars)).all()
+
+
+def test_what_is_no_array_and_no_cache_is_named(call):
+    q, cache, _ = call
+    for field, wrong in (
+        ("q", lambda: pagoda.attention(None, cache)),
+        ("q", lambda: pagoda.attention([1.0], cache)),
+        ("kv", lambda: pagoda.attention(q, None)),
+        ("kv", lambda: pagoda.attention(q, (cache.k, cache.v, cache.v))),
+        ("kv.v", lambda: pagoda.attention(q, (cache.k, None))),
+        ("kv.page_size", lambda: pagoda.attention(q, KVCache(cache.k, cache.v, page_size="8"))),
+        ("checks_indices", lambda: pagoda.append_kv(q, q, q, q, q, checks_indices="no")),
+        ("backend", lambda: pagoda.append_kv(q, q, q, q, q, backend=3)),
+        ("partial_out", lambda: pagoda.merge_states(None, q)),
+        ("backend", lambda: pagoda.merge_states(q, q, backend=3)),
+    ):
+        with pytest.raises(pagoda.InvalidArgument, match="; must ") as error:
+            wrong()
+        assert error.value.field == field
+
+
 @pytest.mark.parametrize("layout", ["NHD", "HND"])
 def test_append_kv_writes_its_slots_only(layout, normal):
     k_new, v_new = normal((3, 2, 16)), normal((3, 2, 16))

@@ -290,15 +290,6 @@ def test_errors_of_operators_are_pagodas(call):
     assert error.value.field.startswith(("k_new", "slot_mapping"))
 
 
-def test_a_failure_is_not_reported_again_for_a_later_error(call):
-    q, cache, _ = call()
-    with pytest.raises(RuntimeError, match="^kv.seqlens_kv"):
-        torch.ops.pagoda.attention(q, cache.k, cache.v, torch.empty_like(q), q, cache.block_table)
-    with pytest.raises(RuntimeError, match="for argument 'out'") as error:  # PyTorch's own
-        ops.attention(q, cache, out="nowhere")
-    assert not isinstance(error.value, pagoda.Error)
-
-
 def with_grad(*shape):
     return torch.ones(shape, device=DEVICE, requires_grad=True)
 
@@ -380,6 +371,68 @@ def test_meta_tensors_alone_have_shapes():
     ops.append_kv(k[0], k[0], k, k.clone(), slots)
     merged, _ = ops.merge_states(out, lse)
     assert merged.is_meta and merged.shape == out.shape[1:]
+
+
+def test_a_failure_is_not_reported_again_for_a_later_error(call):
+    q, cache, _ = call()
+    with pytest.raises(RuntimeError, match="^kv.seqlens_kv"):
+        torch.ops.pagoda.attention(q, cache.k, cache.v, torch.empty_like(q), q, cache.block_table)
+    with pytest.raises(RuntimeError, match="for argument 'out'") as error:  # PyTorch's own
+        ops.attention(q, cache, out="nowhere")
+    assert not isinstance(error.value, pagoda.Error)
+
+
+WRONG_ARGUMENTS = {
+    "max_seqlen_q": [2.5, "2", 1 << 40],
+    "max_seqlen_kv": [2.5, "2", -(1 << 40)],
+    "num_kv_splits": [2.5, "2", 1 << 40],
+    "softmax_scale": ["1", [1.0]],
+    "softcap": ["1", [1.0], np.ones(3)],
+    "out_scale": ["1", [1.0]],
+    "is_batch_invariant": ["no", []],
+    "mask": [True, "causal", np.ones(3)],
+    "backend": [3],
+    "kernel": [3],
+    "sinks": [[1.0] * 4],
+    "k_scale": ["1"],
+}
+
+
+@pytest.mark.parametrize("name", WRONG_ARGUMENTS)
+def test_a_wrong_argument_is_named(name, call):
+    q, cache, _ = call()
+    for value in WRONG_ARGUMENTS[name]:
+        with pytest.raises(pagoda.InvalidArgument, match="; must ") as error:
+            ops.attention(q, cache, **{name: value})
+        assert error.value.field == name
+
+
+def test_tensors_of_another_kind_are_named(call):
+    q, cache, _ = call()
+    logs = torch.ones(2, 3, 4, device=DEVICE)
+    for field, wrong in (
+        ("q", lambda: ops.attention(None, cache)),
+        ("q", lambda: ops.attention([1.0], cache)),
+        ("kv", lambda: ops.attention(q, None)),
+        ("kv", lambda: ops.attention(q, (cache.k, cache.v, cache.v))),
+        ("kv.v", lambda: ops.attention(q, (cache.k, None))),
+        ("kv.page_size", lambda: ops.attention(q, KVCache(cache.k, cache.v, page_size="8"))),
+        ("slot_mapping", lambda: ops.append_kv(q[0], q[0], cache.k, cache.v, [0])),
+        ("k_scale", lambda: ops.append_kv(q[0], q[0], cache.k, cache.v, logs, k_scale="1")),
+        ("partial_lse", lambda: ops.merge_states(logs, [1.0])),
+    ):
+        with pytest.raises(pagoda.InvalidArgument, match="; must ") as error:
+            wrong()
+        assert error.value.field == field
+
+
+def test_none_is_an_argument_that_is_absent(call):
+    q, cache, sequences = call()
+    names = pagoda.calls.ARGUMENT_NAMES - {"return_lse"}
+    cache = KVCache(cache.k, cache.v, block_table=cache.block_table, seqlens_kv=cache.seqlens_kv,
+                    page_size=None)  # fmt: skip
+    for attention_of in (ops.attention, pagoda.attention):
+        check(attention_of(q, cache, **dict.fromkeys(names)), q, sequences)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="captures a CUDA graph")
