@@ -163,9 +163,10 @@ def flash_attn_with_kvcache(
     cu_seqlens_k_new = others.pop("cu_seqlens_k_new", None)
     rotary_seqlens = others.pop("rotary_seqlens", None)
     max_seqlen_q = others.pop("max_seqlen_q", None)
+    has_lse = others.pop("return_lse", False) or return_softmax_lse
     # All arguments are checked before anything is appended.
     common = _common(
-        {**others, "num_splits": num_splits, "return_lse": return_softmax_lse},
+        {**others, "num_splits": num_splits, "return_lse": has_lse},
         softmax_scale=softmax_scale,
         causal=causal,
         window_size=window_size,

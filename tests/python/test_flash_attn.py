@@ -393,6 +393,21 @@ def test_wrong_calls_name_the_argument(named, field):
     assert error.value.field == field
 
 
+def decode(batch=2, **named):
+    """The result of a decode step over a dense cache of two sequences of 16 tokens."""
+    q = torch.ones(batch, 1, 4, 64, dtype=WIDEST)
+    cache = [torch.zeros(2, 16, 2, 64, dtype=WIDEST, device=DEVICE) for _ in range(2)]
+    arguments = {"q": q, "cache_seqlens": 9, **named}
+    return flash_attn_with_kvcache(k_cache=cache[0], v_cache=cache[1], **on_device(arguments))
+
+
+@pytest.mark.parametrize("name", ["return_lse", "return_softmax_lse"])
+def test_the_cache_call_returns_the_lse_by_either_name(name):
+    out, lse = decode(**{name: True})
+    assert out.shape == (2, 1, 4, 64) and lse.shape == (2, 4, 1)
+    torch.testing.assert_close(lse.cpu(), torch.full((2, 4, 1), math.log(9)), atol=1e-3, rtol=0)
+
+
 def test_unknown_arguments_are_type_errors_and_metadata_is_none():
     q = on_device(torch.zeros(1, 1, 2, 64, dtype=WIDEST))
     with pytest.raises(TypeError, match="no argument is called flavour"):
