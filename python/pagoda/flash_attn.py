@@ -11,6 +11,9 @@ sm_margin, deterministic (every call is). Forward only.
 Results: `out`; with return_softmax_lse or return_lse (out, lse); with return_attn_probs
 FlashAttention 2's (out, lse, None). LSE is natural, [batch, num_heads, seqlen_q] or [num_heads,
 total_q]; -infinity for rows without keys.
+
+Batches, indices, lengths, offsets and page ids are checked before anything is written: their shapes
+and types always, their values in host memory. Those in GPU memory are not read.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from typing import Any
 import torch
 
 import pagoda.torch as ops
+from pagoda.calls import described, explain, integer
+from pagoda.checks import check_integers, check_offsets, has_memory, is_on_host
 from pagoda.errors import Unsupported, invalid
 from pagoda.kv_cache import KVCache
 from pagoda.mask import Mask
@@ -164,8 +169,7 @@ def flash_attn_with_kvcache(
     rotary_seqlens = others.pop("rotary_seqlens", None)
     max_seqlen_q = others.pop("max_seqlen_q", None)
     has_lse = others.pop("return_lse", False) or return_softmax_lse
-    # All arguments are checked before anything is appended.
-    common = _common(
+    arguments, results = _common(
         {**others, "num_splits": num_splits, "return_lse": has_lse},
         softmax_scale=softmax_scale,
         causal=causal,
@@ -174,53 +178,54 @@ def flash_attn_with_kvcache(
         alibi_slopes=alibi_slopes,
     )
     batch = cu_seqlens_q.shape[0] - 1 if cu_seqlens_q is not None else q.shape[0]
-    if table is None:
-        # A dense cache is one of pages as long as a sequence.
-        rows = torch.arange(batch, device=q.device) if cache_batch_idx is None else cache_batch_idx
-        table = rows.to(torch.int32).view(-1, 1)
-    elif cache_batch_idx is not None:
-        raise invalid("cache_batch_idx", "given", "must be None: block_table selects the pages")
+    table = _pages(table, cache_batch_idx, k_cache, batch)
+    _check_new(k, v, cu_seqlens_k_new, batch)
+    added = 0
+    if k is not None:
+        added = k.shape[1] if cu_seqlens_k_new is None else cu_seqlens_k_new.diff()
+    capacity = table.shape[1] * k_cache.shape[1]
+    room = capacity - added if isinstance(added, int) else capacity
     if cache_seqlens is None:
         if k is not None:
             raise invalid("cache_seqlens", "None", "must be given: it says where k goes")
-        cache_seqlens = table.shape[1] * k_cache.shape[1]
-    if isinstance(cache_seqlens, int):
-        cache_seqlens = torch.full((batch,), cache_seqlens, dtype=torch.int32, device=q.device)
-
-    seqlens_kv = cache_seqlens
-    if (k is None) != (v is None):
-        raise invalid("k" if k is None else "v", "None", "k and v must be given together")
+        cache_seqlens = capacity
+    cache_seqlens = _lengths(cache_seqlens, batch, room, q.device)
     if rotary_cos is not None and k is None:
         raise invalid("rotary_cos", "given", "must be None: without k there is nothing to append")
     if (rotary_cos is None) != (rotary_sin is None):
         raise invalid("rotary_sin", "alone", "rotary_cos and rotary_sin must be given together")
-    if k is not None and v is not None:
-        new_batch, new_offset = _token_index(k, cu_seqlens_k_new)
-        if rotary_cos is not None and rotary_sin is not None:
-            start = cache_seqlens if rotary_seqlens is None else rotary_seqlens
-            turn = {"cos": rotary_cos, "sin": rotary_sin, "interleaved": rotary_interleaved}
-            q_batch, q_offset = _token_index(q, cu_seqlens_q)
-            is_local = causal or _window(window_size) != (-1, -1)
-            # Without a mask all queries of a sequence have one position.
-            q = apply_rotary(q, positions=start[q_batch] + (q_offset if is_local else 0), **turn)
-            k = apply_rotary(k, positions=start[new_batch] + new_offset, **turn)
-        ops.append_kv(
-            k.reshape(-1, *k.shape[-2:]),
-            v.reshape(-1, *v.shape[-2:]),
-            k_cache,
-            v_cache,
-            _slots(table, k_cache.shape[1], new_batch, cache_seqlens[new_batch] + new_offset),
-        )
-        added = k.shape[1] if cu_seqlens_k_new is None else cu_seqlens_k_new.diff()
-        seqlens_kv = cache_seqlens + added
-    seqlens_kv = seqlens_kv.to(torch.int32)
+
+    seqlens_kv = (cache_seqlens + added).to(torch.int32)
     kv = KVCache(k_cache, v_cache, block_table=table, seqlens_kv=seqlens_kv)
     rows_of = {
         "cu_seqlens_q": cu_seqlens_q,
         "max_seqlen_q": max_seqlen_q or 0,
         "leftpad_kv": cache_leftpad,
     }
-    return _run(q, kv, rows_of, *common)
+    if k is None or v is None:
+        return _run(q, kv, rows_of, arguments, results)
+    # All arguments are checked before anything is appended.
+    _check_attention(q, kv, rows_of, arguments, results)
+    new_batch, new_offset = _token_index(k, cu_seqlens_k_new)
+    if rotary_cos is not None and rotary_sin is not None:
+        start = cache_seqlens
+        if rotary_seqlens is not None:
+            check_integers("rotary_seqlens", rotary_seqlens, batch, largest=rotary_cos.shape[0])
+            start = rotary_seqlens
+        turn = {"cos": rotary_cos, "sin": rotary_sin, "interleaved": rotary_interleaved}
+        q_batch, q_offset = _token_index(q, cu_seqlens_q)
+        is_local = causal or _window(window_size) != (-1, -1)
+        # Without a mask all queries of a sequence have one position.
+        q = _rotated(q, start[q_batch] + (q_offset if is_local else 0), turn)
+        k = _rotated(k, start[new_batch] + new_offset, turn)
+    ops.append_kv(
+        k.reshape(-1, *k.shape[-2:]),
+        v.reshape(-1, *v.shape[-2:]),
+        k_cache,
+        v_cache,
+        _slots(table, k_cache.shape[1], new_batch, cache_seqlens[new_batch] + new_offset),
+    )
+    return _run(q, kv, rows_of, arguments, results)
 
 
 def get_scheduler_metadata(*arguments: Any, **named: Any) -> None:
@@ -259,12 +264,39 @@ def _attend(
 def _run(
     q: torch.Tensor, kv: KVCache, rows: dict[str, Any], arguments: dict[str, Any], results: str
 ) -> Any:
+    named = _named(q, kv, rows, arguments, results)
+    out = ops.attention(q, kv, **named)
     if results == "out":
-        return ops.attention(q, kv, **rows, **arguments)
-    *outer, heads, _ = q.shape
-    lse = torch.empty((*outer[:-1], heads, outer[-1]), dtype=torch.float32, device=q.device)
-    out = ops.attention(q, kv, **rows, **arguments, lse=lse.transpose(-1, -2))
+        return out
+    lse = named["lse"].transpose(-1, -2)
     return (out, lse, None) if results == "triple" else (out, lse)
+
+
+def _named(
+    q: torch.Tensor, kv: KVCache, rows: dict[str, Any], arguments: dict[str, Any], results: str
+) -> dict[str, Any]:
+    """The arguments of pagoda.torch.attention()."""
+    named = {**rows, **arguments}
+    if kv.block_table is not None and q.device.type == "cpu":
+        named["checks_indices"] = True
+    if results != "out":
+        *outer, heads, _ = q.shape
+        lse = torch.empty((*outer[:-1], heads, outer[-1]), dtype=torch.float32, device=q.device)
+        named["lse"] = lse.transpose(-1, -2)
+    return named
+
+
+def _check_attention(
+    q: torch.Tensor, kv: KVCache, rows: dict[str, Any], arguments: dict[str, Any], results: str
+) -> None:
+    """Raises what _run() would raise. A graph that is traced is checked when it runs."""
+    if not has_memory(q):
+        return
+    kernels = explain(q, kv, **_named(q, kv, rows, arguments, results))
+    if not any(kernel.is_selected for kernel in kernels):
+        best = kernels[0]
+        reason = f"{best.name}: {best.reason} (the first of {len(kernels)} kernels)"
+        raise Unsupported(f"no kernel can serve this call: {reason}", "backend")
 
 
 def _common(
@@ -291,7 +323,7 @@ def _common(
         value = others.pop(name, deterministic if name == "deterministic" else types[0]())
         if not isinstance(value, types):
             raise invalid(name, repr(value), f"must be of {' or '.join(t.__name__ for t in types)}")
-    num_splits = max(others.pop("num_splits", 0), 0)
+    num_splits = max(integer("num_splits", others.pop("num_splits", 0)), 0)
     if num_splits > 128:
         raise Unsupported(f"num_splits is {num_splits}; must be at most 128", "num_splits")
     sinks = _one_of(
@@ -324,6 +356,8 @@ def _mask(left: int, right: int, chunk: int) -> Mask | None:
         mask = Mask.window(left, right)
     if not chunk:
         return mask
+    if chunk < 0:
+        raise invalid("attention_chunk", chunk, "must be at least 0")
     return Mask.chunked(chunk) if mask is None else Mask.chunked(chunk) & mask
 
 
@@ -360,6 +394,77 @@ def _shared_row(name: str, values: torch.Tensor) -> torch.Tensor:
     return values[0]
 
 
+def _pages(
+    table: torch.Tensor | None,
+    cache_batch_idx: torch.Tensor | None,
+    k_cache: torch.Tensor,
+    batch: int,
+) -> torch.Tensor:
+    """The block table. A dense cache is one of pages as long as a sequence."""
+    if table is not None:
+        if cache_batch_idx is not None:
+            raise invalid("cache_batch_idx", "given", "must be None: block_table selects the pages")
+        if table.ndim != 2 or table.shape[0] != batch:
+            limit = f"must be [{batch}, max_pages_per_seq], with the batch of q"
+            raise invalid("block_table.shape", tuple(table.shape), limit)
+        return table
+    sequences = k_cache.shape[0]
+    if cache_batch_idx is not None:
+        check_integers("cache_batch_idx", cache_batch_idx, batch, largest=sequences - 1)
+        return cache_batch_idx.to(torch.int32).view(-1, 1)
+    if sequences < batch:
+        limit = f"must be at least the batch of q, {batch}, without cache_batch_idx"
+        raise invalid("k_cache.shape[0]", sequences, limit)
+    return torch.arange(batch, dtype=torch.int32, device=k_cache.device).view(-1, 1)
+
+
+def _check_new(
+    k: torch.Tensor | None, v: torch.Tensor | None, cu_seqlens: torch.Tensor | None, batch: int
+) -> None:
+    """Checks the new tokens against each other and against the batch of q."""
+    if k is None and v is None:
+        return
+    if k is None or v is None:
+        raise invalid("k" if k is None else "v", "None", "k and v must be given together")
+    if v.shape[:-1] != k.shape[:-1]:
+        limit = f"must be that of k, {tuple(k.shape)}, except for head_dim"
+        raise invalid("v.shape", tuple(v.shape), limit)
+    if cu_seqlens is not None:
+        total = k.shape[0]
+        check_offsets("cu_seqlens_k_new", cu_seqlens, batch, total)
+        if is_on_host(cu_seqlens) and cu_seqlens[-1] != total:
+            limit = f"must be the tokens of k, {total}"
+            raise invalid(f"cu_seqlens_k_new[{batch}]", int(cu_seqlens[-1]), limit)
+    elif k.ndim != 4 or k.shape[0] != batch:
+        limit = f"must be [{batch}, seqlen_new, num_heads_k, head_dim], with the batch of q"
+        raise invalid("k.shape", tuple(k.shape), limit)
+
+
+def _lengths(lengths: Any, batch: int, largest: int, device: torch.device) -> torch.Tensor:
+    """cache_seqlens as a tensor [batch], each in [0, largest]."""
+    if isinstance(lengths, torch.Tensor):
+        check_integers("cache_seqlens", lengths, batch, largest=largest)
+        return lengths
+    if not isinstance(lengths, int):
+        raise invalid("cache_seqlens", described(lengths), "must be an int or an int32 tensor")
+    if not torch.compiler.is_compiling() and not 0 <= lengths <= largest:
+        raise invalid("cache_seqlens", lengths, f"must be in [0, {largest}]")
+    return torch.full((batch,), lengths, dtype=torch.int32, device=device)
+
+
+def _rotated(x: torch.Tensor, positions: torch.Tensor, turn: dict[str, Any]) -> torch.Tensor:
+    cos, sin = turn["cos"], turn["sin"]
+    if sin.shape != cos.shape:
+        raise invalid("rotary_sin.shape", tuple(sin.shape), f"must be that of cos, {cos.shape}")
+    if 2 * cos.shape[-1] > x.shape[-1]:
+        limit = f"must be at most head_dim / 2 = {x.shape[-1] // 2}"
+        raise invalid("rotary_cos.shape[1]", cos.shape[-1], limit)
+    if is_on_host(positions) and (positions >= cos.shape[0]).any():
+        limit = f"must be above the largest position, {int(positions.max())}"
+        raise invalid("rotary_cos.shape[0]", cos.shape[0], limit)
+    return apply_rotary(x, positions=positions, **turn)
+
+
 def _token_index(
     x: torch.Tensor, cu_seqlens: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -375,9 +480,9 @@ def _token_index(
 def _slots(
     table: torch.Tensor, page_size: int, batch: torch.Tensor, position: torch.Tensor
 ) -> torch.Tensor:
-    """The slot of each new token. One past the end of its sequence's pages is skipped."""
+    """The slot of each new token. One outside of its sequence's pages is skipped."""
     column = position // page_size
-    is_inside = column < table.shape[1]
-    page = table[batch, column.clamp(max=table.shape[1] - 1).long()].long()
+    is_inside = (position >= 0) & (column < table.shape[1])
+    page = table[batch, column.clamp(0, table.shape[1] - 1).long()].long()
     slot = page * page_size + position % page_size
     return torch.where(is_inside, slot, -1).reshape(-1)

@@ -401,11 +401,156 @@ def decode(batch=2, **named):
     return flash_attn_with_kvcache(k_cache=cache[0], v_cache=cache[1], **on_device(arguments))
 
 
+on_cpu = pytest.mark.skipif(DEVICE == "cuda", reason="values in GPU memory are not read")
+
+
+def int32(*values):
+    return torch.tensor(values, dtype=torch.int32)
+
+
+@pytest.mark.parametrize(
+    "named, field",
+    [
+        ({"batch": 4}, "k_cache.shape[0]"),
+        ({"cache_batch_idx": int32(0)}, "cache_batch_idx.shape"),
+        ({"cache_batch_idx": torch.zeros(2)}, "cache_batch_idx.dtype"),
+        ({"block_table": int32(0, 1)}, "block_table.shape"),
+        ({"block_table": int32(0, 1)[None]}, "block_table.shape"),
+        ({"cache_seqlens": int32(3)}, "cache_seqlens.shape"),
+        ({"cache_seqlens": torch.zeros(2)}, "cache_seqlens.dtype"),
+        ({"cache_seqlens": -1}, "cache_seqlens"),
+        ({"cache_seqlens": 17}, "cache_seqlens"),
+        ({"cache_seqlens": 2.5}, "cache_seqlens"),
+        ({"cache_batch_idx": [0, 1]}, "cache_batch_idx"),
+        ({"num_splits": "2"}, "num_splits"),
+        ({"attention_chunk": -1}, "attention_chunk"),
+        pytest.param({"cache_batch_idx": int32(0, 7)}, "cache_batch_idx[1]", marks=on_cpu),
+        pytest.param({"cache_batch_idx": int32(0, -1)}, "cache_batch_idx[1]", marks=on_cpu),
+        pytest.param({"cache_batch_idx": int32(0, 10**8)}, "cache_batch_idx[1]", marks=on_cpu),
+        pytest.param({"cache_batch_idx": torch.tensor([0, 1 << 32])}, "cache_batch_idx[1]",
+                     marks=on_cpu),
+        pytest.param({"block_table": int32(0, -1)[:, None]}, "kv.block_table[1]", marks=on_cpu),
+        pytest.param({"block_table": int32(0, 2)[:, None]}, "kv.block_table[1]", marks=on_cpu),
+        pytest.param({"cache_seqlens": int32(3, -1)}, "cache_seqlens[1]", marks=on_cpu),
+        pytest.param({"cache_seqlens": int32(3, 17)}, "cache_seqlens[1]", marks=on_cpu),
+    ],
+)  # fmt: skip
+def test_what_is_outside_of_the_cache_is_refused_by_name(named, field):
+    with pytest.raises(pagoda.InvalidArgument) as error:
+        decode(**named)
+    assert error.value.field == field
+
+
+@on_cpu
+def test_page_ids_of_varlen_calls_are_checked():
+    q, pages = torch.ones(2, 4, 64), torch.zeros(3, 16, 2, 64)
+    with pytest.raises(pagoda.InvalidArgument, match=r"block_table\[1\] is -1"):
+        flash_attn_varlen_func(
+            q, pages, pages, int32(0, 1, 2), block_table=int32(2, -1)[:, None],
+            seqused_k=int32(4, 4),
+        )  # fmt: skip
+
+
+def test_sequences_of_the_cache_may_be_more_than_those_of_the_batch():
+    assert decode(batch=1).shape == (1, 1, 4, 64)
+    assert decode(batch=1, cache_batch_idx=int32(1)).shape == (1, 1, 4, 64)
+
+
 @pytest.mark.parametrize("name", ["return_lse", "return_softmax_lse"])
 def test_the_cache_call_returns_the_lse_by_either_name(name):
     out, lse = decode(**{name: True})
     assert out.shape == (2, 1, 4, 64) and lse.shape == (2, 4, 1)
     torch.testing.assert_close(lse.cpu(), torch.full((2, 4, 1), math.log(9)), atol=1e-3, rtol=0)
+
+
+def refused_append(named):
+    """The error of a call that appends a token to each sequence, and the caches after it."""
+    new = torch.ones(2, 1, 2, 64, dtype=WIDEST)
+    caches = [torch.zeros(2, 16, 2, 64, dtype=WIDEST, device=DEVICE) for _ in range(2)]
+    arguments = {
+        "q": torch.ones(2, 1, 4, 64, dtype=WIDEST),
+        "k": new,
+        "v": new,
+        "cache_seqlens": int32(3, 4),
+        **named,
+    }
+    with pytest.raises(pagoda.Error) as error:
+        flash_attn_with_kvcache(k_cache=caches[0], v_cache=caches[1], **on_device(arguments))
+    return error.value, caches
+
+
+ROTARY = {"rotary_cos": torch.ones(20, 8), "rotary_sin": torch.ones(20, 8)}
+
+
+@pytest.mark.parametrize(
+    "named, field",
+    [
+        ({"softcap": -1.0}, "score_mod.softcap"),
+        ({"softmax_scale": -1.0}, "softmax_scale"),
+        ({"q": torch.ones(2, 1, 3, 64, dtype=WIDEST)}, "q.shape[2]"),
+        ({"q": torch.ones(2, 1, 4, 32, dtype=WIDEST)}, "kv.k.shape[3]"),
+        ({"out": torch.ones(2, 1, 4, 32, dtype=WIDEST)}, "out.shape[3]"),
+        ({"s_aux": torch.zeros(3)}, "sinks.shape[0]"),
+        ({"attention_chunk": -1}, "attention_chunk"),
+        ({"max_seqlen_q": "1"}, "max_seqlen_q"),
+        ({"cache_leftpad": torch.zeros(2)}, "leftpad_kv.dtype"),
+        ({"cache_seqlens": 16}, "cache_seqlens"),
+        ({"k": torch.ones(1, 1, 2, 64, dtype=WIDEST), "v": torch.ones(1, 1, 2, 64, dtype=WIDEST)},
+         "k.shape"),
+        ({"v": torch.ones(1, 2, 2, 64, dtype=WIDEST)}, "v.shape"),
+        ({"cu_seqlens_k_new": int32(0, 1)}, "cu_seqlens_k_new.shape"),
+        ({**ROTARY, "rotary_sin": torch.ones(20, 7)}, "rotary_sin.shape"),
+        ({"rotary_cos": torch.ones(9, 33), "rotary_sin": torch.ones(9, 33)}, "rotary_cos.shape[1]"),
+        ({**ROTARY, "rotary_seqlens": int32(1)}, "rotary_seqlens.shape"),
+        pytest.param({"cache_seqlens": int32(-1, 4)}, "cache_seqlens[0]", marks=on_cpu),
+        pytest.param({"cache_seqlens": int32(3, 16)}, "cache_seqlens[1]", marks=on_cpu),
+        pytest.param({"cache_leftpad": int32(9, 9)}, "leftpad_kv[0]", marks=on_cpu),
+        pytest.param({"cache_batch_idx": int32(0, 2)}, "cache_batch_idx[1]", marks=on_cpu),
+        pytest.param({"block_table": int32(0, -1)[:, None]}, "kv.block_table[1]", marks=on_cpu),
+        pytest.param({**ROTARY, "rotary_seqlens": int32(-1, 1)}, "rotary_seqlens[0]", marks=on_cpu),
+        pytest.param({**ROTARY, "rotary_seqlens": int32(1, 20)}, "rotary_cos.shape[0]",
+                     marks=on_cpu),
+        pytest.param({"k": torch.ones(2, 2, 64), "v": torch.ones(2, 2, 64),
+                      "cu_seqlens_k_new": int32(0, 1, 3)}, "cu_seqlens_k_new[2]", marks=on_cpu),
+        pytest.param({"k": torch.ones(2, 2, 64), "v": torch.ones(2, 2, 64),
+                      "cu_seqlens_k_new": int32(1, 0, 2)}, "cu_seqlens_k_new", marks=on_cpu),
+        pytest.param({"k": torch.ones(2, 2, 64), "v": torch.ones(2, 2, 64),
+                      "cu_seqlens_k_new": int32(0, 1, 1)}, "cu_seqlens_k_new[2]", marks=on_cpu),
+    ],
+)  # fmt: skip
+def test_a_refused_call_has_appended_nothing(named, field):
+    error, caches = refused_append(named)
+    assert error.field == field
+    assert not any(cache.any() for cache in caches)
+
+
+def test_values_that_are_not_read_skip_tokens_outside_of_the_cache(monkeypatch):
+    """As in GPU memory, on every device."""
+    monkeypatch.setattr("pagoda.checks.is_on_host", lambda x: False)
+    new = torch.ones(2, 1, 2, 64, dtype=WIDEST)
+    caches = [torch.zeros(2, 16, 2, 64, dtype=WIDEST, device=DEVICE) for _ in range(2)]
+    arguments = {"k": new, "v": new, "cache_seqlens": int32(-1, 4)}
+    q = on_device(torch.ones(2, 1, 4, 64, dtype=WIDEST))
+    flash_attn_with_kvcache(q, *caches, **on_device(arguments))
+    for cache in caches:
+        assert cache.any(-1).any(-1).nonzero().tolist() == [[1, 4]]
+
+
+def test_a_call_that_requires_grad_has_appended_nothing():
+    q = torch.ones(2, 1, 4, 64, dtype=WIDEST, device=DEVICE, requires_grad=True)
+    with torch.enable_grad():
+        error, caches = refused_append({"q": q})
+    assert error.field == "q" and not any(cache.any() for cache in caches)
+
+
+def test_a_call_without_a_kernel_has_appended_nothing(monkeypatch):
+    from pagoda.info import Kernel
+
+    kernels = [Kernel("one", "cpu", False, False, "lacks it")]
+    monkeypatch.setattr("pagoda.flash_attn.explain", lambda *_, **__: kernels)
+    error, caches = refused_append({})
+    assert isinstance(error, pagoda.Unsupported) and "one: lacks it" in str(error)
+    assert not any(cache.any() for cache in caches)
 
 
 def test_unknown_arguments_are_type_errors_and_metadata_is_none():
