@@ -8,6 +8,10 @@ buffers have no effect: Pagoda chooses and keeps its own. Forward only. LSE has 
 
 With use_cuda_graph, plan() copies into the buffers that the constructor was given, and a captured
 run() reads them again. custom_mask is packed on the host: plan() with one synchronises.
+
+Page ids, indices and positions are checked before anything is written: their types always, their
+values in host memory. Those in GPU memory are not read; a token there whose position is outside of
+the pages of its sequence is skipped.
 """
 
 from __future__ import annotations
@@ -17,6 +21,8 @@ from typing import Any
 import torch
 
 import pagoda.torch as ops
+from pagoda.calls import described
+from pagoda.checks import check_fits_int32, check_integers, check_offsets, is_on_host
 from pagoda.errors import Unsupported, invalid
 from pagoda.kv_cache import LAYOUTS, KVCache
 from pagoda.mask import Mask
@@ -117,6 +123,8 @@ class _Wrapper:
         }
         arguments = _scores(q, **scores, return_lse=return_lse or lse is not None)
         kv = KVCache(k, v, **self._cache, layout=self._layout)
+        if "indices" in self._cache and q.device.type == "cpu":
+            arguments["checks_indices"] = True
         return ops.attention(
             q,
             kv,
@@ -223,6 +231,9 @@ class BatchPrefillWithPagedKVCacheWrapper(_Wrapper):
                 seq_lens_q=seq_lens_q, block_tables=block_tables,
                 max_token_per_sequence=max_token_per_sequence,
                 max_sequence_kv=max_sequence_kv)  # fmt: skip
+        check_fits_int32(qo_indptr=qo_indptr, paged_kv_indptr=paged_kv_indptr,
+                         paged_kv_indices=paged_kv_indices,
+                         paged_kv_last_page_len=paged_kv_last_page_len)  # fmt: skip
         device = paged_kv_indices.device
         mask = _custom_mask(
             custom_mask,
@@ -353,6 +364,7 @@ class BatchPrefillWithRaggedKVCacheWrapper(_Wrapper):
                 token_pos_in_items_ptr=token_pos_in_items_ptr, max_item_len_ptr=max_item_len_ptr,
                 use_fp16_qk_reduction=use_fp16_qk_reduction or None,
                 token_pos_in_items_len=token_pos_in_items_len or None, **others)  # fmt: skip
+        check_fits_int32(qo_indptr=qo_indptr, kv_indptr=kv_indptr)
         device = self._buffers.get("kv_indptr_buf", kv_indptr).device
         mask = _custom_mask(
             custom_mask, packed_custom_mask, qo_indptr.cpu(), lambda: kv_indptr.cpu().diff(), device
@@ -474,6 +486,7 @@ class BatchDecodeWithPagedKVCacheWrapper(_Wrapper):
         """indptr, indices, last_page_len: int32, the pages of each sequence."""
         _refuse(rope_scale=rope_scale, rope_theta=rope_theta, block_tables=block_tables,
                 seq_lens=seq_lens, window_right=window_right or None)  # fmt: skip
+        check_fits_int32(indptr=indptr, indices=indices, last_page_len=last_page_len)
         device = indices.device
         self._q_len = q_len_per_req
         self._plan(
@@ -575,6 +588,8 @@ class BatchAttention(_Wrapper):
     ) -> None:
         """kv_len_arr: int32 [batch], in tokens; kv_indptr must count exactly their pages."""
         _refuse(use_profiler=use_profiler or None)
+        check_fits_int32(qo_indptr=qo_indptr, kv_indptr=kv_indptr, kv_indices=kv_indices,
+                         kv_len_arr=kv_len_arr)  # fmt: skip
         last = _last_page_len(kv_indptr, kv_len_arr, page_size)
         self._qo_indptr = qo_indptr.to(self._device, torch.int32)
         self._plan(
@@ -668,6 +683,8 @@ class BatchMLAPagedAttentionWrapper(_Wrapper):
         """qo_indptr: int32 [batch + 1]; kv_indptr, kv_indices: int32, the pages of each sequence;
         kv_len_arr: int32 [batch], in tokens."""
         _refuse(use_profiler=use_profiler or None)
+        check_fits_int32(qo_indptr=qo_indptr, kv_indptr=kv_indptr, kv_indices=kv_indices,
+                         kv_len_arr=kv_len_arr)  # fmt: skip
         device = self._buffers.get("kv_indices", kv_indices).device
         last = _last_page_len(kv_indptr, kv_len_arr, page_size)
         self._place("kv_len_arr", kv_len_arr, device)
@@ -734,6 +751,7 @@ class BatchMLAPagedAttentionWrapper(_Wrapper):
         keys = _neighbours(ckv_cache, kpe_cache)
         if keys is None:
             used = planned["indices"].long()
+            _check_pages(used, planned["indptr"], ckv_cache.shape[0])
             keys = torch.cat((ckv_cache[used], kpe_cache[used]), -1)
             here = torch.arange(len(used), device=used.device, dtype=torch.int32)
             self._cache = {**planned, "indices": here}
@@ -871,13 +889,32 @@ def append_paged_kv_cache(
     k, v = _unpack(paged_kv_cache)
     if kv_layout not in LAYOUTS:
         raise invalid("kv_layout", repr(kv_layout), f"must be one of {', '.join(LAYOUTS)}")
-    if len(kv_last_page_len) != len(kv_indptr) - 1:
-        raise invalid("kv_last_page_len", f"of {len(kv_last_page_len)} elements",
-                      f"must have {len(kv_indptr) - 1}")  # fmt: skip
+    batch, count = len(kv_indptr) - 1, len(append_key)
+    check_integers("kv_last_page_len", kv_last_page_len, batch)
+    check_integers("batch_indices", batch_indices, count, largest=batch - 1)
+    check_integers("positions", positions, count)
+    check_integers("kv_indices", kv_indices)
+    check_offsets("kv_indptr", kv_indptr, batch, len(kv_indices))
+    _check_pages(kv_indices, kv_indptr, k.shape[0])
     page_size = k.shape[1 + LAYOUTS[kv_layout]]
-    at = kv_indptr[batch_indices.long()] + positions // page_size
-    slots = kv_indices[at.long()].long() * page_size + positions % page_size
+    sequence = batch_indices.long().clamp(0, batch - 1)
+    column = positions.long() // page_size
+    pages = kv_indptr.diff()[sequence]
+    is_inside = (batch_indices == sequence) & (positions >= 0) & (column < pages)
+    if is_on_host(is_inside) and not is_inside.all():
+        i = int(is_inside.logical_not().nonzero()[0])
+        limit = f"must be in [0, {int(pages[i]) * page_size}), in the pages of its sequence"
+        raise invalid(f"positions[{i}]", int(positions[i]), limit)
+    at = (kv_indptr[sequence] + column).clamp(0, len(kv_indices) - 1)
+    slots = kv_indices[at].long() * page_size + positions % page_size
+    slots = torch.where(is_inside, slots, -1)
     ops.append_kv(append_key, append_value, k, v, slots, layout=kv_layout)
+
+
+def _check_pages(indices: torch.Tensor, indptr: torch.Tensor, num_pages: int) -> None:
+    """Checks the page ids in host memory that indptr refers to."""
+    if is_on_host(indices) and is_on_host(indptr):
+        check_integers("kv_indices", indices[: int(indptr[-1])], largest=num_pages - 1)
 
 
 def get_seq_lens(
@@ -937,7 +974,12 @@ def _unpack(paged_kv_cache: Any) -> tuple[torch.Tensor, torch.Tensor]:
         if paged_kv_cache.ndim != 5:
             raise invalid("paged_kv_cache", f"of rank {paged_kv_cache.ndim}",
                           "must be (k, v), or one tensor [num_pages, 2, ...]")  # fmt: skip
+        if paged_kv_cache.shape[1] != 2:
+            raise invalid("paged_kv_cache.shape[1]", paged_kv_cache.shape[1], "must be 2: K and V")
         return paged_kv_cache[:, 0], paged_kv_cache[:, 1]
+    if not isinstance(paged_kv_cache, (tuple, list)) or len(paged_kv_cache) != 2:
+        raise invalid("paged_kv_cache", described(paged_kv_cache),
+                      "must be (k, v), or one tensor [num_pages, 2, ...]")  # fmt: skip
     k, v = paged_kv_cache
     return k, v
 

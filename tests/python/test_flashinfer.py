@@ -405,6 +405,109 @@ def test_appended_tokens_are_at_their_positions(layout):
     assert pages.isnan().all(-1).all(-1).sum() == 4 * 2 * 4 - 10
 
 
+on_cpu = pytest.mark.skipif(DEVICE == "cuda", reason="values in GPU memory are not read")
+
+
+def appended(**named):
+    """Appends two tokens to two sequences of two pages each; returns the cache."""
+    new = torch.ones(2, 2, 16)
+    arguments = {
+        "append_key": new,
+        "append_value": new,
+        "batch_indices": torch.tensor([0, 1], dtype=torch.int32),
+        "positions": torch.tensor([3, 1], dtype=torch.int32),
+        "kv_indices": torch.arange(4, dtype=torch.int32),
+        "kv_indptr": torch.tensor([0, 2, 4], dtype=torch.int32),
+        "kv_last_page_len": torch.tensor([4, 4], dtype=torch.int32),
+        **named,
+    }
+    cache = torch.zeros(4, 2, 4, 2, 16, device=DEVICE)
+    try:
+        fi.append_paged_kv_cache(paged_kv_cache=cache, **on_device(arguments))
+    except pagoda.InvalidArgument:
+        assert not cache.any(), "a refused call has appended"
+        raise
+    return cache
+
+
+@pytest.mark.parametrize(
+    "name, values, field",
+    [
+        ("positions", torch.tensor([3.0, 1.0]), "positions.dtype"),
+        ("positions", torch.tensor([3]), "positions.shape"),
+        ("batch_indices", torch.tensor([0, 1, 1]), "batch_indices.shape"),
+        ("kv_indices", torch.arange(4.0), "kv_indices.dtype"),
+        ("kv_indptr", torch.tensor([0, 2, 4]).float(), "kv_indptr.dtype"),
+        ("kv_last_page_len", torch.tensor([4]), "kv_last_page_len.shape"),
+        pytest.param("positions", torch.tensor([8, 1]), "positions[0]", marks=on_cpu),
+        pytest.param("positions", torch.tensor([3, -1]), "positions[1]", marks=on_cpu),
+        pytest.param("batch_indices", torch.tensor([0, 2]), "batch_indices[1]", marks=on_cpu),
+        pytest.param("batch_indices", torch.tensor([-1, 0]), "batch_indices[0]", marks=on_cpu),
+        pytest.param("kv_indices", torch.arange(4) + (1 << 32), "kv_indices[0]", marks=on_cpu),
+        pytest.param("kv_indices", torch.tensor([0, 1, -1, 3]), "kv_indices[2]", marks=on_cpu),
+        pytest.param("kv_indptr", torch.tensor([0, 2, 5]), "kv_indptr[2]", marks=on_cpu),
+        pytest.param("kv_indptr", torch.tensor([0, 3, 2]), "kv_indptr", marks=on_cpu),
+    ],
+)
+def test_appended_tokens_outside_of_their_pages_are_refused(name, values, field):
+    with pytest.raises(pagoda.InvalidArgument) as error:
+        appended(**{name: values})
+    assert error.value.field == field
+
+
+@pytest.mark.parametrize("positions", [[8, 1], [3, -1]])
+def test_values_that_are_not_read_skip_tokens_outside_of_their_pages(positions, monkeypatch):
+    """As in GPU memory, on every device."""
+    for module in ("checks", "flashinfer"):
+        monkeypatch.setattr(f"pagoda.{module}.is_on_host", lambda x: False)
+    cache = appended(positions=torch.tensor(positions, dtype=torch.int32))
+    assert cache.any(-1).any(-1).sum() == 2, "K and V of the token that is inside"
+
+
+@pytest.mark.parametrize(
+    "cache, field",
+    [
+        (torch.zeros(4, 3, 4, 2, 16), "paged_kv_cache.shape[1]"),
+        ((torch.zeros(4, 4, 2, 16),) * 3, "paged_kv_cache"),
+    ],
+)
+def test_a_cache_that_is_no_pair_is_refused(cache, field):
+    new, table = torch.ones(2, 2, 16), torch.tensor([0, 1], dtype=torch.int32)
+    with pytest.raises(pagoda.InvalidArgument) as error:
+        fi.append_paged_kv_cache(new, new, table, table, cache, table, table, table[:1])
+    assert error.value.field == field
+
+
+def test_page_tables_of_other_types_are_refused_by_plan():
+    table = {"indptr": [0, 1], "indices": [1], "last_page_len": [3]}
+    wrapper = fi.BatchDecodeWithPagedKVCacheWrapper(None)
+    for name, values, field in (
+        ("indices", torch.tensor([1.0]), "indices.dtype"),
+        ("indptr", torch.tensor([[0, 1]]), "indptr.shape"),
+        ("last_page_len", [3], "last_page_len"),
+        ("indices", torch.tensor([1 + (1 << 32)]), "indices[0]"),
+    ):
+        tensors = {n: torch.tensor(x) for n, x in table.items()} | {name: values}
+        with pytest.raises(pagoda.InvalidArgument) as error:
+            wrapper.plan(**tensors, num_qo_heads=2, num_kv_heads=2, head_dim=16, page_size=4)
+        assert error.value.field == field
+
+
+@on_cpu
+@pytest.mark.parametrize("page", [-1, 2])
+def test_page_ids_outside_of_the_cache_are_refused_by_run(page):
+    table = [torch.tensor(x, dtype=torch.int32) for x in ([0, 1], [page], [3])]
+    wrapper = fi.BatchDecodeWithPagedKVCacheWrapper(None)
+    wrapper.plan(*table, 2, 2, 16, 4, data_type="float32")
+    with pytest.raises(pagoda.InvalidArgument, match=f"kv.indices.* is {page}"):
+        wrapper.run(torch.zeros(1, 2, 16), torch.zeros(2, 2, 4, 2, 16))
+    mla = fi.BatchMLAPagedAttentionWrapper(None)
+    mla.plan(torch.tensor([0, 1]), *table, 1, 64, 16, 4, True, 0.1, "float32", "float32")
+    with pytest.raises(pagoda.InvalidArgument, match=f"kv_indices.* is {page}"):
+        parts = (torch.zeros(2, 4, n) for n in (64, 16))
+        mla.run(torch.zeros(1, 1, 64), torch.zeros(1, 1, 16), *parts)
+
+
 def test_merged_states_are_those_of_all_keys():
     q, k, v = (torch.randn(n, 2, 64, dtype=WIDEST, device=DEVICE) for n in (3, 20, 20))
     near = {"atol": 1e-5, "rtol": 1e-5} if WIDEST is torch.float32 else {"atol": 2e-2, "rtol": 2e-2}
