@@ -94,7 +94,7 @@ void add_decode(CaseList& list) {
     c.is_q_ragged = true;
     list.add(c);
   }
-  // Head dims below the padded ones 64 and 128, of K and V alike or not, in whole chunks of 8.
+  // Head dims below the padded ones 64 and 128, of K and V alike or not.
   constexpr std::pair<int32_t, int32_t> kNarrow[] = {{8, 8},   {56, 64},  {72, 72},  {80, 80},
                                                      {96, 96}, {112, 40}, {64, 120}, {120, 128}};
   for (const auto& [dim_qk, dim_vo] : kNarrow) {

@@ -15,8 +15,8 @@ enum class Staging : uint8_t {
   kAsync,      // AsyncKVBuffer: 16-bit caches with rows that are aligned to 16 bytes; NVIDIA
   kVectors,    // KVBufferImpl: the same, with head dims that are multiples of 8; AMD
   kRegisters,  // KVBufferImpl: every cache
-  // kAsync in decoding where head dims are less than the padded ones, multiples of 8. The columns
-  // that rows do not have become zeros, without a byte of memory read.
+  // kAsync in decoding where head dims are less than the padded ones. The columns that rows do not
+  // have become zeros, without a byte of memory read.
   kAsyncNarrow,
 };
 constexpr bool is_async(Staging staging) {

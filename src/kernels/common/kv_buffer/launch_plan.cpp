@@ -126,10 +126,9 @@ bool has_decode_layout(const Problem& p, const Shape& shape, const TileConfig& t
   const bool has_pages =
       has_even_pages(p, rows_at_once) &&
       (p.block_table.data == nullptr || is_near(p.block_table.row_stride));  // null: CSR
-  const bool has_chunks = p.head_dim_qk % 8 == 0 && p.head_dim_vo % 8 == 0;
-  return p.head_dim_qk <= shape.depth_qk && p.head_dim_vo <= shape.depth_vo && has_chunks &&
-         has_aligned_q && has_even_q && has_aligned_kv(p) && has_near_strides(p.k) &&
-         has_near_strides(p.v) && p.leftpad_kv.empty() &&
+  return p.head_dim_qk <= shape.depth_qk && p.head_dim_vo <= shape.depth_vo && has_aligned_q &&
+         has_even_q && has_aligned_kv(p) && has_near_strides(p.k) && has_near_strides(p.v) &&
+         p.leftpad_kv.empty() &&
          (p.kv_kind == core::KVKind::kPaged ? has_pages : p.kv_kind == core::KVKind::kDense);
 }
 
@@ -392,8 +391,8 @@ core::Fit fit_decode(const Shape& shape, const Problem& p, const Options& option
   if (!is_decode(p, shape, decode_tile(shape.depth_qk))) {
     return core::unfit(Fit::kFeatures, reason, [] {
       return "it is for up to 16 rows of a KV head, whose tokens see all keys up to their own, "
-             "without score mods, over a dense cache or pages of 16, 32, .. keys, with rows at and "
-             "of multiples of 16 bytes";
+             "without score mods, over a dense cache or pages of 16, 32, .. keys, with rows at "
+             "multiples of 16 bytes";
     });
   }
   if (int64_t{p.batch} * p.num_kv_heads > kMostDecodeRowTiles) {
