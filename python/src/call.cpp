@@ -1,7 +1,10 @@
 // From Python's tuples to structs. pagoda.h's own checks name what is wrong with their contents.
 #include "python/src/call.hpp"
 
+#include <cmath>
+#include <cstdio>
 #include <nanobind/stl/string.h>
+#include <utility>
 
 #include "python/src/errors.hpp"
 
@@ -38,6 +41,18 @@ size_t take_arrays(pagoda_mask_node& node, const pagoda_tensor* const* arrays) {
   }
 }
 
+// False where a float32 of `number` is 0 or infinite.
+bool is_kept_by_float(double number) {
+  const auto stored = static_cast<float>(number);
+  return stored != 0 && !std::isinf(stored);
+}
+
+std::string to_text(double number) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g", number);
+  return text.data();
+}
+
 // The numbers of Python's tuple (calls.py, _Call).
 CallNumbers to_numbers(const nb::tuple& n) {
   CallNumbers to;
@@ -53,7 +68,7 @@ CallNumbers to_numbers(const nb::tuple& n) {
   to.out_scale = nb::cast<double>(n[9]);
   to.lse_base = nb::cast<int32_t>(n[10]);
   to.zero_padding_rows = nb::cast<bool>(n[11]);
-  if (const char* name = to.zero_scale()) raise_invalid(name, "0", kScaleLimit);
+  if (const auto bad = to.bad_number()) raise_invalid(bad->name, bad->value, bad->limit);
   return to;
 }
 
@@ -102,12 +117,22 @@ void MaskNodes::set_arrays(std::span<const pagoda_tensor* const> arrays) {
   for (pagoda_mask_node& node : nodes_) next += take_arrays(node, next);
 }
 
-const char* CallNumbers::zero_scale() const {
-  if (softmax_scale == 0.0) return "softmax_scale";
-  if (q_scale == 0) return "q_scale";
-  if (k_scale == 0) return "k_scale";
-  if (v_scale == 0) return "v_scale";
-  return out_scale == 0 ? "out_scale" : nullptr;
+std::optional<BadNumber> bad_scale(const char* name, double scale) {
+  if (is_kept_by_float(scale)) return std::nullopt;
+  return BadNumber{name, to_text(scale), "must be finite and above 0 as float32"};
+}
+
+std::optional<BadNumber> CallNumbers::bad_number() const {
+  const std::pair<const char*, double> scales[] = {{"softmax_scale", softmax_scale.value_or(1)},
+                                                   {"q_scale", q_scale},
+                                                   {"k_scale", k_scale},
+                                                   {"v_scale", v_scale},
+                                                   {"out_scale", out_scale}};
+  for (const auto& [name, scale] : scales) {
+    if (auto bad = bad_scale(name, scale)) return bad;
+  }
+  if (softcap == 0 || is_kept_by_float(softcap)) return std::nullopt;
+  return BadNumber{"softcap", to_text(softcap), "must be 0 (off) or finite and above 0 as float32"};
 }
 
 Structs::Structs() : kv{}, scales{}, score_mod{}, attention{} {

@@ -100,6 +100,17 @@ class MaskNodes {
   pagoda_mask mask_{};
 };
 
+// A number that a call must refuse: "NAME is VALUE; LIMIT".
+struct BadNumber {
+  const char* name;
+  std::string value;
+  const char* limit;
+};
+
+// Refuses a scale that is 0 or infinite as a float32. pagoda.h has float32, and takes 0 for "not
+// given": a scale of 0, or of 1e-50, would become the default.
+[[nodiscard]] std::optional<BadNumber> bad_scale(const char* name, double scale);
+
 // The numbers of a call, with the defaults of pagoda.h.
 struct CallNumbers {
   int32_t layout = 0, page_size = 0, max_seqlen_q = 0, max_seqlen_kv = 0, lse_base = 0;
@@ -107,11 +118,9 @@ struct CallNumbers {
   double softcap = 0, q_scale = 1, k_scale = 1, v_scale = 1, out_scale = 1;
   bool zero_padding_rows = false;
 
-  // The first scale that is 0, or null. pagoda.h takes a zero for "not given": callers refuse it,
-  // so that 0 never means something else.
-  [[nodiscard]] const char* zero_scale() const;
+  // The first number that bad_scale() or a soft cap's limit refuses.
+  [[nodiscard]] std::optional<BadNumber> bad_number() const;
 };
-inline constexpr const char* kScaleLimit = "must be finite and above 0";
 
 // The structs of a call, of which `attention` points to the others.
 struct Structs {

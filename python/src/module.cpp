@@ -174,7 +174,7 @@ nb::list backends() {
 }
 
 void append_kv(nb::handle k_new, nb::handle v_new, nb::handle slot_mapping, nb::handle k_cache,
-               nb::handle v_cache, int32_t layout, float k_scale, float v_scale,
+               nb::handle v_cache, int32_t layout, double k_scale, double v_scale,
                nb::handle k_per_head, nb::handle v_per_head, const std::string& backend,
                bool checks_indices, nb::handle stream) {
   const StreamArgument given = to_stream(stream);
@@ -186,12 +186,13 @@ void append_kv(nb::handle k_new, nb::handle v_new, nb::handle slot_mapping, nb::
   views[4].assign("v_cache", v_cache, Access::kWrite, given);
   views[5].assign("k_scale", k_per_head, Access::kRead, given);
   views[6].assign("v_scale", v_per_head, Access::kRead, given);
-  if (k_scale == 0) raise_invalid("k_scale", "0", "must be finite and above 0");
-  if (v_scale == 0) raise_invalid("v_scale", "0", "must be finite and above 0");
+  for (const auto& bad : {bad_scale("k_scale", k_scale), bad_scale("v_scale", v_scale)}) {
+    if (bad) raise_invalid(bad->name, bad->value, bad->limit);
+  }
   pagoda_kv_scales scales{};
   scales.struct_size = sizeof(scales);
-  scales.k = k_scale;
-  scales.v = v_scale;
+  scales.k = static_cast<float>(k_scale);
+  scales.v = static_cast<float>(v_scale);
   scales.k_per_head = views[5].tensor();
   scales.v_per_head = views[6].tensor();
   pagoda_append_kv_args args{};

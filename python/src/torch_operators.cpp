@@ -24,8 +24,8 @@ void check_operator(const pagoda_status& status) {
   if (status.code != PAGODA_OK) fail_operator(status.code, status.field, status.message);
 }
 
-void check_nonzero(const char* name, double scale) {
-  if (scale == 0) fail_operator_invalid(name, "0", kScaleLimit);
+void check_number(const std::optional<BadNumber>& bad) {
+  if (bad) fail_operator_invalid(bad->name, bad->value, bad->limit);
 }
 
 // The members of the schema's `arrays`, in order.
@@ -152,7 +152,7 @@ class OperatorCall {
       to.v_scale = a.scales[3];
       to.out_scale = a.scales[4];
     }
-    if (const char* name = to.zero_scale()) fail_operator_invalid(name, "0", kScaleLimit);
+    check_number(to.bad_number());
     structs_.set_numbers(to);
     how_.backend = a.backend;
     how_.kernel = a.kernel;
@@ -184,8 +184,8 @@ void append_kv(StableValue* values, uint64_t, uint64_t) {
   TensorObject* const v_per_head = from.optional_tensor();
   const bool checks_indices = from.flag();
 
-  check_nonzero("k_scale", k_scale);
-  check_nonzero("v_scale", v_scale);
+  check_number(bad_scale("k_scale", k_scale));
+  check_number(bad_scale("v_scale", v_scale));
   std::array<pagoda_tensor, std::size(kNames)> views{};
   for (size_t i = 0; i < views.size(); ++i) views[i] = to_view(kNames[i], tensors[i]);
   pagoda_tensor k_scales, v_scales;

@@ -81,6 +81,18 @@ BAD = {
     ),
     "k_scale": (lambda a: a.update(k_scale=0), "k_scale is 0; must be finite and above 0"),
     "q_scale": (lambda a: a.update(q_scale=2.0), "q_scale is 2"),
+    **{
+        f"{name}: 0 as float32": (
+            lambda a, name=name: a.update({name: 1e-50}),
+            f"{name} is 1e-50; must be finite and above 0 as float32",
+        )
+        for name in ("softmax_scale", "q_scale", "k_scale", "v_scale", "out_scale")
+    },
+    "v_scale: infinite as float32": (lambda a: a.update(v_scale=1e50), "v_scale is 1e+50; must be"),
+    "softcap: 0 as float32": (
+        lambda a: a.update(softcap=1e-50),
+        "softcap is 1e-50; must be 0 (off) or finite and above 0 as float32",
+    ),
     "softcap": (lambda a: a.update(softcap=-1.0), "score_mod.softcap is -1"),
     "sinks": (lambda a: a.update(sinks=np.zeros(3, np.float32)), "sinks.shape[0] is 3"),
     "layout": (

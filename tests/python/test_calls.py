@@ -237,6 +237,16 @@ def test_append_kv_converts_to_fp8_with_scales(normal):
     assert (v[0] == (v_new.astype(np.float32) / 0.5).astype(DTYPES["float8_e4m3fn"])).all()
 
 
+def test_append_kv_refuses_scales_that_float32_does_not_hold(normal):
+    new = normal((2, 2, 16), "bfloat16")
+    k, v = poisoned((1, 2, 2, 16), "float8_e4m3fn"), poisoned((1, 2, 2, 16), "float8_e4m3fn")
+    for name, scale in (("k_scale", 1e-50), ("v_scale", 1e50), ("v_scale", 0.0)):
+        with pytest.raises(pagoda.InvalidArgument, match="finite and above 0") as error:
+            pagoda.append_kv(new, new, k, v, np.arange(2), **{name: scale})
+        assert error.value.field == name
+    assert np.isnan(k.astype(np.float32)).all() and np.isnan(v.astype(np.float32)).all()
+
+
 @pytest.mark.parametrize("base", ["e", "2"])
 def test_merged_parts_are_the_whole(base, normal):
     q, k, v = normal((1, 4, 2, 64)), normal((1, 30, 2, 64)), normal((1, 30, 2, 64))

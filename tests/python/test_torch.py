@@ -269,11 +269,15 @@ def test_every_argument_reaches_the_library_as_without_the_operator(call):
     assert torch.isfinite(row_max).all()
     with pytest.raises(pagoda.NotFound, match="kernel is"):
         ops.attention(q, cache, kernel="abacus")
-    for wrong, field in (({"max_seqlen_q": 1 << 40}, "max_seqlen_q"), ({"k_scale": 0.0}, "k_scale"),
-                         ({"softmax_scale": 0.0}, "softmax_scale")):  # fmt: skip
+    tiny = ("softmax_scale", "softcap", "q_scale", "k_scale", "v_scale", "out_scale")
+    wrong = [("max_seqlen_q", 1 << 40), ("k_scale", 0.0), ("softmax_scale", 0.0)]
+    for name, value in wrong + [(name, 1e-50) for name in tiny]:  # 0 as float32
         with pytest.raises(pagoda.InvalidArgument) as error:
-            ops.attention(q, cache, **wrong)
-        assert error.value.field == field
+            ops.attention(q, cache, **{name: value})
+        assert error.value.field == name
+    new, slots = cache.k[0, :2], torch.tensor([0, 1], device=q.device)
+    with pytest.raises(pagoda.InvalidArgument, match="k_scale is 1e-50"):
+        ops.append_kv(new, new, cache.k, cache.v, slots, k_scale=1e-50)
 
 
 def test_errors_of_operators_are_pagodas(call):
