@@ -24,12 +24,12 @@ std::string equal(std::string_view name, int64_t value) {
 // The bytes that a tensor's elements touch, relative to its pointer: [low, high).
 struct Range {
   int64_t low = 0, high = 0;
-  bool is_empty = false, is_gapless = false;
+  bool is_empty = false;
 };
 
 // False if the offsets do not fit in 63 bits.
 bool byte_range(const ConstTensor& t, Range& range) {
-  int64_t low = 0, high = 1, count = 1;
+  int64_t low = 0, high = 1;
   for (int32_t d = 0; d < t.rank; ++d) {
     const int64_t extent = t.shape[static_cast<size_t>(d)];
     if (extent == 0) range.is_empty = true;
@@ -41,12 +41,7 @@ bool byte_range(const ConstTensor& t, Range& range) {
     if (__builtin_mul_overflow(extent - 1, t.strides[static_cast<size_t>(d)], &step)) return false;
     int64_t& end = step < 0 ? low : high;
     if (__builtin_add_overflow(end, step, &end)) return false;
-    // Overlapping strides may count more elements than memory has; that only means "not gapless".
-    if (count != 0 && __builtin_mul_overflow(count, extent, &count)) count = 0;
   }
-  int64_t elements = 0;
-  if (__builtin_sub_overflow(high, low, &elements)) return false;
-  range.is_gapless = count == elements;
   const int64_t size = size_bytes(t.dtype);
   return !__builtin_mul_overflow(low, size, &range.low) &&
          !__builtin_mul_overflow(high, size, &range.high);
@@ -168,26 +163,15 @@ Status check_written(std::string_view name, const ConstTensor& tensor) {
   return {};
 }
 
-TensorBytes bytes_of(std::string_view name, const ConstTensor& tensor) {
-  Range range;
-  if (!tensor.present() || !byte_range(tensor, range) || range.is_empty) return {.name = name};
-  const auto first = reinterpret_cast<uintptr_t>(tensor.data);
-  return {.name = name,
-          .first = first,
-          .begin = first + static_cast<uintptr_t>(range.low),
-          .end = first + static_cast<uintptr_t>(range.high),
-          .exists = true,
-          .is_gapless = range.is_gapless};
-}
-
-Status check_apart(const TensorBytes& written, const TensorBytes& other) {
-  if (!written.exists || !other.exists) return {};
-  const bool intersect = written.begin < other.end && other.begin < written.end;
-  if (written.first == other.first || (intersect && written.is_gapless && other.is_gapless)) {
-    return complain(std::string(written.name) + ".data", "inside " + std::string(other.name),
-                    "a written tensor must not overlap another tensor");
-  }
-  return {};
+Status check_apart(std::string_view name, const ByteView& written, std::string_view other_name,
+                   const ByteView& other) {
+  const std::optional<bool> is_shared = share_bytes(written, other);
+  const bool overlap =
+      is_shared ? *is_shared
+                : written.first == other.first || (written.is_gapless() && other.is_gapless());
+  if (!overlap) return {};
+  return complain(std::string(name) + ".data", "inside " + std::string(other_name),
+                  "a written tensor must not overlap another tensor");
 }
 
 Status check_apart_or_inside(std::string_view name, const ConstTensor& written,

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/overlap.hpp"
 #include "pagoda/array_view.hpp"
 #include "pagoda/status.hpp"
 #include "pagoda/tensor.hpp"
@@ -39,21 +40,14 @@ enum class LastDim : bool { kAnyStride, kContiguous };
 // each stride is at least the span of the dimensions with smaller strides.
 [[nodiscard]] Status check_written(std::string_view name, const ConstTensor& tensor);
 
-// The bytes that a tensor's elements touch: [begin, end).
-struct TensorBytes {
-  std::string_view name;
-  uintptr_t first = 0, begin = 0, end = 0;  // first: of element 0
-  bool exists = false;                      // false: an absent tensor, or one without elements
-  bool is_gapless = false;
-};
-[[nodiscard]] TensorBytes bytes_of(std::string_view name, const ConstTensor& tensor);
-
-// A written tensor must not overlap another one. Rejects certain overlap: the same first byte, or
-// two gapless tensors whose ranges intersect. Accepts interleaved views of one buffer.
-[[nodiscard]] Status check_apart(const TensorBytes& written, const TensorBytes& other);
+// A written tensor must not share memory with another array. Accepts interleaved views of one
+// buffer: where the address ranges intersect, share_bytes() decides, and where it does not, certain
+// overlap is rejected: the same first byte, or two arrays without gaps.
+[[nodiscard]] Status check_apart(std::string_view name, const ByteView& written,
+                                 std::string_view other_name, const ByteView& other);
 [[nodiscard]] inline Status check_apart(std::string_view name, const ConstTensor& written,
                                         std::string_view other_name, const ConstTensor& other) {
-  return check_apart(bytes_of(name, written), bytes_of(other_name, other));
+  return check_apart(name, bytes_of(written), other_name, bytes_of(other));
 }
 
 // The same where `written` may be one of other's outermost elements, such as a part of a merge.

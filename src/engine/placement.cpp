@@ -1,7 +1,9 @@
-// One list of the arrays of each call serves both checks.
+// One list of the arrays of each call serves all checks.
 #include "engine/placement.hpp"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 #include "engine/check.hpp"
@@ -19,9 +21,14 @@ struct Array {
   std::string_view name;  // "q"
   const void* data = nullptr;
   Device device{};
-  int64_t mask_node = -1;  // >= 0: the field is mask.nodes[mask_node].name
-  int64_t index = -1;      // >= 0: the field is name[index]
+  int64_t mask_node = -1;                           // >= 0: the field is mask.nodes[mask_node].name
+  int64_t index = -1;                               // >= 0: the field is name[index]
+  const ConstTensor* tensor = nullptr;              // null: rows of bytes
+  int64_t rows = 1, row_bytes = 0, row_stride = 0;  // stride in bytes
 
+  [[nodiscard]] ByteView bytes() const {
+    return tensor != nullptr ? bytes_of(*tensor) : bytes_of_rows(data, rows, row_bytes, row_stride);
+  }
   [[nodiscard]] std::string field() const {
     if (index >= 0) return element_name(name, index);
     if (mask_node < 0) return std::string(name);
@@ -42,16 +49,31 @@ class Arrays {
   explicit Arrays(const Check& check) : check_(check) {}
 
   Arrays& add(std::string_view name, const ConstTensor& tensor, int64_t mask_node = -1) {
-    return tensor.present() ? check({name, tensor.data, tensor.device, mask_node}) : *this;
+    if (!tensor.present()) return *this;
+    return check({.name = name,
+                  .data = tensor.data,
+                  .device = tensor.device,
+                  .mask_node = mask_node,
+                  .tensor = &tensor});
   }
   template <typename T>
   Arrays& add(std::string_view name, const ArrayView<T>& array, int64_t mask_node = -1) {
-    return array.empty() ? *this : check({name, array.data(), array.device(), mask_node});
+    if (array.empty()) return *this;
+    return check({.name = name,
+                  .data = array.data(),
+                  .device = array.device(),
+                  .mask_node = mask_node,
+                  .row_bytes = array.size() * kBytes<T>});
   }
   template <typename T>
   Arrays& add(std::string_view name, const MatrixView<T>& matrix) {
-    return matrix.rows == 0 || matrix.columns == 0 ? *this
-                                                   : check({name, matrix.data, matrix.device});
+    if (matrix.rows == 0 || matrix.columns == 0) return *this;
+    return check({.name = name,
+                  .data = matrix.data,
+                  .device = matrix.device,
+                  .rows = matrix.rows,
+                  .row_bytes = matrix.columns * kBytes<T>,
+                  .row_stride = matrix.row_stride * kBytes<T>});
   }
   Arrays& add(const KVScales& scales) {
     return add("kv_scales.k_per_head", scales.k_per_head)
@@ -75,7 +97,11 @@ class Arrays {
     for (int32_t i = 0; i < std::min(functor.num_arrays, kMaxFunctorArrays); ++i) {
       const FunctorCall::Array& array = functor.arrays[static_cast<size_t>(i)];
       if (array.bytes == 0) continue;
-      check({.name = "functor.arrays", .data = array.data, .device = array.device, .index = i});
+      check({.name = "functor.arrays",
+             .data = array.data,
+             .device = array.device,
+             .index = i,
+             .row_bytes = static_cast<int64_t>(array.bytes)});
     }
     return *this;
   }
@@ -90,6 +116,9 @@ class Arrays {
   [[nodiscard]] Status status() { return std::move(status_); }
 
  private:
+  template <typename T>
+  static constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
+
   Arrays& check(const Array& array);
 
   const Check& check_;
@@ -166,6 +195,30 @@ struct DeviceCheck final : Check {
   }
 };
 
+struct Written {
+  std::string_view name;
+  ByteView bytes;
+};
+
+// No array that is read shares memory with one that is written.
+struct ApartCheck final : Check {
+  std::span<const Written> written;
+
+  explicit ApartCheck(std::span<const Written> written_) : written(written_) {}
+
+  Status operator()(const Array& array) const override {
+    const bool is_written = std::any_of(written.begin(), written.end(),
+                                        [&](const Written& w) { return w.name == array.name; });
+    if (is_written) return {};
+    const ByteView bytes = array.bytes();
+    for (const Written& w : written) {
+      if (!may_share_bytes(w.bytes, bytes)) continue;
+      if (Status s = check_apart(w.name, w.bytes, array.field(), bytes); !s) return s;
+    }
+    return {};
+  }
+};
+
 // The back end can access all arrays.
 struct AddressCheck final : Check {
   const core::Backend& backend;
@@ -193,6 +246,21 @@ Status check_placement(const core::Backend& backend, const AppendKV& a) {
 }
 Status check_placement(const core::Backend& backend, const MergeStates& m) {
   return check_arrays(m, DeviceCheck(backend, "partial_out", m.partial_out.device));
+}
+
+Status check_outputs_apart(const Attention& a) {
+  const std::array<Written, 3> written{
+      {{"out", bytes_of(a.out)}, {"lse", bytes_of(a.lse)}, {"row_max", bytes_of(a.row_max)}}};
+  for (size_t i = 1; i < written.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (Status s =
+              check_apart(written[i].name, written[i].bytes, written[j].name, written[j].bytes);
+          !s) {
+        return s;
+      }
+    }
+  }
+  return check_arrays(a, ApartCheck(written));
 }
 
 Status check_pointers(const core::Backend& backend, const Attention& a) {

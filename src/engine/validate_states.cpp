@@ -65,11 +65,22 @@ Status check_caches(const AppendKV& a) {
   if (Status s = check_dtype("v_cache", a.v_cache, a.k_cache.dtype, ", the dtype of k_cache"); !s) {
     return s;
   }
-  for (const auto& [name, cache] : {std::pair("k_cache", &a.k_cache), {"v_cache", &a.v_cache}}) {
-    if (Status s = check_apart(name, *cache, "k_new", a.k_new); !s) return s;
-    if (Status s = check_apart(name, *cache, "v_new", a.v_new); !s) return s;
+  return {};
+}
+
+Status check_caches_apart(const AppendKV& a) {
+  const std::pair<const char*, ByteView> read[] = {
+      {"k_new", bytes_of(a.k_new)},
+      {"v_new", bytes_of(a.v_new)},
+      {"slot_mapping", bytes_of(a.slot_mapping)},
+      {"kv_scales.k_per_head", bytes_of(a.kv_scales.k_per_head)},
+      {"kv_scales.v_per_head", bytes_of(a.kv_scales.v_per_head)}};
+  const ByteView k_cache = bytes_of(a.k_cache), v_cache = bytes_of(a.v_cache);
+  for (const auto& [name, bytes] : read) {
+    if (Status s = check_apart("k_cache", k_cache, name, bytes); !s) return s;
+    if (Status s = check_apart("v_cache", v_cache, name, bytes); !s) return s;
   }
-  return check_apart("v_cache", a.v_cache, "k_cache", a.k_cache);
+  return check_apart("v_cache", v_cache, "k_cache", k_cache);
 }
 
 Status check_scales_are_used(const AppendKV& a) {
@@ -146,10 +157,13 @@ Status check_merge(const MergeStates& m) {
                     "must be 0 or total_q = " + std::to_string(shape[1]));
   }
   if (Status s = check_address("row_mask", m.row_mask); !s) return s;
+  const ByteView row_mask = bytes_of(m.row_mask);
+  if (Status s = check_apart("out", bytes_of(m.out), "row_mask", row_mask); !s) return s;
   if (!m.lse.present()) return {};
   if (Status s = check_tensor("lse", m.lse, {rows, heads}, LastDim::kAnyStride); !s) return s;
   if (Status s = check_dtype("lse", m.lse, DType::kF32, ""); !s) return s;
   if (Status s = check_written("lse", m.lse); !s) return s;
+  if (Status s = check_apart("lse", bytes_of(m.lse), "row_mask", row_mask); !s) return s;
   if (Status s = check_apart("lse", m.lse, "out", m.out); !s) return s;
   if (Status s = check_apart("lse", m.lse, "partial_out", m.partial_out); !s) return s;
   return check_apart_or_inside("lse", m.lse, "partial_lse", m.partial_lse);
@@ -167,6 +181,7 @@ Status validate(const core::Backend& backend, const AppendKV& append, const Opti
     return s;
   if (Status s = check_scales_are_used(append); !s) return s;
   if (Status s = check_slots(append, options.checks_indices, contents); !s) return s;
+  if (Status s = check_caches_apart(append); !s) return s;
   return options.checks_indices ? check_pointers(backend, append) : Status{};
 }
 

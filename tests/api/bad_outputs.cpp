@@ -59,6 +59,72 @@ std::span<const BadCall> bad_outputs() {
       {"out_inside_q", Base::kDense,
        [](ValidCall& c) { c.a.out.data = static_cast<float*>(const_cast<void*>(c.a.q.data)) + 4; },
        "out.data", "inside q"},
+      {"out_8_columns_before_the_gaps_of_q", Base::kDense,
+       [](ValidCall& c) {
+         c.floats.resize(2 * 3 * 4 * 24);
+         c.a.q.data = c.floats.data();
+         c.a.out.data = c.floats.data() + 8;
+         c.a.q.strides = c.a.out.strides = {3 * 4 * 24, 4 * 24, 24, 1};
+       },
+       "out.data", "inside q"},
+      {"out_a_token_further_in_q", Base::kDense,
+       [](ValidCall& c) {
+         c.floats.resize(3 * 3 * 4 * 24);
+         c.a.q.data = c.floats.data();
+         c.a.out.data = c.floats.data() + 4 * 24;
+         c.a.q.strides = c.a.out.strides = {3 * 4 * 24, 4 * 24, 24, 1};
+       },
+       "out.data", "inside q"},
+      {"out_over_sinks", Base::kDense,
+       [](ValidCall& c) {
+         c.floats.resize(2 * 3 * 4 * 8);
+         c.a.out.data = c.floats.data();
+         c.a.sinks = {c.floats.data() + 100, 4};
+       },
+       "out.data", "inside sinks"},
+      {"out_over_an_additive_mask", Base::kDense,
+       [](ValidCall& c) {
+         c.floats.resize(2 * 3 * 4 * 8);
+         c.a.out.data = c.floats.data();
+         c.a.mask = Mask::causal() & Mask::additive(c.floats_of({2, 3, 10}));
+       },
+       "out.data", "inside mask.nodes[1].tensor"},
+      {"out_over_scales", Base::kFp8,
+       [](ValidCall& c) {
+         c.floats.assign(5 * 4 * 8, 1);
+         c.a.out.data = c.floats.data();
+         c.a.kv_scales.v_per_head = c.floats_of({2});
+       },
+       "out.data", "inside kv_scales.v_per_head"},
+      {"lse_over_alibi_slopes", Base::kDense,
+       [](ValidCall& c) {
+         c.floats.resize(2 * 3 * 4);
+         c.a.lse.data = c.floats.data();
+         c.a.score_mod.alibi_slopes = {c.floats.data() + 20, 4};
+       },
+       "lse.data", "inside score_mod.alibi_slopes"},
+      {"lse_over_a_bit_mask", Base::kDense,
+       [](ValidCall& c) {
+         c.words.resize(2 * 3 * 4);
+         c.longs = {0, 3, 6};
+         c.a.lse.data = c.words.data();
+         c.a.mask = Mask::bits(c.words, c.longs);
+       },
+       "lse.data", "inside mask.nodes[0].words"},
+      {"lse_over_a_block_table", Base::kBlockTable,
+       [](ValidCall& c) {
+         c.ints.resize(5 * 4);
+         c.a.lse.data = c.ints.data();
+         c.block_table().pages.data = c.ints.data() + 3;
+       },
+       "lse.data", "inside kv."},
+      {"row_max_over_lengths", Base::kDense,
+       [](ValidCall& c) {
+         c.ints.resize(2 * 3 * 4);
+         c.a.row_max.data = c.ints.data();
+         c.dense().seqlens_kv = {c.ints.data() + 22, 2};
+       },
+       "row_max.data", "inside kv.seqlens_kv"},
       {"lse_of_another_dtype", Base::kCsr, [](ValidCall& c) { c.a.lse.dtype = DType::kF16; },
        "lse.dtype", "must be fp32"},
       {"lse_with_a_head_dim", Base::kDense, [](ValidCall& c) { c.a.lse.rank = 4; }, "lse.rank",

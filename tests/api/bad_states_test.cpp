@@ -94,6 +94,26 @@ constexpr BadRow<Append> kBadAppends[] = {
      "inside k_new"},
     {"v_cache_is_v_new", [](Append& a) { a.call.v_cache.data = a.v_new.data(); }, "v_cache.data",
      "inside v_new"},
+    {"v_cache_2_columns_inside_k_cache",
+     [](Append& a) {
+       a.call.v_cache.data = a.k_cache.data() + 14;  // of rows of 24, 16 of which are K's
+       a.call.k_cache.strides = a.call.v_cache.strides = {5 * 2 * 24, 2 * 24, 24, 1};
+     },
+     "v_cache.data", "inside k_cache"},
+    {"k_cache_over_slots",
+     [](Append& a) {
+       a.slots.assign(4 * 5 * 2 * 16 / 8, -1);
+       a.call.slot_mapping = {a.slots.data() + 7, 3};
+       a.call.k_cache.data = a.slots.data();
+     },
+     "k_cache.data", "inside slot_mapping"},
+    {"v_cache_over_scales",
+     [](Append& a) {
+       a.floats.assign(4 * 5 * 2 * 8 / 4, 1);
+       a.call.v_cache.data = a.floats.data();
+       a.call.kv_scales.k_per_head = ConstTensor::contiguous(a.floats.data(), DType::kF32, {2});
+     },
+     "v_cache.data", "inside kv_scales.k_per_head"},
     {"slots_too_few", [](Append& a) { a.call.slot_mapping = a.call.slot_mapping.first(2); },
      "slot_mapping.size()", "must equal num_tokens = 3"},
     {"slot_past_the_end", [](Append& a) { a.slots[2] = 20; }, "slot_mapping[2]",
@@ -189,6 +209,16 @@ constexpr BadRow<Merge> kBadMerges[] = {
        m.call.row_mask = {nullptr, 3};
      },
      "row_mask.data", "must not be null"},
+    {"out_over_the_row_mask",
+     [](Merge& m) {
+       m.call.row_mask = {reinterpret_cast<const uint8_t*>(m.out.data()) + 5, 3};
+     },
+     "out.data", "inside row_mask"},
+    {"lse_over_the_row_mask",
+     [](Merge& m) {
+       m.call.row_mask = {reinterpret_cast<const uint8_t*>(m.lse.data()), 3};
+     },
+     "lse.data", "inside row_mask"},
     {"lse_base_unknown", [](Merge& m) { m.call.lse_base = static_cast<LogBase>(2); }, "lse_base",
      "must be one of LogBase's values"},
     {"out_is_the_lses", [](Merge& m) { m.call.out.data = m.partial_lse.data(); }, "out.data",

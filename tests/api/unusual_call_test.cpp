@@ -86,6 +86,23 @@ TEST(UnusualCalls, outputs_may_be_transposed_or_interleaved) {
   columns.a.lse.shape = {5, 4};
   columns.a.lse.strides = {64, 1};
   expect_runs(columns);
+
+  // Q, K, V and O as columns of one buffer, [batch, rows, heads, 16 + 16 + 8 + 8].
+  ValidCall fused(Base::kDense);
+  std::vector<float> packed(2 * 3 * 4 * 48, 0.5F);
+  const auto slice = [&](auto& tensor, int64_t column, int64_t heads, int64_t dim) {
+    tensor.data = packed.data() + column;
+    tensor.shape = {2, 3, heads, dim};
+    tensor.strides = {3 * 4 * 48, 4 * 48, 48, 1};
+  };
+  slice(fused.a.q, 0, 4, 16);
+  slice(fused.dense().k, 16, 2, 16);
+  slice(fused.dense().v, 32, 2, 8);
+  slice(fused.a.out, 40, 4, 8);
+  fused.dense().seqlens_kv = {};
+  expect_runs(fused);
+  EXPECT_EQ(packed[0], 0.5F);
+  EXPECT_NEAR(packed[40], 0.5F, 1e-6F);
 }
 
 TEST(UnusualCalls, plan_reads_nothing_through_tensors) {

@@ -60,6 +60,20 @@ def test_read_only_arrays_are_read_and_never_written(dtype, normal):
     assert np.isnan(out.astype(np.float32)).all()
 
 
+def test_an_out_that_shares_memory_with_an_input_is_refused(normal):
+    rows = normal((4, 3, 4, 128))  # q in the first 64 columns, gaps between its rows
+    q, k = rows[:2, ..., :64], normal((2, 3, 4, 64))
+    with pytest.raises(pagoda.InvalidArgument, match="^out.data is inside q; "):
+        pagoda.attention(q, (k, k), out=rows[1:3, ..., :64])
+    expected = pagoda.attention(q, (k, k))
+    pagoda.attention(q, (k, k), out=rows[1:3, ..., 64:])  # the gaps
+    assert (rows[1:3, ..., 64:] == expected).all()
+    memory = normal((2 * 3 * 4 * 64,))
+    bias = Mask.additive(memory[:9].reshape(1, 3, 3))
+    with pytest.raises(pagoda.InvalidArgument, match=r"^out.data is inside mask.nodes\[0\].tensor"):
+        pagoda.attention(q, (k, k), mask=bias, out=memory.reshape(2, 3, 4, 64))
+
+
 BAD = {
     "q: not an array": (lambda a: a.update(q=object()), "q is a object; must be an array"),
     "q: float64": (lambda a: a.update(q=a["q"].astype(np.float64)), "q.dtype is float64; must be"),
