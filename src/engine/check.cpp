@@ -1,6 +1,7 @@
 // Checks of tensors and arrays. Messages are formatted only on errors.
 #include "engine/check.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -24,17 +25,16 @@ std::string equal(std::string_view name, int64_t value) {
 // The bytes that a tensor's elements touch, relative to its pointer: [low, high).
 struct Range {
   int64_t low = 0, high = 0;
-  bool is_empty = false;
 };
 
-// False if the offsets do not fit in 63 bits.
+bool is_empty(const ConstTensor& t) {
+  const auto* const end = t.shape.data() + t.rank;
+  return std::find(t.shape.data(), end, 0) != end;
+}
+
+// False if the offsets of a tensor with elements do not fit in 63 bits.
 bool byte_range(const ConstTensor& t, Range& range) {
   int64_t low = 0, high = 1;
-  for (int32_t d = 0; d < t.rank; ++d) {
-    const int64_t extent = t.shape[static_cast<size_t>(d)];
-    if (extent == 0) range.is_empty = true;
-  }
-  if (range.is_empty) return true;
   for (int32_t d = 0; d < t.rank; ++d) {
     const int64_t extent = t.shape[static_cast<size_t>(d)];
     int64_t step = 0;
@@ -66,6 +66,7 @@ Status check_extents(std::string_view name, const ConstTensor& t,
 
 Status check_memory(std::string_view name, const ConstTensor& t, LastDim last_dim) {
   const std::string field(name);
+  if (is_empty(t)) return {};  // whatever its strides are: NumPy has 0 for all of them
   const auto last = static_cast<size_t>(t.rank - 1);
   if (last_dim == LastDim::kContiguous && t.shape[last] > 1 && t.strides[last] != 1) {
     return complain(element_name(field + ".strides", t.rank - 1), t.strides[last],
@@ -76,7 +77,6 @@ Status check_memory(std::string_view name, const ConstTensor& t, LastDim last_di
     return complain(field + ".strides", "too large",
                     "every element's byte offset must fit in 63 bits");
   }
-  if (range.is_empty) return {};
   if (t.data == nullptr) {
     return complain(field + ".data", "null", "must not be null: the tensor has elements");
   }

@@ -35,6 +35,29 @@ TEST(UnusualCalls, an_empty_batch_does_nothing) {
   EXPECT_TRUE(ragged.outputs_are_untouched());
 }
 
+TEST(UnusualCalls, strides_of_empty_tensors_may_be_anything) {
+  ValidCall call(Base::kDense);  // no keys
+  call.seqlens_kv = {0, 0};
+  for (ConstTensor* t : {&call.dense().k, &call.dense().v}) {
+    t->shape[1] = 0;
+    t->strides = {};
+    t->data = nullptr;
+  }
+  expect_runs(call);
+  for (int64_t i = 0; i < 2 * 3 * 4 * 8; ++i) {
+    ASSERT_EQ(static_cast<const float*>(call.a.out.data)[i], 0.0F);
+  }
+
+  ValidCall nothing(Base::kDense);  // no sequence
+  for (Tensor* t : {&nothing.a.out, &nothing.a.lse, &nothing.a.row_max}) t->shape[0] = 0;
+  for (ConstTensor* t : {&nothing.a.q, &nothing.dense().k, &nothing.dense().v}) t->shape[0] = 0;
+  nothing.a.q.strides = nothing.a.out.strides = {INT64_MAX, -1, 0, 2};
+  nothing.dense().k.strides = nothing.dense().v.strides = {};
+  nothing.dense().seqlens_kv = {};
+  expect_runs(nothing);
+  EXPECT_TRUE(nothing.outputs_are_untouched());
+}
+
 TEST(UnusualCalls, a_block_table_without_pages_gives_zeros) {
   ValidCall call(Base::kBlockTable);
   call.seqlens_kv = {0, 0};

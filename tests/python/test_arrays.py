@@ -74,6 +74,24 @@ def test_an_out_that_shares_memory_with_an_input_is_refused(normal):
         pagoda.attention(q, (k, k), mask=bias, out=memory.reshape(2, 3, 4, 64))
 
 
+def test_empty_arrays_are_taken(normal):
+    q, k, none = normal((2, 3, 4, 64)), normal((2, 5, 2, 64)), normal((2, 0, 2, 64))
+    out, lse = pagoda.attention(q, (none, none), return_lse=True)
+    assert (out == 0).all() and (lse == -np.inf).all()
+    out, lse = pagoda.attention(q[:0], (k[:0], k[:0]), out=poisoned((0, 3, 4, 64)), return_lse=True)
+    assert out.shape == (0, 3, 4, 64) and lse.shape == (0, 3, 4)
+    assert pagoda.attention(normal((2, 0, 4, 64)), (k, k)).shape == (2, 0, 4, 64)
+    ragged = KVCache(k[0], k[0], cu_seqlens_kv=np.zeros(1, np.int32))
+    out = pagoda.attention(normal((0, 4, 64)), ragged, cu_seqlens_q=np.zeros(1, np.int32))
+    assert out.shape == (0, 4, 64)
+
+    cache = poisoned((1, 8, 2, 64))
+    pagoda.append_kv(normal((0, 2, 64)), normal((0, 2, 64)), cache, cache.copy(), np.arange(0))
+    assert np.isnan(cache).all()
+    out, lse = pagoda.merge_states(normal((2, 0, 4, 64)), normal((2, 0, 4)))
+    assert out.shape == (0, 4, 64) and lse.shape == (0, 4)
+
+
 BAD = {
     "q: not an array": (lambda a: a.update(q=object()), "q is a object; must be an array"),
     "q: float64": (lambda a: a.update(q=a["q"].astype(np.float64)), "q.dtype is float64; must be"),
