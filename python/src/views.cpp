@@ -185,6 +185,10 @@ bool View::assign_from_numpy(const char* name, nb::handle object, Access access)
   if (!to_dtype(type, tensor_.dtype)) {
     raise_invalid(std::string(name) + ".dtype", type, "must be a type that Pagoda knows");
   }
+  if (const nb::object dtype = object.attr("dtype"); !nb::cast<bool>(dtype.attr("isnative"))) {
+    raise_invalid(std::string(name) + ".dtype", nb::cast<std::string>(nb::str(dtype)),
+                  "must have the byte order of this machine");
+  }
   const nb::object interface = object.attr("__array_interface__");
   const nb::object data = interface["data"];
   if (access == Access::kWrite && nb::cast<bool>(data[1])) {
@@ -193,10 +197,16 @@ bool View::assign_from_numpy(const char* name, nb::handle object, Access access)
   const nb::object shape = object.attr("shape");
   const nb::object strides = object.attr("strides");
   const auto rank = nb::len(shape);
+  const int64_t size = tensor_.dtype.bits / 8;
   extents_.resize(2 * rank);
   for (size_t i = 0; i < rank; ++i) {
+    const auto bytes = nb::cast<int64_t>(strides[i]);
     extents_[i] = nb::cast<int64_t>(shape[i]);
-    extents_[rank + i] = nb::cast<int64_t>(strides[i]) / (tensor_.dtype.bits / 8);
+    extents_[rank + i] = bytes / size;
+    if (bytes % size == 0 || extents_[i] <= 1) continue;  // the stride of one element is not used
+    raise_invalid(std::string(name) + ".strides[" + std::to_string(i) + "]",
+                  std::to_string(bytes) + " bytes",
+                  "must be a multiple of the element size, " + std::to_string(size));
   }
   tensor_.data = reinterpret_cast<void*>(nb::cast<uintptr_t>(data[0]));
   tensor_.device = {PAGODA_CPU, 0};

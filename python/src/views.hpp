@@ -2,7 +2,8 @@
 //
 // In order of preference: the C functions of the array's framework, __dlpack__(), and NumPy's
 // __array_interface__ for the types that NumPy does not export (bfloat16 and float8_e4m3fn of
-// ml_dtypes).
+// ml_dtypes). Arrays that NumPy does not export for another reason, such as their byte order, are
+// refused.
 #pragma once
 
 #include <cstdint>

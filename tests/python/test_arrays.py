@@ -92,6 +92,46 @@ def test_empty_arrays_are_taken(normal):
     assert out.shape == (0, 4, 64) and lse.shape == (0, 4)
 
 
+def field_of_records(array):
+    """The same values between bytes of other fields: no stride is a multiple of the element."""
+    row = np.dtype([("values", array.dtype, array.shape[-1:]), ("other", "u1")])
+    records = np.zeros(array.shape[:-1], row)
+    records["values"] = array
+    return records["values"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_arrays_that_dlpack_refuses_are_not_reinterpreted(dtype, normal):
+    q, k = normal((1, 4, 2, 64), dtype), normal((1, 4, 2, 64), dtype)
+    out = poisoned(q.shape, dtype)
+    with pytest.raises(pagoda.InvalidArgument, match="must be a multiple of the element") as error:
+        pagoda.attention(q, (field_of_records(k), k), out=out)
+    assert error.value.field.startswith("kv.k.strides[") and error.value.value.endswith("bytes")
+    one = field_of_records(k[:, :1, :1])  # strides that nothing uses
+    expected, _ = attention(q[0], k[0, :1, :1], k[0, :1, :1])
+    assert_close(pagoda.attention(q, (one, one))[0], expected, dtype)
+    if dtype == "bfloat16":
+        return
+    big = lambda array: array.astype(array.dtype.newbyteorder(">"))  # noqa: E731
+    sinks, lengths, cache = np.ones(2, np.float32), np.array([4], np.int32), k.copy()
+    for field, call in {
+        "q.dtype": lambda: pagoda.attention(big(q), (k, k), out=out),
+        "sinks.dtype": lambda: pagoda.attention(q, (k, k), sinks=big(sinks), out=out),
+        "kv.seqlens_kv.dtype": lambda: pagoda.attention(
+            q, KVCache(k, k, seqlens_kv=big(lengths)), out=out
+        ),
+        "out.dtype": lambda: pagoda.attention(q, (k, k), out=big(out)),
+        "k_cache.dtype": lambda: pagoda.append_kv(k[0], k[0], big(k), cache, np.arange(4)),
+        "slot_mapping.dtype": lambda: pagoda.append_kv(
+            k[0], k[0], cache, cache.copy(), big(np.arange(4))
+        ),
+    }.items():
+        with pytest.raises(pagoda.InvalidArgument, match="must have the byte order") as error:
+            call()
+        assert error.value.field == field
+    assert np.isnan(out).all() and (cache == k).all()
+
+
 BAD = {
     "q: not an array": (lambda a: a.update(q=object()), "q is a object; must be an array"),
     "q: float64": (lambda a: a.update(q=a["q"].astype(np.float64)), "q.dtype is float64; must be"),
