@@ -256,10 +256,15 @@ void release_workspaces() {
   check(status);
 }
 
-// (code, field, message), or None.
+// (code, field, message) of the exception that Python handles, or None if it is not an operator's.
+// PyTorch raises RuntimeError, too, where it does not call the operator: for a wrong type, say. The
+// failure that is kept is then that of an earlier call, which nobody has asked about.
 nb::object operator_failure() {
   const std::optional<OperatorFailure> failure = take_operator_failure();
   if (!failure) return nb::none();
+  const nb::object error = nb::module_::import_("sys").attr("exc_info")()[1];
+  const auto text = nb::cast<std::string>(nb::str(error));
+  if (text.find(failure->message) == std::string::npos) return nb::none();
   return nb::make_tuple(static_cast<int>(failure->code), failure->field, failure->message);
 }
 

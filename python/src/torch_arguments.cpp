@@ -56,6 +56,11 @@ std::optional<OperatorFailure> take_operator_failure() {
   return std::exchange(last_failure, std::nullopt);
 }
 
+TorchArguments::TorchArguments(const StableValue* values) : next_(values) {
+  last_failure.reset();
+  owned_.reserve(8);
+}
+
 TorchArguments::~TorchArguments() {
   for (torch_abi::TensorObject* tensor : owned_) {
     functions().aoti_torch_delete_tensor_object(tensor);

@@ -30,9 +30,8 @@ std::optional<OperatorFailure> take_operator_failure();
 // Owns what the arguments refer to. Every argument must be read.
 class TorchArguments {
  public:
-  explicit TorchArguments(const torch_abi::StableValue* values) : next_(values) {
-    owned_.reserve(8);
-  }
+  // Begins a call: forgets the failure of an earlier one in this thread.
+  explicit TorchArguments(const torch_abi::StableValue* values);
   TorchArguments(const TorchArguments&) = delete;
   TorchArguments& operator=(const TorchArguments&) = delete;
   ~TorchArguments();

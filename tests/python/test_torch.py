@@ -439,6 +439,25 @@ def test_none_is_an_argument_that_is_absent(call):
         check(attention_of(q, cache, **dict.fromkeys(names)), q, sequences)
 
 
+def test_an_error_is_not_that_of_an_earlier_operator(call):
+    q, cache, _ = call()
+    operator = torch.ops.pagoda.attention
+    out = torch.empty_like(q)
+
+    def fail():  # nobody asks about this one
+        with pytest.raises(RuntimeError, match="^kv.v.shape"):
+            operator(q, cache.k, cache.v[:1], out, cache.seqlens_kv, cache.block_table)
+
+    fail()
+    try:
+        operator(q, cache.k, cache.v, out, max_seqlen_q="4")  # PyTorch refuses the type
+    except RuntimeError as error:
+        assert not isinstance(ops._failure(error), pagoda.InvalidArgument)
+    fail()
+    operator(q, cache.k, cache.v, out, cache.seqlens_kv, cache.block_table)
+    assert pagoda._core.operator_failure() is None
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="captures a CUDA graph")
 @pytest.mark.parametrize("planned", [True, False])
 def test_a_captured_graph_follows_lengths_on_the_device(planned, call):
