@@ -3,10 +3,10 @@
 
 #include <cmath>
 #include <cstdio>
-#include <nanobind/stl/string.h>
 #include <utility>
 
 #include "python/src/errors.hpp"
+#include "python/src/values.hpp"
 
 namespace pagoda_python {
 namespace {
@@ -41,6 +41,16 @@ size_t take_arrays(pagoda_mask_node& node, const pagoda_tensor* const* arrays) {
   }
 }
 
+// Integer `i` of a mask's program, as pagoda.h names it.
+std::string name_of_integer(const nb::tuple& program, size_t i) {
+  const size_t node = i / kIntegersOfNode;
+  int64_t kind = 0;
+  const bool is_chunk =
+      nb::try_cast(program[node * kIntegersOfNode], kind) && kind == PAGODA_MASK_CHUNKED;
+  const char* const names[kIntegersOfNode] = {"kind", is_chunk ? "chunk" : "left", "right"};
+  return "mask.nodes[" + std::to_string(node) + "]." + names[i % kIntegersOfNode];
+}
+
 // False where a float32 of `number` is 0 or infinite.
 bool is_kept_by_float(double number) {
   const auto stored = static_cast<float>(number);
@@ -56,18 +66,20 @@ std::string to_text(double number) {
 // The numbers of Python's tuple (calls.py, _Call).
 CallNumbers to_numbers(const nb::tuple& n) {
   CallNumbers to;
-  to.layout = nb::cast<int32_t>(n[0]);
-  to.page_size = nb::cast<int32_t>(n[1]);
-  to.max_seqlen_q = nb::cast<int32_t>(n[2]);
-  to.max_seqlen_kv = nb::cast<int32_t>(n[3]);
-  if (const nb::object scale = n[4]; !scale.is_none()) to.softmax_scale = nb::cast<double>(scale);
-  to.softcap = nb::cast<double>(n[5]);
-  to.q_scale = nb::cast<double>(n[6]);
-  to.k_scale = nb::cast<double>(n[7]);
-  to.v_scale = nb::cast<double>(n[8]);
-  to.out_scale = nb::cast<double>(n[9]);
-  to.lse_base = nb::cast<int32_t>(n[10]);
-  to.zero_padding_rows = nb::cast<bool>(n[11]);
+  to.layout = to_value<int32_t>("kv.layout", n[0]);
+  to.page_size = to_value<int32_t>("kv.page_size", n[1]);
+  to.max_seqlen_q = to_value<int32_t>("max_seqlen_q", n[2]);
+  to.max_seqlen_kv = to_value<int32_t>("max_seqlen_kv", n[3]);
+  if (const nb::object scale = n[4]; !scale.is_none()) {
+    to.softmax_scale = to_value<double>("softmax_scale", scale);
+  }
+  to.softcap = to_value<double>("softcap", n[5]);
+  to.q_scale = to_value<double>("q_scale", n[6]);
+  to.k_scale = to_value<double>("k_scale", n[7]);
+  to.v_scale = to_value<double>("v_scale", n[8]);
+  to.out_scale = to_value<double>("out_scale", n[9]);
+  to.lse_base = to_value<int32_t>("lse_base", n[10]);
+  to.zero_padding_rows = to_value<bool>("zero_padding_rows", n[11]);
   if (const auto bad = to.bad_number()) raise_invalid(bad->name, bad->value, bad->limit);
   return to;
 }
@@ -75,12 +87,12 @@ CallNumbers to_numbers(const nb::tuple& n) {
 }  // namespace
 
 CallOptions::CallOptions(const nb::tuple& options)
-    : backend(nb::cast<std::string>(options[0])),
-      kernel(nb::cast<std::string>(options[1])),
-      schedule(nb::cast<int32_t>(options[2])),
-      num_kv_splits(nb::cast<int32_t>(options[3])),
-      is_batch_invariant(nb::cast<bool>(options[4])),
-      checks_indices(nb::cast<bool>(options[5])) {}
+    : backend(to_value<std::string>("backend", options[0])),
+      kernel(to_value<std::string>("kernel", options[1])),
+      schedule(to_value<int32_t>("schedule", options[2])),
+      num_kv_splits(to_value<int32_t>("num_kv_splits", options[3])),
+      is_batch_invariant(to_value<bool>("is_batch_invariant", options[4])),
+      checks_indices(to_value<bool>("checks_indices", options[5])) {}
 
 pagoda_options CallOptions::get(void* stream) const {
   pagoda_options to{};
@@ -215,7 +227,13 @@ void AttentionCall::set_mask(const nb::tuple& program, const nb::tuple& arrays,
   if (program.empty()) return;
   std::vector<int64_t> integers;
   integers.reserve(program.size());
-  for (const nb::handle integer : program) integers.push_back(nb::cast<int64_t>(integer));
+  for (size_t i = 0; i < program.size(); ++i) {
+    int64_t integer = 0;
+    if (!nb::try_cast(program[i], integer)) {
+      raise_value(name_of_integer(program, i), program[i], wanted_of<int64_t>());
+    }
+    integers.push_back(integer);
+  }
   mask_.assign(integers);
   const std::vector<const char*>& names = mask_.array_names();
   if (arrays.size() < names.size()) {

@@ -13,6 +13,7 @@
 #include "python/src/errors.hpp"
 #include "python/src/torch_arguments.hpp"
 #include "python/src/torch_operators.hpp"
+#include "python/src/values.hpp"
 #include "python/src/views.hpp"
 
 namespace pagoda_python {
@@ -174,10 +175,14 @@ nb::list backends() {
 }
 
 void append_kv(nb::handle k_new, nb::handle v_new, nb::handle slot_mapping, nb::handle k_cache,
-               nb::handle v_cache, int32_t layout, double k_scale, double v_scale,
-               nb::handle k_per_head, nb::handle v_per_head, const std::string& backend,
-               bool checks_indices, nb::handle stream) {
+               nb::handle v_cache, int32_t layout, nb::handle k_number, nb::handle v_number,
+               nb::handle k_per_head, nb::handle v_per_head, nb::handle backend_name,
+               nb::handle checks, nb::handle stream) {
   const StreamArgument given = to_stream(stream);
+  const auto k_scale = to_value<double>("k_scale", k_number);
+  const auto v_scale = to_value<double>("v_scale", v_number);
+  const auto backend = to_value<std::string>("backend", backend_name);
+  const auto checks_indices = to_value<bool>("checks_indices", checks);
   View views[7];
   views[0].assign("k_new", k_new, Access::kRead, given);
   views[1].assign("v_new", v_new, Access::kRead, given);
@@ -218,9 +223,10 @@ void append_kv(nb::handle k_new, nb::handle v_new, nb::handle slot_mapping, nb::
 }
 
 void merge_states(nb::handle partial_out, nb::handle partial_lse, nb::handle out, nb::handle lse,
-                  int32_t lse_base, nb::handle row_mask, const std::string& backend,
+                  int32_t lse_base, nb::handle row_mask, nb::handle backend_name,
                   nb::handle stream) {
   const StreamArgument given = to_stream(stream);
+  const auto backend = to_value<std::string>("backend", backend_name);
   View views[5];
   views[0].assign("partial_out", partial_out, Access::kRead, given);
   views[1].assign("partial_lse", partial_lse, Access::kRead, given);
@@ -285,10 +291,10 @@ NB_MODULE(_core, m) {
   m.def("explain", &explain, "arrays"_a, "mask"_a, "mask_arrays"_a, "numbers"_a, "options"_a);
   m.def("backends", &backends);
   m.def("append_kv", &append_kv, "k_new"_a, "v_new"_a, "slot_mapping"_a, "k_cache"_a, "v_cache"_a,
-        "layout"_a, "k_scale"_a, "v_scale"_a, "k_per_head"_a.none(), "v_per_head"_a.none(),
-        "backend"_a, "checks_indices"_a, "stream"_a.none());
+        "layout"_a, "k_scale"_a.none(), "v_scale"_a.none(), "k_per_head"_a.none(),
+        "v_per_head"_a.none(), "backend"_a.none(), "checks_indices"_a.none(), "stream"_a.none());
   m.def("merge_states", &merge_states, "partial_out"_a, "partial_lse"_a, "out"_a, "lse"_a.none(),
-        "lse_base"_a, "row_mask"_a.none(), "backend"_a, "stream"_a.none());
+        "lse_base"_a, "row_mask"_a.none(), "backend"_a.none(), "stream"_a.none());
   m.def("release_workspaces", &release_workspaces);
   m.def("register_torch_operators", &register_torch_operators);
   m.def("operator_failure", &operator_failure);

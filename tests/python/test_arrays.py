@@ -166,6 +166,46 @@ BAD = {
         "softcap is 1e-50; must be 0 (off) or finite and above 0 as float32",
     ),
     "softcap": (lambda a: a.update(softcap=-1.0), "score_mod.softcap is -1"),
+    **{
+        f"{name}: {value!r:.9}": (
+            lambda a, name=name, value=value: a.update({name: value}),
+            f"{name} is {text}; must be {wanted}",
+        )
+        for name, value, text, wanted in (
+            ("softcap", None, "None", "a number"),
+            ("softcap", "2.0", "'2.0'", "a number"),
+            ("softmax_scale", 10**400, "a int", "a number"),
+            ("out_scale", [1.0], "[1.0]", "a number"),
+            ("max_seqlen_q", None, "None", "an integer of 32 bits"),
+            ("max_seqlen_q", 2.5, "2.5", "an integer of 32 bits"),
+            ("max_seqlen_kv", 2**40, "1099511627776", "an integer of 32 bits"),
+            ("num_kv_splits", "2", "'2'", "an integer of 32 bits"),
+            ("backend", None, "None", "a str"),
+            ("kernel", 3, "3", "a str"),
+            ("zero_padding_rows", 1, "1", "True or False"),
+            ("is_batch_invariant", None, "None", "True or False"),
+        )
+    },
+    "page_size: None": (
+        lambda a: a.update(kv=KVCache(*a["kv"], page_size=None)),
+        "kv.page_size is None; must be an integer of 32 bits",
+    ),
+    "page_size: text": (
+        lambda a: a.update(kv=KVCache(*a["kv"], page_size="4")),
+        "kv.page_size is '4'; must be an integer of 32 bits",
+    ),
+    "window of a fraction": (
+        lambda a: a.update(mask=Mask.causal() & Mask.window(1.5, 0)),
+        "mask.nodes[1].left is 1.5; must be an integer of 64 bits",
+    ),
+    "window: right": (
+        lambda a: a.update(mask=Mask.window(0, 2**70)),
+        "mask.nodes[0].right is 1180591620717411303424; must be an integer of 64 bits",
+    ),
+    "chunk of None": (
+        lambda a: a.update(mask=Mask.chunked(None)),
+        "mask.nodes[0].chunk is None; must be an integer of 64 bits",
+    ),
     "sinks": (lambda a: a.update(sinks=np.zeros(3, np.float32)), "sinks.shape[0] is 3"),
     "layout": (
         lambda a: a.update(kv=KVCache(*a["kv"], layout="HDN")),
