@@ -222,6 +222,23 @@ AttentionCall::AttentionCall(const nb::tuple& arrays, const nb::tuple& mask_prog
   structs_.attention.mask = mask_.get();
 }
 
+void AttentionCall::check_memory(const nb::tuple& arrays, const nb::tuple& mask_arrays,
+                                 Structs& used) const {
+  const auto check = [](const View& view, nb::handle array, const char* name, const char* limit) {
+    if (!view.is_current(array)) raise_invalid(std::string(name) + ".data", "moved", limit);
+  };
+  for (size_t i = 0; i < kNumArrays; ++i) {
+    const pagoda_tensor* const tensor = views_[i].tensor();
+    if (tensor == nullptr || used.slot(i) != tensor) continue;
+    check(views_[i], arrays[i], kArrayNames[i],
+          "must be where it was when the plan was made; or pass the array to run()");
+  }
+  for (size_t i = 0; i < mask_views_.size(); ++i) {
+    check(mask_views_[i], mask_arrays[i], mask_.array_names()[i],
+          "must be where it was when the plan was made");
+  }
+}
+
 void AttentionCall::set_mask(const nb::tuple& program, const nb::tuple& arrays,
                              const StreamArgument& stream) {
   if (program.empty()) return;

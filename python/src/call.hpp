@@ -148,6 +148,8 @@ class AttentionCall {
 
   [[nodiscard]] const Structs& structs() const { return structs_; }
   [[nodiscard]] const View& q() const { return views_[kQ]; }
+  // InvalidArgument where an array of this call that `used` has, too, has other memory by now.
+  void check_memory(const nb::tuple& arrays, const nb::tuple& mask_arrays, Structs& used) const;
 
  private:
   void set_mask(const nb::tuple& program, const nb::tuple& arrays, const StreamArgument& stream);

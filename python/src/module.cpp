@@ -73,6 +73,7 @@ class Plan {
     for (const auto& [name, object] : others) {
       replace(index_of(nb::cast<std::string>(name)), object);
     }
+    call_.check_memory(arrays_, mask_arrays_, structs);
     const View& placed = views[kQ].tensor() != nullptr ? views[kQ] : call_.q();
     void* const launch_in = launch_stream(given, placed);
     pagoda_status status = empty_status();
@@ -310,7 +311,8 @@ NB_MODULE(_core, m) {
            "Runs the planned call, on the arrays that it was planned with or on those given here,\n"
            "which must have the same shapes, strides and types: q, out, lse, and by name k, v,\n"
            "block_table, seqlens_kv and the like. In host memory the lengths must be the planned\n"
-           "ones, too; in GPU memory they may change, up to the planned maxima.\n\n"
+           "ones, too; in GPU memory they may change, up to the planned maxima. An array of the\n"
+           "plan whose memory has been replaced, by t.data = other, is refused.\n\n"
            "stream: as in pagoda.attention(). The call allocates nothing and can be captured in a\n"
            "CUDA graph. Runs of one plan must not overlap on a GPU; on the CPU they take turns.\n"
            "Raises InvalidArgument, before anything is written, if an array differs.")

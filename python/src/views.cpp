@@ -1,6 +1,8 @@
 // How each kind of producer hands its memory over.
 #include "python/src/views.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <nanobind/stl/string.h>
 #include <string>
 #include <string_view>
@@ -73,6 +75,17 @@ bool to_dtype(std::string_view name, pagoda_dtype& to) {
   return false;
 }
 
+// PyTorch's lazy negation, a flag beside the memory: z.conj().imag.
+bool is_negated(nb::handle object, const pagoda_tensor& tensor) {
+  constexpr pagoda_dtype kFloats[] = {PAGODA_FLOAT32, PAGODA_BFLOAT16};
+  const bool is_float = std::any_of(std::begin(kFloats), std::end(kFloats), [&](pagoda_dtype type) {
+    return type.code == tensor.dtype.code;
+  });
+  if (!is_float) return false;
+  const nb::object method = nb::getattr(object, "is_neg", nb::none());
+  return !method.is_none() && nb::cast<bool>(method());
+}
+
 // The message of the Python exception that has just been caught, in one line.
 std::string one_line(nb::python_error& error) {
   std::string text = nb::cast<std::string>(nb::str(error.value()));
@@ -135,6 +148,13 @@ void* View::current_stream() const {
   return stream;
 }
 
+bool View::is_current(nb::handle object) const {
+  if (framework_ == nullptr) return true;  // a capsule keeps the memory
+  pagoda_tensor now;
+  if (framework_->to_view(object.ptr(), &now) != 0) throw nb::python_error();
+  return now.data == tensor_.data && now.byte_offset == tensor_.byte_offset;
+}
+
 bool View::assign_from_framework(const char* name, nb::handle object) {
   const dlpack::ExchangeApi* api = exchange_api(Py_TYPE(object.ptr()));
   if (api == nullptr) return false;
@@ -145,6 +165,9 @@ bool View::assign_from_framework(const char* name, nb::handle object) {
       nb::cast<bool>(nb::module_::import_("torch").attr("is_grad_enabled")())) {
     raise_invalid(name, "a tensor that requires grad",
                   "attention is forward only: call it under torch.no_grad() or detach the tensor");
+  }
+  if (is_negated(object, tensor_)) {
+    raise_invalid(name, "a negated view", "must be in memory as it is: pass its resolve_neg()");
   }
   return true;
 }

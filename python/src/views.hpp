@@ -34,12 +34,15 @@ class View {
 
   // Views `object`, an array. `name` is the argument's, for errors. The view holds a reference to
   // whatever keeps its memory, but not to `object` itself, which must outlive it.
-  // InvalidArgument: no array, of an unknown type, read-only where it is written, or one that
-  // requires grad.
+  // InvalidArgument: no array, of an unknown type, read-only where it is written, one that requires
+  // grad, or a view that negates what is in memory.
   void assign(const char* name, nb::handle object, Access access, const StreamArgument& stream);
 
   [[nodiscard]] const pagoda_tensor* tensor() const { return is_present_ ? &tensor_ : nullptr; }
   [[nodiscard]] bool is_on_gpu() const;
+  // Whether `object`, the one that is viewed, has its memory where the view has it. That of PyTorch
+  // may move: t.data = other frees what t had.
+  [[nodiscard]] bool is_current(nb::handle object) const;
 
   // The stream on which the framework of the array works at present, null if that is unknown.
   [[nodiscard]] void* current_stream() const;

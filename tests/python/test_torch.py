@@ -439,6 +439,38 @@ def test_none_is_an_argument_that_is_absent(call):
         check(attention_of(q, cache, **dict.fromkeys(names)), q, sequences)
 
 
+def test_negated_views_are_refused_by_name(call):
+    q, cache, _ = call(torch.float32)
+    negated = torch.complex(q, q).conj().imag
+    assert negated.is_neg()
+    out = torch.zeros_like(q)
+    with pytest.raises(pagoda.InvalidArgument, match="^q is a negated view; .*resolve_neg"):
+        pagoda.attention(negated, cache, out=out)
+    with pytest.raises(pagoda.InvalidArgument, match="^out is a negated view"):
+        pagoda.attention(q, cache, out=torch._neg_view(out))
+    assert (out == 0).all()
+    assert torch.equal(pagoda.attention(negated.resolve_neg(), cache), pagoda.attention(-q, cache))
+
+
+def test_a_plan_refuses_arrays_whose_memory_was_replaced(call):
+    q, cache, sequences = call()
+    out, bias = torch.zeros_like(q), torch.zeros((2, 1, 16), device=q.device)
+    for name in ("q", "mask.bias"):
+        plan = pagoda.plan(q, cache, out=out, mask=Mask.additive(bias))
+        plan.run()
+        check(out, q, sequences)
+        out.zero_()
+        tensor = {"q": q, "mask.bias": bias}[name]
+        tensor.data = tensor.clone()  # frees what the plan has
+        with pytest.raises(pagoda.InvalidArgument, match="when the plan was made") as error:
+            plan.run()
+        assert error.value.field == f"{name}.data" and (out == 0).all()
+        if name == "q":
+            plan.run(q)
+            check(out, q, sequences)
+            out.zero_()
+
+
 def test_an_error_is_not_that_of_an_earlier_operator(call):
     q, cache, _ = call()
     operator = torch.ops.pagoda.attention
