@@ -17,6 +17,7 @@ std::vector<BenchCase> read_case_file(const std::string& path) {
     file = std::move(inner);
   }
   if (!file.is_array()) fail(fmt::format("--cases: '{}' holds no list of cases", path));
+  if (file.empty()) fail(fmt::format("--cases: '{}' has no cases", path));
   std::vector<BenchCase> cases;
   for (const nlohmann::json& entry : file) {
     if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string() ||

@@ -58,6 +58,10 @@ class Command(unittest.TestCase):
             (["run", "--seqlen-q", "2000000000", "--q-heads", "2000000000"], "--seqlen-q"),
             (["explain", "--mask", "causl"], "--mask"),
             (["explain", "--problem", "/nonexistent.json"], "--problem"),
+            (["run", "--problem", "/"], "--problem: '/' is a folder"),
+            (["run", "--page-size", "16"], "--page-size: needs --kv paged; it is dense"),
+            (["run", "--kv", "ragged", "--layout", "hnd"], "--layout: needs --kv paged"),
+            (["explain", "--page-table", "csr"], "--page-table: needs --kv paged"),
             (["check", "--backend", "abacus"], "--backend"),
             (["check", "--isa", "mmx"], "--isa"),
             (["check", "--backend", "emu:sm100", "--kernel", "sm100.abacus"], "--kernel"),
@@ -69,6 +73,7 @@ class Command(unittest.TestCase):
             (["check", "--jobs", "-1"], "--jobs"),
             (["check", "--jobs", "2"], "--jobs"),
             (["bench", "--cases", "/nonexistent.json"], "--cases"),
+            (["bench", "--cases", "/"], "--cases: '/' is a folder"),
             (["bench", "nonsense"], "GRID"),
             (["bench", "--threads", "0"], "--threads"),
             (["bench", "--filter", "nonsense"], "--filter"),
@@ -134,6 +139,10 @@ class Command(unittest.TestCase):
             run = json.loads(
                 pagoda("run", "--problem", str(path), "--iterations", "1", "--json").stdout
             )
+            again = pagoda(
+                "run", "--problem", str(path), "--kv", "dense", "--iterations", "1", "--json"
+            )
+        self.assertEqual(json.loads(again.stdout)["problem"]["kv"], "dense")
         self.assertEqual(run["problem"]["seqlen-q"], [3, 1])
         self.assertTrue(run["passed"])
 
@@ -315,7 +324,17 @@ class Command(unittest.TestCase):
         arguments = ["--cases", "-", "--repeats", "2", "--threads", "1", "--json"]
         report = json.loads(pagoda("bench", *arguments, text_in=json.dumps(cases)).stdout)
         self.assertEqual(report["cases"][0]["rows"][0]["repeats"], 2)
-        for text, complaint in [("{}", "no list"), ('[{"name": 1}]', "entry 0"), ("[", "not JSON")]:
+        for text, complaint in [
+            ("{}", "no list"),
+            ('[{"name": 1}]', "entry 0"),
+            ("[", "not JSON"),
+            ("[]", "has no cases"),
+            ('{"cases": []}', "has no cases"),
+            (
+                '[{"name": "a", "problem": {"page_size": 4}}]',
+                "problem.page-size: needs problem.kv paged",
+            ),
+        ]:
             result = pagoda("bench", "--cases", "-", text_in=text)
             self.assertEqual(result.returncode, 2, text)
             self.assertIn(complaint, result.stderr)

@@ -2,6 +2,7 @@
 #include "cli/json_io.hpp"
 
 #include <chrono>
+#include <filesystem>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fstream>
@@ -74,8 +75,14 @@ std::string utc_timestamp() {
 nlohmann::json read_json_file(const std::string& flag, const std::string& path) {
   std::ifstream file(path);
   if (!file) fail(fmt::format("{}: cannot open '{}'", flag, path));
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    fail(fmt::format("{}: '{}' is a folder", flag, path));
+  }
   try {
     return nlohmann::json::parse(file);
+  } catch (const std::ios_base::failure&) {  // of the buffer: the parser does not use the stream
+    fail(fmt::format("{}: cannot read '{}'", flag, path));
   } catch (const nlohmann::json::exception& error) {
     fail(fmt::format("{}: '{}' is not JSON: {}", flag, path, error.what()));
   }

@@ -171,6 +171,25 @@ ProblemSpec parse_fields(const RawProblem& raw, const std::string& prefix) {
   return spec;
 }
 
+const char* name_of(Kind kind) {
+  switch (kind) {
+    case Kind::kDense: return "dense";
+    case Kind::kRagged: return "ragged";
+    case Kind::kPaged: return "paged";
+  }
+  return "?";
+}
+
+// Fields of pages are refused where the cache has none.
+void check_page_fields(const RawProblem& given, const ProblemSpec& spec,
+                       const std::string& prefix) {
+  if (spec.kv_kind == Kind::kPaged) return;
+  for (const char* name : {"page-size", "layout", "page-table"}) {
+    if (!given.contains(name)) continue;
+    fail(fmt::format("{0}{1}: needs {0}kv paged; it is {2}", prefix, name, name_of(spec.kv_kind)));
+  }
+}
+
 // One JSON value as the text that a flag would have.
 std::string to_text(const std::string& key, const nlohmann::json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -195,15 +214,6 @@ RawProblem raw_from_json(const nlohmann::json& json) {
     raw[name] = to_text(key, value);
   }
   return raw;
-}
-
-const char* name_of(Kind kind) {
-  switch (kind) {
-    case Kind::kDense: return "dense";
-    case Kind::kRagged: return "ragged";
-    case Kind::kPaged: return "paged";
-  }
-  return "?";
 }
 
 std::string lengths_text(const std::vector<int64_t>& lengths) {
@@ -238,11 +248,17 @@ ProblemSpec parse_problem(const RawProblem& raw) {
   if (const auto file = raw.find("problem"); file != raw.end()) {
     merged.merge(raw_from_json(read_json_file("--problem", file->second)));  // keeps the flags
   }
-  return parse_fields(merged, "--");
+  ProblemSpec spec = parse_fields(merged, "--");
+  // A --kv takes the place of the file's, whose pages then mean nothing.
+  check_page_fields(raw.contains("kv") ? raw : merged, spec, "--");
+  return spec;
 }
 
 ProblemSpec parse_problem_json(const nlohmann::json& json) {
-  return parse_fields(raw_from_json(json), "problem.");
+  const RawProblem raw = raw_from_json(json);
+  ProblemSpec spec = parse_fields(raw, "problem.");
+  check_page_fields(raw, spec, "problem.");
+  return spec;
 }
 
 nlohmann::ordered_json to_json(const ProblemSpec& spec) {

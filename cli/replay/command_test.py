@@ -113,6 +113,9 @@ class Replay(unittest.TestCase):
             (["--speedup", 0], "--speedup is 0"),
             (["--backend", "tpu"], "tpu"),
             (["--head-dim", 12], "head-dim is 12"),
+            (["--window", -2], "window is -2"),
+            (["--softcap", -1], "softcap is -1"),
+            (["--softcap", "nan"], "softcap is nan"),
         ):
             done = replay(trace, *flags)
             self.assertEqual(done.returncode, 2, (flags, done.stderr))

@@ -35,8 +35,8 @@ Result<ModelShape> make_model(const ReplayFlags& flags) {
   replace(flags.kv_heads, model->num_kv_heads);
   replace(flags.head_dim, model->head_dim);
   replace(flags.model_layers, model->num_layers);
-  if (flags.window >= 0) model->window = flags.window;
-  if (flags.softcap >= 0) model->softcap = flags.softcap;
+  if (flags.window) model->window = *flags.window;
+  if (flags.softcap) model->softcap = *flags.softcap;
   if (flags.softmax_scale != 0) model->softmax_scale = flags.softmax_scale;
   model->has_sinks = model->has_sinks || flags.has_sinks;
   if (Status s = validate(*model); !s) return s;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cli/engine_options.hpp"
@@ -21,9 +22,11 @@ struct ReplayFlags {
   std::string model = "llama-3.2-1b";
   int32_t tp = 1;
   int32_t layers = 0;
-  // Override the model's; negative or 0 = keep.
-  int32_t q_heads = 0, kv_heads = 0, head_dim = 0, model_layers = 0, window = -1;
-  float softcap = -1, softmax_scale = 0;
+  // Override the model's; 0 or absent = keep.
+  int32_t q_heads = 0, kv_heads = 0, head_dim = 0, model_layers = 0;
+  std::optional<int32_t> window;
+  std::optional<float> softcap;
+  float softmax_scale = 0;
   bool has_sinks = false;
   std::string dtype = "bf16", kv_dtype;
 
