@@ -15,8 +15,9 @@ namespace {
 using engine::complain;
 
 template <typename AnyTensor>
-Status to_required(std::string_view name, const pagoda_tensor* from, AnyTensor& to) {
-  return from == nullptr ? complain_null(name) : to_tensor(name, from, to);
+Status to_required(std::string_view name, const pagoda_tensor* from, AnyTensor& to,
+                   ElementTypes allowed = ElementTypes::kAll) {
+  return from == nullptr ? complain_null(name) : to_tensor(name, from, to, allowed);
 }
 
 // An empty array counts as absent in C++. In C it is given, so it must have elements: one per
@@ -47,8 +48,12 @@ Status to_scales(const pagoda_kv_scales* from, KVScales& to) {
   if (Status s = read_optional("kv_scales", from, scales); !s) return s;
   if (scales.k != 0.0F) to.k = scales.k;
   if (scales.v != 0.0F) to.v = scales.v;
-  if (Status s = to_tensor("kv_scales.k_per_head", scales.k_per_head, to.k_per_head); !s) return s;
-  return to_tensor("kv_scales.v_per_head", scales.v_per_head, to.v_per_head);
+  if (Status s = to_tensor("kv_scales.k_per_head", scales.k_per_head, to.k_per_head,
+                           ElementTypes::kFloat32);
+      !s)
+    return s;
+  return to_tensor("kv_scales.v_per_head", scales.v_per_head, to.v_per_head,
+                   ElementTypes::kFloat32);
 }
 
 // The arrays that decide the kind of a cache, first the one that does. Each kind excludes those of
@@ -164,11 +169,13 @@ Status to_attention(const pagoda_attention* from, Attention& to) {
   if (Status s = to_score_mod(a.score_mod, to.score_mod); !s) return s;
   if (Status s = to_array("sinks", a.sinks, to.sinks, 1); !s) return s;
   if (Status s = to_required("out", a.out, to.out); !s) return s;
-  if (Status s = to_tensor("lse", a.lse, to.lse); !s) return s;
+  if (Status s = to_tensor("lse", a.lse, to.lse, ElementTypes::kFloat32); !s) return s;
   if (Status s = to_log_base(a.lse_base, to.lse_base); !s) return s;
-  if (Status s = to_tensor("row_max", a.row_max, to.row_max); !s) return s;
+  if (Status s = to_tensor("row_max", a.row_max, to.row_max, ElementTypes::kFloat32); !s) return s;
   if (Status s = to_lengths("leftpad_kv", a.leftpad_kv, batch, to.leftpad_kv); !s) return s;
-  if (Status s = to_tensor("q_scale_per_head", a.q_scale_per_head, to.q_scale_per_head); !s) {
+  if (Status s = to_tensor("q_scale_per_head", a.q_scale_per_head, to.q_scale_per_head,
+                           ElementTypes::kFloat32);
+      !s) {
     return s;
   }
   if (Status s = check_reserved("attention", a.reserved); !s) return s;
@@ -179,8 +186,8 @@ Status to_append_kv(const pagoda_append_kv_args* from, AppendKV& to) {
   pagoda_append_kv_args a;
   if (Status s = read_struct("append", from, a); !s) return s;
   if (Status s = check_reserved("append", a.reserved); !s) return s;
-  if (Status s = to_required("k_new", a.k_new, to.k_new); !s) return s;
-  if (Status s = to_required("v_new", a.v_new, to.v_new); !s) return s;
+  if (Status s = to_required("k_new", a.k_new, to.k_new, ElementTypes::kNotFp8); !s) return s;
+  if (Status s = to_required("v_new", a.v_new, to.v_new, ElementTypes::kNotFp8); !s) return s;
   if (Status s = to_array("slot_mapping", a.slot_mapping, to.slot_mapping, 0); !s) return s;
   if (Status s = to_required("k_cache", a.k_cache, to.k_cache); !s) return s;
   if (Status s = to_required("v_cache", a.v_cache, to.v_cache); !s) return s;
@@ -191,10 +198,14 @@ Status to_append_kv(const pagoda_append_kv_args* from, AppendKV& to) {
 Status to_merge_states(const pagoda_merge_states_args* from, MergeStates& to) {
   pagoda_merge_states_args m;
   if (Status s = read_struct("merge", from, m); !s) return s;
-  if (Status s = to_required("partial_out", m.partial_out, to.partial_out); !s) return s;
-  if (Status s = to_required("partial_lse", m.partial_lse, to.partial_lse); !s) return s;
-  if (Status s = to_required("out", m.out, to.out); !s) return s;
-  if (Status s = to_tensor("lse", m.lse, to.lse); !s) return s;
+  if (Status s = to_required("partial_out", m.partial_out, to.partial_out, ElementTypes::kNotFp8);
+      !s)
+    return s;
+  if (Status s = to_required("partial_lse", m.partial_lse, to.partial_lse, ElementTypes::kFloat32);
+      !s)
+    return s;
+  if (Status s = to_required("out", m.out, to.out, ElementTypes::kNotFp8); !s) return s;
+  if (Status s = to_tensor("lse", m.lse, to.lse, ElementTypes::kFloat32); !s) return s;
   if (Status s = to_log_base(m.lse_base, to.lse_base); !s) return s;
   if (Status s = check_reserved("merge", m.reserved); !s) return s;
   return to_array("row_mask", m.row_mask, to.row_mask, 0);

@@ -37,7 +37,8 @@ Status to_leaf(const std::string& field, const pagoda_mask_node& node, Mask& to)
     case PAGODA_MASK_RELATIVE_BIAS: {
       ConstTensor tensor;
       if (node.tensor == nullptr) return complain_null(field + ".tensor");
-      if (Status s = to_tensor(field + ".tensor", node.tensor, tensor); !s) return s;
+      if (Status s = to_tensor(field + ".tensor", node.tensor, tensor, ElementTypes::kFloat32); !s)
+        return s;
       to = node.kind == PAGODA_MASK_ADDITIVE ? Mask::additive(tensor) : Mask::relative_bias(tensor);
       return {};
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <type_traits>
 
 #include "engine/check.hpp"
@@ -22,6 +23,7 @@ bool is_type(pagoda_dtype type, pagoda_dtype other) {
 }
 
 std::string describe(pagoda_dtype type) {
+  if (is_type(type, PAGODA_FLOAT8_E4M3FN)) return "float8_e4m3fn";
   static constexpr const char* kNames[] = {"int",    "uint",    "float", "handle",
                                            "bfloat", "complex", "bool"};
   const std::string bits = std::to_string(type.bits);
@@ -48,19 +50,28 @@ Status to_device(std::string_view name, pagoda_device from, Device& to) {
   }
 }
 
-Status to_dtype(std::string_view name, pagoda_dtype from, DType& to) {
+const char* limit_of(ElementTypes allowed) {
+  switch (allowed) {
+    case ElementTypes::kFloat32: return "must be float32";
+    case ElementTypes::kNotFp8: return "must be float32, float16 or bfloat16, with one lane";
+    case ElementTypes::kAll: break;
+  }
+  return "must be float32, float16, bfloat16 or float8_e4m3fn, with one lane";
+}
+
+Status to_dtype(std::string_view name, pagoda_dtype from, ElementTypes allowed, DType& to) {
+  // The allowed ones are the first.
   static constexpr std::pair<pagoda_dtype, DType> kTypes[] = {
       {PAGODA_FLOAT32, DType::kF32},
       {PAGODA_FLOAT16, DType::kF16},
       {PAGODA_BFLOAT16, DType::kBF16},
       {PAGODA_FLOAT8_E4M3FN, DType::kF8E4M3}};
-  for (const auto& [type, dtype] : kTypes) {
+  for (const auto& [type, dtype] : std::span(kTypes).first(static_cast<size_t>(allowed))) {
     if (!is_type(from, type)) continue;
     to = dtype;
     return {};
   }
-  return complain(std::string(name) + ".dtype", describe(from),
-                  "must be float32, float16, bfloat16 or float8_e4m3fn, with one lane");
+  return complain(std::string(name) + ".dtype", describe(from), limit_of(allowed));
 }
 
 // Everything but the element type.
@@ -120,16 +131,18 @@ Status check_elements(std::string_view name, const pagoda_tensor& from, const Te
 
 }  // namespace
 
-Status to_tensor(std::string_view name, const pagoda_tensor* from, Tensor& to) {
+Status to_tensor(std::string_view name, const pagoda_tensor* from, Tensor& to,
+                 ElementTypes allowed) {
   to = {};
   if (from == nullptr) return {};
   if (Status s = to_view(name, *from, to); !s) return s;
-  return to_dtype(name, from->dtype, to.dtype);
+  return to_dtype(name, from->dtype, allowed, to.dtype);
 }
 
-Status to_tensor(std::string_view name, const pagoda_tensor* from, ConstTensor& to) {
+Status to_tensor(std::string_view name, const pagoda_tensor* from, ConstTensor& to,
+                 ElementTypes allowed) {
   Tensor view;
-  if (Status s = to_tensor(name, from, view); !s) return s;
+  if (Status s = to_tensor(name, from, view, allowed); !s) return s;
   to = view;
   return {};
 }

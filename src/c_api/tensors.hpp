@@ -12,8 +12,13 @@
 
 namespace pagoda::c_api {
 
-[[nodiscard]] Status to_tensor(std::string_view name, const pagoda_tensor* from, Tensor& to);
-[[nodiscard]] Status to_tensor(std::string_view name, const pagoda_tensor* from, ConstTensor& to);
+// The element types that a field may have at all: the first so many of fp32, fp16, bf16, fp8_e4m3.
+enum class ElementTypes : uint8_t { kFloat32 = 1, kNotFp8 = 3, kAll = 4 };
+
+[[nodiscard]] Status to_tensor(std::string_view name, const pagoda_tensor* from, Tensor& to,
+                               ElementTypes allowed = ElementTypes::kAll);
+[[nodiscard]] Status to_tensor(std::string_view name, const pagoda_tensor* from, ConstTensor& to,
+                               ElementTypes allowed = ElementTypes::kAll);
 
 // One dimension without gaps, at least `least` elements if it is present. T: int32_t, int64_t,
 // uint32_t, uint8_t or float.

@@ -68,6 +68,19 @@ constexpr BadCCall kBadCalls[] = {
     {"leftpad_of_int64", Base::kDense,
      [](Call& c) { c.c.attention.leftpad_kv = c.c.views.add(nullptr, PAGODA_INT64, {2}, {1}, {}); },
      "leftpad_kv.dtype", "is int64; must be int32"},
+    {"lse_of_float64", Base::kDense,
+     [](Call& c) {
+       edit(c.c.attention.lse).dtype = {PAGODA_FLOAT32.code, 64, 1};
+     },
+     "lse.dtype", "is float64; must be float32"},
+    {"row_max_of_float16", Base::kDense,
+     [](Call& c) { edit(c.c.attention.row_max).dtype = PAGODA_FLOAT16; }, "row_max.dtype",
+     "is float16; must be float32"},
+    {"scales_of_fp8", Base::kFp8,
+     [](Call& c) {
+       c.c.kv_scales.k_per_head = c.c.views.add(nullptr, PAGODA_FLOAT8_E4M3FN, {2}, {1}, {});
+     },
+     "kv_scales.k_per_head.dtype", "is float8_e4m3fn; must be float32"},
     {"scales_of_int32", Base::kFp8,
      [](Call& c) { c.c.kv_scales.v_per_head = c.c.views.add(nullptr, PAGODA_INT32, {2}, {1}, {}); },
      "kv_scales.v_per_head.dtype", "is int32; must be float32"},

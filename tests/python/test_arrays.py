@@ -143,6 +143,18 @@ BAD = {
         lambda a: a.update(kv=KVCache(*a["kv"], seqlens_kv=np.array([4]))),
         "kv.seqlens_kv.dtype is int64; must be int32",
     ),
+    "lse: float64": (
+        lambda a: a.update(lse=np.full((1, 4, 2), np.nan)),
+        "lse.dtype is float64; must be float32",
+    ),
+    "k_scale: float64": (
+        lambda a: a.update(k_scale=np.ones(2)),
+        "kv_scales.k_per_head.dtype is float64; must be float32",
+    ),
+    "bias: float64": (
+        lambda a: a.update(mask=Mask.additive(np.zeros((1, 4, 4)))),
+        "mask.nodes[0].tensor.dtype is float64; must be float32",
+    ),
     "lengths: too long": (
         lambda a: a.update(kv=KVCache(*a["kv"], seqlens_kv=np.array([5], np.int32))),
         "kv.seqlens_kv[0] is 5",
