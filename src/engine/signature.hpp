@@ -11,6 +11,9 @@
 
 namespace pagoda::engine {
 
+// How a message writes the value of a property.
+enum class PropertyText : uint8_t { kNumber, kPresence, kDType, kCacheKind };
+
 class Signature {
  public:
   Signature() = default;
@@ -27,6 +30,7 @@ class Signature {
     const char* name = nullptr;
     int64_t index = -1;  // >= 0: the field is name[index]
     int64_t value = 0, planned = 0;
+    PropertyText text = PropertyText::kNumber;
   };
   [[nodiscard]] Difference difference(const core::Problem& problem) const;
 

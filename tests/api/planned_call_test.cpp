@@ -41,21 +41,24 @@ constexpr Change kChanges[] = {
        c.a.cache_lengths = c.ints;
      },
      "cache_length[1]"},
-    {"other_q_strides", Base::kDense, [](ValidCall& c) { c.a.q.strides[0] = 0; }, "q"},
+    {"other_q_strides", Base::kDense, [](ValidCall& c) { c.a.q.strides[0] = 0; },
+     "q.sequence_stride"},
     {"other_k_strides", Base::kBlockTable, [](ValidCall& c) { c.paged().k.strides[0] = 0; },
-     "kv.k"},
-    {"other_v_strides", Base::kRagged, [](ValidCall& c) { c.ragged().v.strides[1] = 0; }, "kv.v"},
+     "kv.k.outer_stride"},
+    {"other_v_strides", Base::kRagged, [](ValidCall& c) { c.ragged().v.strides[1] = 0; },
+     "kv.v.head_stride"},
     {"other_out_strides", Base::kRagged,
      [](ValidCall& c) {  // heads outside rows, in the same memory
        c.a.out.strides[0] = ValidCall::kDimVo;
        c.a.out.strides[1] = ValidCall::kDimVo * ValidCall::kTotalQ;
      },
-     "out"},
+     "out.row_stride"},
     {"no_lse", Base::kDense, [](ValidCall& c) { c.a.lse = {}; }, "lse"},
     {"no_row_max", Base::kDense, [](ValidCall& c) { c.a.row_max = {}; }, "row_max"},
-    {"another_mask", Base::kDense, [](ValidCall& c) { c.a.mask = Mask::window(4, 0); }, "mask"},
+    {"another_mask", Base::kDense, [](ValidCall& c) { c.a.mask = Mask::window(4, 0); },
+     "mask.kind"},
     {"a_longer_mask", Base::kDense,
-     [](ValidCall& c) { c.a.mask = Mask::causal() & Mask::chunked(4); }, "mask"},
+     [](ValidCall& c) { c.a.mask = Mask::causal() & Mask::chunked(4); }, "mask.nodes().size()"},
     {"sinks_given", Base::kDense,
      [](ValidCall& c) {
        c.floats = {0, 0, 0, 0};
@@ -88,7 +91,25 @@ constexpr Change kChanges[] = {
      },
      "leftpad_kv"},
     {"another_q_dtype", Base::kFp8, [](ValidCall& c) { c.a.q.dtype = c.a.out.dtype = DType::kF16; },
-     "q"},
+     "q.dtype"},
+    {"fewer_rows", Base::kDense,
+     [](ValidCall& c) {
+       for (Tensor* t : {&c.a.out, &c.a.lse, &c.a.row_max}) t->shape[1] = 2;
+       c.a.q.shape[1] = 2;
+     },
+     "q.seqlen_q"},
+    {"fewer_heads", Base::kDense,
+     [](ValidCall& c) {
+       for (Tensor* t : {&c.a.out, &c.a.lse, &c.a.row_max}) t->shape[2] = 2;
+       c.a.q.shape[2] = 2;
+     },
+     "q.num_q_heads"},
+    {"fewer_dense_slots", Base::kDense,
+     [](ValidCall& c) {
+       c.seqlens_kv = {9, 7};
+       c.dense().k.shape[1] = c.dense().v.shape[1] = 9;
+     },
+     "kv.k.max_seqlen_kv"},
 };
 
 TEST(PlannedCalls, reject_a_call_that_differs) {
@@ -106,6 +127,30 @@ TEST(PlannedCalls, reject_a_call_that_differs) {
         << status.message();
     EXPECT_TRUE(call.outputs_are_untouched());
   }
+}
+
+TEST(PlannedCalls, messages_write_types_and_what_is_absent_as_words) {
+  const auto message = [](Base base, void (*change)(ValidCall & c)) {
+    ValidCall call(base);
+    const Result<Plan> planned = plan(call.a, call.options);
+    change(call);
+    return run(*planned, call.a, {}).message();
+  };
+  EXPECT_EQ(message(Base::kFp8, [](ValidCall& c) { c.a.q.dtype = c.a.out.dtype = DType::kF16; }),
+            "q.dtype is fp16; the plan was made for bf16");
+  EXPECT_EQ(message(Base::kDense, [](ValidCall& c) { c.a.lse = {}; }),
+            "lse is absent; the plan was made for a call with it");
+  EXPECT_EQ(message(Base::kDense, [](ValidCall& c) { c.a.score_mod.softcap = 30; }),
+            "score_mod.softcap is given; the plan was made for a call without it");
+  EXPECT_EQ(message(Base::kRagged,
+                    [](ValidCall& c) {
+                      static std::vector<int32_t> pages(6), lengths{10, 7};
+                      c.floats.resize(6 * 4 * 2 * 16);
+                      c.a.kv = PagedKV{.k = c.floats_of({6, 4, 2, 16}),
+                                       .v = c.floats_of({6, 4, 2, 8}),
+                                       .table = BlockTable{{pages.data(), 2, 3, 3}, lengths}};
+                    }),
+            "kv is paged; the plan was made for ragged");
 }
 
 TEST(PlannedCalls, padding_lengths_are_part_of_the_plan) {

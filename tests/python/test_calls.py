@@ -69,7 +69,7 @@ def test_a_plan_refuses_what_differs_and_writes_nothing(call, normal):
         pagoda.InvalidArgument, match=r"seqlen_kv\[1\] is 10; the plan was made for 9"
     ):
         plan.run(seqlens_kv=np.array([13, 10], np.int32))
-    with pytest.raises(pagoda.InvalidArgument, match="^q is 2; the plan was made for 1"):
+    with pytest.raises(pagoda.InvalidArgument, match="^q.seqlen_q is 2; the plan was made for 1"):
         plan.run(normal((2, 2, 4, 64)), poisoned((2, 2, 4, 64)))
     with pytest.raises(pagoda.InvalidArgument, match="^table is no array of the call"):
         plan.run(table=cache.block_table)
