@@ -81,7 +81,8 @@ void add_masks(CaseList& list) {
     c.mask = {"chunked1000", [](MaskMaterial& /*material*/) { return Mask::chunked(1000); }};
     c.wants_statistics = false;
     c.num_kv_splits = 8;
-    c.lengths = {"placedchunks", {{80, 2000, 960}}};
+    c.tag = "placedchunks_splits8";
+    c.lengths = {"scheduled", {{80, 2000, 960}}};
     list.add(c);
   }
 }

@@ -657,9 +657,9 @@ void add_schedules(CaseList& list) {
     Case c = typed(DType::kBF16);
     c.schedule = choice.schedule;
     c.num_kv_splits = choice.num_kv_splits;
-    c.tag = choice.name;
+    c.tag = std::string("paddingalone_") + choice.name;
     c.is_q_ragged = false;
-    c.lengths = {"paddingalone", {{100, 200}, {0, 50}, {30, 60}}};
+    c.lengths = {"scheduled", {{100, 200}, {0, 50}, {30, 60}}};
     list.add(c);
   }
 }
