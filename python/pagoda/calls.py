@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from typing import TYPE_CHECKING, Any, TypedDict, Union
 
@@ -324,12 +325,11 @@ def given(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def integer(name: str, value: Any) -> int:
     """An integer of 32 bits, those of NumPy included."""
-    try:
+    number: int | None = None
+    with contextlib.suppress(TypeError):
         number = operator.index(value)
-    except TypeError:
-        raise invalid(name, described(value), "must be an integer") from None
-    if not -(1 << 31) <= number < 1 << 31:
-        raise invalid(name, number, "must fit into 32 bits")
+    if number is None or not -(1 << 31) <= number < 1 << 31:
+        raise invalid(name, described(value), "must be an integer of 32 bits")
     return number
 
 
@@ -344,7 +344,8 @@ def number(name: str, value: Any) -> float:
 
 def flag(name: str, value: Any) -> bool:
     """A bool, 0 or 1, or a scalar of NumPy or PyTorch."""
-    if not isinstance(value, int) and getattr(value, "ndim", None) != 0:
+    is_flag = value in (0, 1) if isinstance(value, int) else getattr(value, "ndim", None) == 0
+    if not is_flag:
         raise invalid(name, described(value), "must be True or False")
     return bool(value)
 
