@@ -118,14 +118,9 @@ _CAUSAL = Mask.causal().program
 
 
 def _failure(error: Exception) -> Exception:
-    """Pagoda's exception for one that an operator has raised.
-
-    The failure that is kept may be an older one, of an operator that was called by itself.
-    """
+    """Pagoda's exception for one that an operator has raised, and that is being handled."""
     failure = _core.operator_failure()
-    if failure is None or failure[2] not in str(error):
-        return error
-    return from_status(*failure)
+    return error if failure is None else from_status(*failure)
 
 
 def refuse_grad(**values: Any) -> None:
