@@ -152,13 +152,26 @@ bool wants_tall_rows(const Problem& p, const Shape& shape, int32_t num_sms,
   constexpr double kTallTime = 1.5 * 0.93;  // of a tall row tile, in row tiles of two consumers
   constexpr double kLeastGain = 0.97;
   constexpr int32_t kFewestRows = 256;  // of a sequence
+  // Of a row tile and one in which one consumer has rows, beside two whole ones.
+  constexpr double kSecondTileTime = (1 + 0.65) / 2;
   const TileConfig tall = tile_of(shape, RowKind::kTallTokens, ScoreClass::kPlain);
   const Packing packing = packing_of(p, tall, num_sms);
-  if (p.max_seqlen_q * packing.heads < kFewestRows || !is_kv_by_tma(p, tall)) return false;
+  if (!is_kv_by_tma(p, tall)) return false;
+  const TileConfig other = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain);
+  const int32_t rows = p.max_seqlen_q * packing.heads;
+  if (rows < kFewestRows) {
+    // One tall row tile instead of two.
+    const bool is_one_tile = rows > other.tile_rows() && rows <= tall.tile_rows() &&
+                             total_rows(p) == int64_t{p.batch} * p.max_seqlen_q;
+    if (!is_one_tile) return false;
+    const kernels::KVSplits splits = packing_of(p, other, num_sms).splits;
+    // Split, all of them run at once, and the whole ones are waited for.
+    const double of_mean = splits.num_splits > 1 ? kLeastGain : kSecondTileTime;
+    return kTallTime * packing.splits.time < of_mean * splits.time;
+  }
   if (others.rows == RowKind::kStreamKTokens) {
     return kTallTime * packing.splits.time < others.time;
   }
-  const TileConfig other = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain);
   return kTallTime * makespan(p, tall, num_sms) < kLeastGain * makespan(p, other, num_sms);
 }
 

@@ -77,7 +77,7 @@ TEST(TallRows, are_chosen_by_their_last_wave_where_all_see_as_many_keys) {
 }
 
 TEST(TallRows, need_256_rows_of_a_sequence) {
-  EXPECT_EQ(rows_of({.batch = 64, .tokens = 192, .q_heads = 8, .is_causal = false}),
+  EXPECT_EQ(rows_of({.batch = 64, .tokens = 250, .q_heads = 8, .is_causal = false}),
             RowKind::kTokens);
   // Or as many rows of the query heads that it packs.
   EXPECT_EQ(rows_of({.batch = 64, .tokens = 255, .is_causal = false}), RowKind::kTallTokens);
@@ -268,6 +268,34 @@ TEST(SingleRows, of_head_dim_64_serve_chunks_of_few_row_tiles_over_few_keys) {
             RowKind::kSingleTokens);
   EXPECT_EQ(rows_of({.batch = 1, .tokens = 512, .q_heads = 8, .keys = 20'000, .head_dim = 64}),
             RowKind::kTokens);
+}
+
+// 2 x 175 tokens of 16/16 heads over 36,948 keys: 208 us became 143 (head dim 96), 261 177 (128).
+// Over 8,000 60.9 became 56.2 (128). 8 x 190 of 40/8 over 600: 43.3 would be 48.2 (128).
+TEST(TallRows, serve_chunks_that_fill_one_of_them_and_begin_a_second_other_one) {
+  for (const int32_t dim : {96, 128}) {
+    const auto rows = [&](int32_t tokens) {
+      return rows_of({.batch = 2,
+                      .tokens = tokens,
+                      .q_heads = 16,
+                      .keys = 36'948,
+                      .head_dim = dim,
+                      .kv_heads = 16});
+    };
+    EXPECT_EQ(rows(128), RowKind::kTokens);
+    EXPECT_EQ(rows(130), RowKind::kTallTokens);
+    EXPECT_EQ(rows(192), RowKind::kTallTokens);
+    EXPECT_NE(rows(193), RowKind::kTallTokens);
+    EXPECT_EQ(rows_of({.batch = 2,
+                       .tokens = 192,
+                       .q_heads = 16,
+                       .keys = 8000,
+                       .head_dim = dim,
+                       .kv_heads = 16}),
+              RowKind::kTallTokens);
+    EXPECT_NE(rows_of({.batch = 8, .tokens = 190, .q_heads = 40, .keys = 600, .head_dim = dim}),
+              RowKind::kTallTokens);
+  }
 }
 
 // Of 48 row tiles in two splits each 36 of 132 multiprocessors have none.
