@@ -14,19 +14,6 @@ constexpr VectorLayout async_smem_layout(KVBufferConfig config) {
   return panel_layout(config.btile_dim0, config.btile_dim1 / 8);
 }
 
-// Which columns of its rows memory has: all of a tile, or those before `end`, a multiple of 8.
-struct AllColumns {
-  static constexpr bool kAll = true;
-  [[nodiscard]] PAGODA_DEVICE static constexpr bool has_chunk(int32_t /*column*/) { return true; }
-};
-struct FirstColumns {
-  static constexpr bool kAll = false;
-  int32_t end;
-  [[nodiscard]] PAGODA_DEVICE bool has_chunk(int32_t column) const {
-    return column < arch::mutable_value("last columns of K and V dropped", end, end - 8);
-  }
-};
-
 // num_tiles: tiles in shared memory.
 template <KVBufferConfig config, class TensorCore, int BN, int WN, int BK, int num_threads,
           int num_tiles>
@@ -89,11 +76,10 @@ class AsyncKVBuffer
   }
 
   // The same where the rows of a thread_layout follow each other: first_row(row) is the address of
-  // row `row`, the first of them, which must exist. Of the elements of a row those exist for which
-  // columns.has_chunk(first of 8) holds; the others become zeros.
-  template <bool has_all_rows = true, class FirstRow, class Columns = AllColumns>
+  // row `row`, the first of them, which must exist.
+  template <bool has_all_rows = true, class FirstRow>
   PAGODA_DEVICE void load_pages(const FirstRow& first_row, int32_t row_bytes, int step,
-                                int32_t num_rows = config.btile_dim0, Columns columns = {}) {
+                                int32_t num_rows = config.btile_dim0) {
     constexpr int rows = thread_layout.rows;
     constexpr int row_stride = smem_layout.row_stride(), chunk_stride = smem_layout.chunk_stride();
     const int first = config.iterator_axis == 0 ? step * config.btile_dim0 : 0;
@@ -112,10 +98,8 @@ class AsyncKVBuffer
       const bool exists = has_all_rows || is_row(first + row + i * rows, num_rows);
       PAGODA_UNROLL
       for (int j = 0; j < config.btile_dim1 / 8; j += 8) {
-        const bool has_chunk = columns.has_chunk(first_column + (chunk + j) * simd_width);
-        copy_chunk<has_all_rows && Columns::kAll>(
-            to + (i * rows * row_stride + j * chunk_stride) * simd_width,
-            from[i] + (offset + j * 16), exists && has_chunk, from[i]);
+        copy_chunk<has_all_rows>(to + (i * rows * row_stride + j * chunk_stride) * simd_width,
+                                 from[i] + (offset + j * 16), exists, from[i]);
       }
     }
     load_iter_.advance();

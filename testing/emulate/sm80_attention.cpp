@@ -1,6 +1,6 @@
 // Launches of small instances of the attention kernel on KVBuffer, with mma.sync.
 #include "kernels/common/kv_buffer/async_buffers.hpp"
-#include "kernels/common/kv_buffer/decode_loads.hpp"
+#include "kernels/common/kv_buffer/decode_mainloop.hpp"
 #include "operand/mma_sync.hpp"
 #include "testing/emulate/attention.hpp"
 #include "testing/emulate/kv_buffer_attention.hpp"
@@ -114,11 +114,11 @@ Outcome run_sm80_token(const emulator::Options& options) {
   const AttentionShape shape = token_shape("sm80/token");
   return AttentionCase(shape, options.seed).run<KVBufferTraits<TokenConfig>>(options);
 }
-// One token of four heads each: twelve KV tiles divided among eight CTAs, two each. Sequences have
-// one to four splits, eight in all, and a CTA is left.
+// One token of four heads each: 19 KV tiles divided among eight CTAs, three each. Sequences have one
+// to five splits, eight in all, and a CTA is left.
 Outcome run_sm80_decode(const emulator::Options& options) {
   const AttentionShape shape{.kernel = "sm80/decode",
-                             .sequences = {{1, 150}, {1, 37}, {1, 0}, {1, 413}},
+                             .sequences = {{1, 150}, {1, 37}, {1, 0}, {1, 860}},
                              .num_kv_heads = 1,
                              .group = 4,
                              .ctas = 9,

@@ -1,7 +1,7 @@
 // Launches of small instances of the attention kernel on KVBuffer that decode in clusters.
 #include "kernels/common/kv_buffer/async_buffers.hpp"
 #include "kernels/common/kv_buffer/cluster_merge.hpp"
-#include "kernels/common/kv_buffer/decode_loads.hpp"
+#include "kernels/common/kv_buffer/decode_mainloop.hpp"
 #include "operand/mma_sync.hpp"
 #include "testing/emulate/attention.hpp"
 #include "testing/emulate/kv_buffer_attention.hpp"
@@ -20,11 +20,11 @@ struct ClusterConfig {
 
 }  // namespace
 
-// One token of four heads each: twenty KV tiles divided among nine pairs, three each. Sequences
-// have one to five pairs, nine in all, and a pair is left; in some a CTA has no keys.
+// One token of four heads each: 39 KV tiles divided among nine pairs, five each. Sequences have one
+// to five pairs, nine in all, and a pair is left; a CTA has three KV tiles, two, one or none.
 Outcome run_sm90_decode_pairs(const emulator::Options& options) {
   const AttentionShape shape{.kernel = "sm90_decode/pairs",
-                             .sequences = {{1, 300}, {1, 37}, {1, 0}, {1, 830}},
+                             .sequences = {{1, 700}, {1, 37}, {1, 0}, {1, 1660}},
                              .num_kv_heads = 1,
                              .group = 4,
                              .ctas = 20,
@@ -41,10 +41,11 @@ Outcome run_sm90_decode_clusters(const emulator::Options& options) {
                              .schedule = kernels::Schedule::kStreamK};
   return AttentionCase(shape, options.seed).run<KVBufferTraits<ClusterConfig<8>>>(options);
 }
-// Up to three tokens of four heads, whose last ones some rows do not see: as in pairs.
+// Up to three tokens of four heads, whose last ones some rows do not see: as in pairs, of which none
+// is left.
 Outcome run_sm90_decode_tokens(const emulator::Options& options) {
   const AttentionShape shape{.kernel = "sm90_decode/tokens",
-                             .sequences = {{2, 258}, {3, 37}, {3, 2}, {1, 0}, {3, 513}},
+                             .sequences = {{2, 322}, {3, 37}, {3, 2}, {1, 0}, {3, 1473}},
                              .num_kv_heads = 1,
                              .group = 4,
                              .ctas = 18,
@@ -54,7 +55,7 @@ Outcome run_sm90_decode_tokens(const emulator::Options& options) {
 // As in pairs, with 48 of the 64 columns of K.
 Outcome run_sm90_decode_narrow(const emulator::Options& options) {
   const AttentionShape shape{.kernel = "sm90_decode/narrow",
-                             .sequences = {{1, 300}, {1, 37}, {1, 0}, {1, 830}},
+                             .sequences = {{1, 700}, {1, 37}, {1, 0}, {1, 1660}},
                              .num_kv_heads = 1,
                              .group = 4,
                              .ctas = 20,

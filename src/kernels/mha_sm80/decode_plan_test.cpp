@@ -69,7 +69,8 @@ TEST(DecodePlan, splits_no_row_tile_where_whole_ones_fill_the_gpu) {
   struct Batch {
     int32_t batch, ctas_per_sm;
   };
-  for (const auto [batch, ctas_per_sm] : {Batch{32, 2}, {64, 2}, {128, 2}, {48, 3}, {200, 3}}) {
+  for (const auto [batch, ctas_per_sm] :
+       {Batch{32, 2}, {64, 2}, {128, 2}, {48, 3}, {191, 3}, {200, 3}}) {
     const Launch launch = launch_of(batch, 4096);
     EXPECT_EQ(launch.rows, RowKind::kDecode);
     EXPECT_EQ(launch.decode_clusters, 8 * batch) << batch;

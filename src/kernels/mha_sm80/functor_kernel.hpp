@@ -7,7 +7,7 @@
 
 #include "kernels/common/functor.hpp"
 #include "kernels/common/kv_buffer/async_buffers.hpp"
-#include "kernels/common/kv_buffer/decode_loads.hpp"
+#include "kernels/common/kv_buffer/decode_mainloop.hpp"
 #include "kernels/common/kv_buffer/kernel.hpp"
 #include "kernels/mha_sm80/instances.hpp"
 #include "operand/mma_sync.hpp"

@@ -86,7 +86,6 @@ TEST(ClusterPlan, a_cluster_for_each_head_of_a_short_sequence) {
 TEST(ClusterPlan, several_clusters_where_kv_heads_are_few) {
   expect_choice({1, 3000, 8, 1}, 8, 6);
   expect_choice({3, 20'000, 8, 1}, 8, 30);
-  expect_choice({5, 60'000, 4, 1}, 8, 30);
   expect_choice({1, 8192, 64, 8, 64}, 8, 32);
   expect_choice({1, 131'072, 32, 8, 128, 4}, 8, 24);
 }
@@ -100,8 +99,12 @@ TEST(ClusterPlan, a_cluster_for_each_head_of_a_batch_of_few_row_tiles) {
   EXPECT_NE(choice_of({2, 1024, 32, 8, 128, 4}).cluster, 8);  // not measured
 }
 
+// Eight of 1,000 keys of head dim 64: pairs 13.6 us, four to eight splits 14.7. 16 x 2,048 of head
+// dim 32: pairs 21.8, four splits 22.2.
 TEST(ClusterPlan, pairs_where_two_splits_fill_the_gpu) {
   expect_choice({8, 1024}, 2, 64);
+  expect_choice({8, 1000, 32, 8, 64}, 2, 64);
+  expect_choice({16, 2048, 32, 8, 32}, 2, 128);
   expect_choice({32, 700, 16, 2}, 2, 64);
 }
 
@@ -153,7 +156,8 @@ bool is_served(const core::Problem& p, const Options& options = {}) {
   return fit == core::Fit::kServes;
 }
 
-// The same clusters as of whole rows.
+// As many CTAs as whole rows have, or more: each has fewer bytes in flight. 4 x 16,000 keys of 12/12
+// heads of 32 by eight CTAs a row tile 43.6 us, by six 50.5.
 TEST(ClusterPlan, narrow_rows_have_kernels_that_read_no_more_than_them) {
   for (const int32_t dim : {8, 40, 64, 72, 96, 120, 128}) {
     const bool is_narrow = dim != 64 && dim != 128;
@@ -166,7 +170,7 @@ TEST(ClusterPlan, narrow_rows_have_kernels_that_read_no_more_than_them) {
       EXPECT_EQ(launch.tile.depth_qk, dim <= 64 ? 64 : 128);
       Call whole = call;
       whole.head_dim = launch.tile.depth_qk;
-      EXPECT_EQ(launch.ctas, plan_of(whole)->launches[0].ctas) << dim;
+      EXPECT_GE(launch.ctas, plan_of(whole)->launches[0].ctas) << dim;
       EXPECT_TRUE(is_served(problem_of(call))) << dim;
     }
   }

@@ -4,7 +4,7 @@
 #include "kernels/common/instance.hpp"
 #include "kernels/common/kv_buffer/async_buffers.hpp"
 #include "kernels/common/kv_buffer/cluster_merge.hpp"
-#include "kernels/common/kv_buffer/decode_loads.hpp"
+#include "kernels/common/kv_buffer/decode_mainloop.hpp"
 #include "kernels/common/kv_buffer/kernel.hpp"
 #include "kernels/mha_sm90_decode/family.hpp"
 #include "operand/mma_sync.hpp"

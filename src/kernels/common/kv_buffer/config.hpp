@@ -23,8 +23,8 @@ constexpr bool is_async(Staging staging) {
   return staging == Staging::kAsync || staging == Staging::kAsyncNarrow;
 }
 
-// CTAs of decoding that a multiprocessor takes at once: by registers at least, and at most, where
-// shared memory is 228 KB.
+// CTAs of decoding that a multiprocessor takes at once: as few as keep memory busy, and as many as
+// registers and 228 KB of shared memory hold.
 struct DecodeOccupancy {
   int fewest, most;
 };

@@ -1,7 +1,7 @@
 // DecodeLoads: the loads of Q, K and V in decoding (make_decode_work), with addresses made from
-// DecodeArguments. Pages hold 2^n times as many keys as a thread layout has rows: the rows that a
-// thread copies with one address follow each other. Narrow rows (Staging::kAsyncNarrow) end before
-// the padded head dim.
+// DecodeArguments. All threads of a CTA load Q; a warp loads its own keys of each KV tile, 16 rows
+// of K or V at a time, which one page holds. Narrow rows (Staging::kAsyncNarrow) end before the
+// padded head dim.
 #pragma once
 
 #include <concepts>
@@ -19,19 +19,27 @@ class DecodeLoads {
  public:
   using Ops = Operands<Config>;
   using T = typename Config::T;
-  using K = typename Ops::K;
-  using V = typename Ops::V;
   static constexpr TileConfig tile = Config::tile;
+  static constexpr bool is_narrow = tile.staging == Staging::kAsyncNarrow;
+  // A warp's keys of a KV tile, of K or of V, in shared memory.
+  static constexpr operand::VectorLayout layout =
+      operand::panel_layout(tile.WN(), tile.depth_qk / 8);
+  static constexpr int kPageRows = 16;  // a page begins at such rows
+  static constexpr int kPages = tile.WN() / kPageRows;
+  static_assert(tile.WN() % kPageRows == 0 && tile.depth_qk == tile.depth_vo);
+  // The last columns of the tile, without which narrow rows may be.
+  static constexpr int kLastColumns = is_narrow ? 32 : 0;
+  [[nodiscard]] static PAGODA_DEVICE bool has_last_columns(int32_t columns) {
+    return is_narrow && columns > tile.depth_qk - kLastColumns;
+  }
 
-  PAGODA_DEVICE DecodeLoads(const AttentionParams& params, const Work& work)
+  PAGODA_DEVICE DecodeLoads(const AttentionParams& params, const Work& work, int warp)
       : sequence_(work.sequence),
-        first_key_(work.walk.start_column),
+        first_key_(work.walk.start_column + warp * tile.WN()),
         num_keys_(work.rows.seqlen_kv),
         page_shift_(params.decode.page_shift),
-        k_(source(params.k_data, params.decode.k, work.kv_head)),
-        v_(source(params.v_data, params.decode.v, work.kv_head)),
-        k_columns_(columns<K>(params)),
-        v_columns_(columns<V>(params)) {
+        k_(source(params.k_data, params.decode.k, work.kv_head, params.dim_qk)),
+        v_(source(params.v_data, params.decode.v, work.kv_head, params.dim_vo)) {
     if (params.decode.pages != nullptr) {
       pages_ =
           params.decode.pages + (params.decode.first_page_of != nullptr
@@ -61,94 +69,131 @@ class DecodeLoads {
          int64_t{work.first_head + head} * params.decode.q_head_bytes + 16 * chunk);
     const arch::SharedPtr<T> to =
         storage.q.at(operand::vector_index<Ops::q_layout>(row, chunk) * 8);
-    const Columns columns = DecodeLoads::columns<K>(params);
     PAGODA_UNROLL
     for (int j = 0; j < tile.depth_qk / 8; j += 8) {
-      const bool has_chunk = exists && columns.has_chunk(8 * (chunk + j));
+      const bool has_chunk = exists && (!is_narrow || 8 * (chunk + j) < params.dim_qk);
       // A copy of 0 bytes reads nothing, but its address must be valid.
       const arch::GlobalPtr<const char> chunk_from =
-          Columns::kAll || has_chunk ? from + j * 16 : params.q_data.template as<const char>();
+          !is_narrow || has_chunk ? from + j * 16 : params.q_data.template as<const char>();
       arch::cp_async<16>(to + j * Ops::q_layout.chunk_stride() * 8, chunk_from, has_chunk ? 16 : 0);
     }
   }
 
-  // Issues the copies of KV tile `index` of the work tile. Rows past the last key become zeros.
-  template <class Buffer>
-  PAGODA_DEVICE void load(int32_t index, Buffer& buffer) const {
-    const Source& from = std::same_as<Buffer, K> ? k_ : v_;
-    const int32_t key = first_key_ + index * tile.BN;
-    if constexpr (Columns::kAll) {
-      copy_tile(buffer.load_iter().tile(), from.data, from.page_bytes, from.row_bytes, pages_,
-                page_shift_, sequence_, key, num_keys_ - key);
-    } else {
-      copy_narrow_tile(buffer.load_iter().tile(), from.data, from.page_bytes, from.row_bytes,
-                       pages_, page_shift_, sequence_, key, num_keys_ - key,
-                       std::same_as<Buffer, K> ? k_columns_.end : v_columns_.end);
+  // Which pages hold the warp's keys of a KV tile: their ids, or in dense caches the sequence.
+  struct Pages {
+    int32_t ids[kPages];
+  };
+  [[nodiscard]] PAGODA_DEVICE Pages find_pages(int32_t index) const {
+    Pages pages;
+    PAGODA_UNROLL
+    for (int i = 0; i < kPages; ++i) {
+      pages.ids[i] = sequence_;
+      if (pages_ != nullptr) {
+        const int32_t key = existing(first_key_of(index) + i * kPageRows);
+        pages.ids[i] = arch::load_read_only(pages_ + (key >> page_shift_));
+      }
     }
-    buffer.load_iter().advance();
+    return pages;
+  }
+
+  // Issue the copies of the warp's keys of KV tile `index` of the work tile. Rows past the last key
+  // become zeros. `is_first`: before the main loop.
+  template <bool is_first>
+  PAGODA_DEVICE void load_k(int32_t index, const Pages& pages, arch::SharedPtr<T> to) const {
+    copy<is_first>(k_, index, pages, to);
+  }
+  template <bool is_first>
+  PAGODA_DEVICE void load_v(int32_t index, const Pages& pages, arch::SharedPtr<T> to) const {
+    copy<is_first>(v_, index, pages, to);
   }
 
  private:
-  static constexpr bool is_narrow = tile.staging == Staging::kAsyncNarrow;
-  using Columns = std::conditional_t<is_narrow, operand::FirstColumns, operand::AllColumns>;
-  // Those of the rows of K, and of Q, or of V.
-  template <class Buffer>
-  static PAGODA_DEVICE Columns columns([[maybe_unused]] const AttentionParams& params) {
-    if constexpr (is_narrow) {
-      return {std::same_as<Buffer, K> ? params.dim_qk : params.dim_vo};
-    } else {
-      return {};
-    }
-  }
-
   struct Source {
     arch::GlobalPtr<const char> data;  // of the head in page 0
     int32_t page_bytes, row_bytes;
+    int32_t columns;
   };
   static PAGODA_DEVICE Source source(arch::GlobalPtr<const void> data,
-                                     const DecodeArguments::Operand& operand, int32_t kv_head) {
+                                     const DecodeArguments::Operand& operand, int32_t kv_head,
+                                     int32_t columns) {
     return {data.as<const char>() + int64_t{kv_head} * operand.head_bytes, operand.page_bytes,
-            operand.row_bytes};
+            operand.row_bytes, columns};
   }
 
-  // A function of its own for the tiles of K and V, whose instructions are fetched once.
-  static_assert(K::smem_layout == V::smem_layout && tile.k_steps() == 1 && tile.v_steps() == 1);
-  static PAGODA_DEVICE_CALL void copy_tile(arch::SharedPtr<T> to, arch::GlobalPtr<const char> data,
-                                           int32_t page_bytes, int32_t row_bytes,
-                                           arch::GlobalPtr<const int32_t> pages, int32_t page_shift,
-                                           int32_t sequence, int32_t first_key, int32_t num_rows) {
-    copy_rows(to, data, page_bytes, row_bytes, pages, page_shift, sequence, first_key, num_rows,
-              operand::AllColumns());
+  // Of this warp. It may be past the last key.
+  [[nodiscard]] PAGODA_DEVICE int32_t first_key_of(int32_t index) const {
+    return first_key_ + index * tile.BN;
   }
-  // The same where rows have `num_columns` elements.
-  static PAGODA_DEVICE_CALL void copy_narrow_tile(
-      arch::SharedPtr<T> to, arch::GlobalPtr<const char> data, int32_t page_bytes,
-      int32_t row_bytes, arch::GlobalPtr<const int32_t> pages, int32_t page_shift, int32_t sequence,
-      int32_t first_key, int32_t num_rows, int32_t num_columns) {
-    copy_rows(to, data, page_bytes, row_bytes, pages, page_shift, sequence, first_key, num_rows,
-              operand::FirstColumns{num_columns});
+  [[nodiscard]] PAGODA_DEVICE int32_t existing(int32_t key) const {
+    return key < num_keys_ ? key : num_keys_ - 1;
   }
-  template <class OfRows>
-  static PAGODA_DEVICE void copy_rows(arch::SharedPtr<T> to, arch::GlobalPtr<const char> data,
-                                      int32_t page_bytes, int32_t row_bytes,
-                                      arch::GlobalPtr<const int32_t> pages, int32_t page_shift,
-                                      int32_t sequence, int32_t first_key, int32_t num_rows,
-                                      OfRows columns) {
-    K buffer(to, 0);
-    buffer.template load_pages<false>(
-        [&](int row) {
-          const int32_t key = first_key + row, page = key >> page_shift;
-          const int32_t of_page = key - (page << page_shift);
-          const int32_t id = pages != nullptr ? arch::load_read_only(pages + page) : sequence;
-          return data + (int64_t{page_bytes} * id + int64_t{of_page} * row_bytes);
-        },
-        row_bytes, 0, num_rows, columns);
+
+  template <bool is_first>
+  PAGODA_DEVICE void copy(const Source& from, int32_t index, const Pages& pages,
+                          arch::SharedPtr<T> to) const {
+    PAGODA_UNROLL
+    for (int page = 0; page < kPages; ++page) {
+      const int32_t first = first_key_of(index) + page * kPageRows;
+      const int32_t key = existing(first);  // a copy of 0 bytes needs a valid address, too
+      const int32_t of_page = key - (key >> page_shift_ << page_shift_);
+      const arch::GlobalPtr<const char> row =
+          from.data +
+          (int64_t{from.page_bytes} * pages.ids[page] + int64_t{of_page} * from.row_bytes);
+      const arch::SharedPtr<T> row_to = to + page * kPageRows * layout.row_stride() * 8;
+      if constexpr (is_first) {
+        copy_first_rows(row, from.row_bytes, from.columns, num_keys_ - first, row_to);
+      } else {
+        copy_rows(row, from.row_bytes, from.columns, num_keys_ - first, row_to);
+      }
+    }
+  }
+  // A function of its own, whose instructions are fetched once: the start of a call waits for those
+  // more than for anything else. The main loop has them without the call, which takes a tenth of
+  // its time.
+  static PAGODA_DEVICE_CALL void copy_first_rows(arch::GlobalPtr<const char> first,
+                                                 int32_t row_bytes, int32_t num_columns,
+                                                 int32_t num_rows, arch::SharedPtr<T> to) {
+    copy_rows(first, row_bytes, num_columns, num_rows, to);
+  }
+  // Copies 16 rows, eight lanes 128 bytes of one.
+  static PAGODA_DEVICE void copy_rows(arch::GlobalPtr<const char> first, int32_t row_bytes,
+                                      int32_t num_columns, int32_t num_rows,
+                                      arch::SharedPtr<T> to) {
+    constexpr int kRowsAtOnce = tile.warp_size / 8;
+    const int lane_row = arch::lane_idx() / 8, chunk = arch::lane_idx() % 8;
+    const arch::GlobalPtr<const char> from = first + 16 * chunk;
+    const int32_t end =
+        arch::mutable_value("last row of a KV tile dropped", num_rows, num_rows - 1);
+    PAGODA_UNROLL
+    for (int i = 0; i < kPageRows; i += kRowsAtOnce) {
+      const int row = lane_row + i;
+      const bool exists = row < end;
+      const arch::GlobalPtr<const char> row_from = from + int64_t{exists ? row : 0} * row_bytes;
+      const arch::SharedPtr<T> row_to = to + operand::vector_index<layout>(row, chunk) * 8;
+      PAGODA_UNROLL
+      for (int j = 0; j < tile.depth_qk / 8; j += 8) {
+        copy_chunk(first, num_columns, 8 * (chunk + j), exists, row_from + j * 16,
+                   row_to + j * layout.chunk_stride() * 8);
+      }
+    }
+  }
+  // Columns that a narrow row does not have become zeros where a product reads them.
+  static PAGODA_DEVICE void copy_chunk(arch::GlobalPtr<const char> any, int32_t num_columns,
+                                       int column, bool exists, arch::GlobalPtr<const char> data,
+                                       arch::SharedPtr<T> to) {
+    if constexpr (is_narrow) {
+      if (column >= tile.depth_qk - kLastColumns && !has_last_columns(num_columns)) return;
+      const bool has_chunk = column < arch::mutable_value("last columns of K and V dropped",
+                                                          num_columns, num_columns - 8);
+      arch::cp_async<16>(to, has_chunk ? data : any, exists && has_chunk ? 16 : 0);
+    } else {
+      arch::cp_async<16>(to, data, exists ? 16 : 0);
+    }
   }
 
   int32_t sequence_, first_key_, num_keys_, page_shift_;
   arch::GlobalPtr<const int32_t> pages_ = nullptr;
   Source k_, v_;
-  Columns k_columns_, v_columns_;
 };
 
 }  // namespace pagoda::kernels::kv_buffer

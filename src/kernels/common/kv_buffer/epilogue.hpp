@@ -23,7 +23,7 @@ class Epilogue {
   using T = typename Config::T;
   using I = typename Ops::Instruction;
   static constexpr TileConfig tile = Config::tile;
-  using Output = typename Mainloop<Config>::Output;
+  using Output = typename Ops::Output;
   // Lanes that merge a row: four columns each, where all rows are valid.
   static constexpr int row_lanes =
       tile.is_decode && tile.depth_vo < 4 * tile.warp_size ? tile.depth_vo / 4 : tile.warp_size;
@@ -44,12 +44,13 @@ class Epilogue {
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) {
       sums[i] = online[i].sums();
+      if constexpr (tile.is_decode) continue;  // sums of all lanes and warps
       PAGODA_UNROLL
       for (int step = 1; step < I::kRowLanes; step *= 2) {
         sums[i].sum += arch::shuffle_xor(sums[i].sum, step * I::kRowStride);
       }
     }
-    if constexpr (Ops::token_gen) add_warps(sums);
+    if constexpr (Ops::token_gen && !tile.is_decode) add_warps(sums);
     if constexpr (tile.cluster > 1) {
       merge_in_cluster(work, online, sums, o);
     } else if (work.is_split()) {

@@ -2,6 +2,8 @@
 // store together. docs/kernels/kv_buffer.md follows one call through it.
 #pragma once
 
+#include <type_traits>
+
 #include "arch/debug.hpp"
 #include "arch/thread.hpp"
 #include "kernels/common/grid_work.hpp"
@@ -14,6 +16,10 @@
 
 namespace pagoda::kernels::kv_buffer {
 
+// decode_mainloop.hpp, which a family includes that has kernels for decoding.
+template <class Config>
+class DecodeMainloop;
+
 // `Config`: struct with T and tile. `least_arch`: compute capability, 10 * major + minor.
 template <class Config_, int least_arch>
 struct Kernel {
@@ -25,7 +31,9 @@ struct Kernel {
   static constexpr int kThreads = tile.threads();
   static constexpr int kWarpSize = tile.warp_size;
   static constexpr int kClusterSize = tile.cluster, kMinArch = least_arch;
-  static constexpr int kCtasPerSm = tile.ctas_per_sm;
+  // Decoding: that registers leave room for.
+  static constexpr int kCtasPerSm =
+      tile.is_decode ? decode_occupancy(tile.depth_qk).most : tile.ctas_per_sm;
   // What a CTA may have on every GPU from sm_80 on: 99 KB of the 100 KB of sm_86, sm_89 and sm_120.
   // On gfx942: 64 KB.
   static_assert(sizeof(Storage) <= (tile.warp_size == 64 ? 64 : 99) * 1024);
@@ -90,7 +98,7 @@ struct Kernel {
     const int warp = arch::thread_idx() / tile.warp_size;
     const int warp_m = warp / tile.warps_n, warp_n = warp % tile.warps_n;
     Online online[Ops::rows];
-    typename Mainloop<Config>::Output o;
+    typename Ops::Output o;
     PAGODA_UNROLL
     for (int m = 0; m < Ops::m_tiles; ++m) {
       PAGODA_UNROLL
@@ -102,11 +110,12 @@ struct Kernel {
     if (work.walk.num_tiles > 0) {
       bool is_loading_q = false;
       if constexpr (tile.is_decode) {
-        DecodeLoads<Config>::load_q(params, storage, work);
+        DecodeMainloop<Config>::Loads::load_q(params, storage, work);
       } else if constexpr (Ops::is_async) {
         is_loading_q = Ops::KVBuffers::template load_q<Config>(params, storage, work);
       }
-      Mainloop<Config> mainloop(params, storage, work, warp_m, warp_n);
+      using Loop = std::conditional_t<tile.is_decode, DecodeMainloop<Config>, Mainloop<Config>>;
+      Loop mainloop(params, storage, work, warp_m, warp_n);
       if constexpr (tile.cluster > 1) ClusterMerge<Config>(params, storage).begin(work);
       if constexpr (!tile.reads_q_directly) {
         if constexpr (Ops::is_async && Ops::token_gen && !tile.is_decode) {

@@ -199,20 +199,25 @@ bool suits_batch(const Problem& p, int32_t cluster, int64_t splits, int32_t num_
 }
 
 // The model of the time of decoding with clusters, in us, fitted to an H200 (mha_sm90_decode/
-// README.md). A KV tile takes kTileTime while CTAs are few; from about kBusyCtas of them a
+// README.md). A KV tile takes kDecodeTileTime while CTAs are few; from about kBusyCtas of them a
 // multiprocessor on, with 48 KB in flight each, its time grows with their number. The merge in a
 // cluster; in clusters and between them; between CTAs, and there for each row of a warp and 16
 // splits.
-constexpr double kBusyCtas = 0.63, kBusySharpness = 3.3;
-constexpr double kClusterMerge = 0.6, kClustersMerge = 2.2, kSplitMerge = 1.0, kSplitChain = 0.84;
+constexpr double kDecodeTileTime = 0.6, kBusyCtas = 0.51, kBusySharpness = 3.3;
+constexpr double kClusterMerge = 0.3, kClustersMerge = 2.8, kSplitMerge = 2.2, kSplitChain = 0.4;
 constexpr int32_t kMostCtasInClusters = 3;  // of a multiprocessor
+
+// Of a CTA of decoding. Narrow rows are fewer bytes than the tile has room for.
+double decode_bytes_in_flight(const Problem& p, const TileConfig& tile) {
+  return bytes_in_flight(tile) * (p.head_dim_qk + p.head_dim_vo) / (tile.depth_qk + tile.depth_vo);
+}
 
 double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms, int32_t cluster,
                    int64_t splits) {
   const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
   const int64_t tiles = core::ceil_div(core::ceil_div(key_tiles, splits), int64_t{cluster});
   const int64_t ctas = int64_t{p.batch} * p.num_kv_heads * splits * cluster;
-  const double busy_ctas = kBusyCtas * (48 << 10) / bytes_in_flight(tile) * num_sms;
+  const double busy_ctas = kBusyCtas * (48 << 10) / decode_bytes_in_flight(p, tile) * num_sms;
   const double busy = std::pow(static_cast<double>(ctas) / busy_ctas, kBusySharpness);
   double merge = 0;
   if (cluster > 1) {
@@ -222,18 +227,20 @@ double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms, in
     merge = kSplitMerge +
             kSplitChain * static_cast<double>(rows_of_warp * core::ceil_div(splits, int64_t{16}));
   }
-  return static_cast<double>(tiles) * kTileTime * std::pow(1 + busy, 1 / kBusySharpness) + merge;
+  return static_cast<double>(tiles) * kDecodeTileTime * std::pow(1 + busy, 1 / kBusySharpness) +
+         merge;
 }
 
 // For at most as many row tiles as CTAs fit the GPU at once.
 DecodeGrid cluster_grid(const Problem& p, const TileConfig& tile, int32_t num_sms) {
-  const int64_t places = int64_t{num_sms} * std::min(tile.ctas_per_sm, kMostCtasInClusters);
   const int64_t row_tiles = int64_t{p.batch} * p.num_kv_heads;
   const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
   DecodeGrid grid{.clusters = row_tiles};
   double least = decode_time(p, tile, num_sms, 1, 1);
   for (const ClusterSize size : kClusterSizes) {
-    const auto most = static_cast<int64_t>(size.of_places * static_cast<double>(places));
+    const int32_t per_sm =
+        size.ctas == 1 ? tile.ctas_per_sm : std::min(tile.ctas_per_sm, kMostCtasInClusters);
+    const auto most = static_cast<int64_t>(size.of_places * num_sms * per_sm);
     for (int64_t splits = 1; row_tiles * splits * size.ctas <= most && splits <= key_tiles;
          ++splits) {
       const double time = decode_time(p, tile, num_sms, size.ctas, splits);
@@ -341,16 +348,19 @@ int32_t unsplit_ctas_per_sm(int64_t row_tiles, int depth, int32_t num_sms) {
   // Of the CTAs that fit: those that keep memory busy while earlier waves drain; where the first
   // wave is the last one, nothing evens out how the CTAs are spread.
   constexpr double kLeastLast = 0.6, kLeastOnly = 0.9;
+  constexpr int64_t kMostFirst = 3;  // waves of as many as fit, from which these are faster
   const DecodeOccupancy occupancy = decode_occupancy(depth);
-  for (int32_t per_sm = occupancy.fewest; per_sm <= occupancy.most; ++per_sm) {
+  const auto is_last_full = [&](int32_t per_sm) {
     const int64_t places = int64_t{num_sms} * per_sm;
     const int64_t last = row_tiles % places;
     const double least = row_tiles < places ? kLeastOnly : kLeastLast;
-    if (last == 0 || static_cast<double>(last) >= least * static_cast<double>(places)) {
-      return per_sm;
-    }
-  }
+    return last == 0 || static_cast<double>(last) >= least * static_cast<double>(places);
+  };
   const int64_t most_places = int64_t{num_sms} * occupancy.most;
+  if (row_tiles >= kMostFirst * most_places && is_last_full(occupancy.most)) return occupancy.most;
+  for (int32_t per_sm = occupancy.fewest; per_sm <= occupancy.most; ++per_sm) {
+    if (is_last_full(per_sm)) return per_sm;
+  }
   return row_tiles >= kManyWaves * most_places ? occupancy.most : 0;
 }
 

@@ -23,10 +23,6 @@
 
 namespace pagoda::kernels::kv_buffer {
 
-// decode_loads.hpp, which a family includes that has kernels for decoding.
-template <class Config>
-class DecodeLoads;
-
 // Those of `work`. None where rows are shorter than the padded head dims, or tiles cross pages.
 template <class Config>
 PAGODA_DEVICE WholeTiles find_whole_tiles(const AttentionParams& params, const Work& work) {
@@ -95,15 +91,13 @@ class Mainloop {
   using I = typename Ops::Instruction;
   static constexpr TileConfig tile = Config::tile;
   using Scores = typename Softmax<Config>::Scores;
-  using Output = float[Ops::m_tiles][Ops::o_tiles][Ops::elements];
+  using Output = typename Ops::Output;
 
-  // Issues the first loads of `work`, the work tile in `storage`, which has KV tiles. Decoding: it
-  // is not in `storage`.
-  PAGODA_DEVICE Mainloop(const AttentionParams& params, Storage<Config>& storage, const Work& work,
-                         int warp_m, int warp_n)
+  // Issues the first loads of the work tile in `storage`, which has KV tiles.
+  PAGODA_DEVICE Mainloop(const AttentionParams& params, Storage<Config>& storage,
+                         const Work& /*work*/, int warp_m, int warp_n)
       : params_(params),
         storage_(storage),
-        decode_(params, work),
         warp_m_(warp_m),
         warp_n_(warp_n),
         softmax_(params, warp_m),
@@ -143,20 +137,7 @@ class Mainloop {
                                   tile.v_steps() % tile.num_stages == 0),
                 "the register stage of a step is a constant");
 
-  // Where the work tile is: in registers in decoding, else in shared memory.
-  struct InRegisters {
-    PAGODA_DEVICE InRegisters(const AttentionParams& params, const Work& of)
-        : work(of), loads(params, of) {}
-    Work work;
-    DecodeLoads<Config> loads;
-  };
-  struct InSharedMemory {
-    PAGODA_DEVICE InSharedMemory(const AttentionParams& /*params*/, const Work& /*work*/) {}
-  };
-  [[nodiscard]] PAGODA_DEVICE Work work() const {
-    if constexpr (tile.is_decode) return decode_.work;
-    return storage_.work.load();
-  }
+  [[nodiscard]] PAGODA_DEVICE Work work() const { return storage_.work.load(); }
 
   // --- loads -------------------------------------------------------------------------------------
 
@@ -230,7 +211,7 @@ class Mainloop {
   };
   template <int step>
   [[nodiscard]] PAGODA_DEVICE WholeLoad find_whole_load(int32_t index) const {
-    if constexpr (Ops::is_async && !tile.is_decode) {
+    if constexpr (Ops::is_async) {
       const WholeTiles tiles = storage_.whole_tiles.load();
       if (index >= 0 && index < tiles.count) {
         using Buffer = std::conditional_t<(step < tile.k_steps()), K, V>;
@@ -300,10 +281,6 @@ class Mainloop {
   // Step `step` of the operand of `buffer` in KV tile `index`.
   template <int step, class Buffer>
   PAGODA_DEVICE void load_part(int32_t index, const WholeLoad& whole, Buffer& buffer) {
-    if constexpr (tile.is_decode) {
-      decode_.loads.load(index, buffer);
-      return;
-    }
     if constexpr (Ops::is_async) {
       if (whole.exists) {
         buffer.load_whole(whole.first, whole.row_bytes, step);
@@ -578,7 +555,6 @@ class Mainloop {
 
   const AttentionParams& params_;
   Storage<Config>& storage_;
-  std::conditional_t<tile.is_decode, InRegisters, InSharedMemory> decode_;
   int warp_m_, warp_n_;
   Softmax<Config> softmax_;
   K k_;

@@ -94,9 +94,10 @@ class Softmax {
   // Moves the pivots of the rows to `largest`, the maxima of the tile before `scale` (from score to
   // log2 units, > 0), where a lane of the warp needs it, and rescales O with them. All warps that
   // share rows decide alike.
-  template <class Output>
+  template <int columns>
   PAGODA_DEVICE void move_pivots(float scale, const float (&largest)[Ops::rows],
-                                 Online (&online)[Ops::rows], Output& o) const {
+                                 Online (&online)[Ops::rows],
+                                 float (&o)[Ops::m_tiles][columns][Ops::elements]) const {
     int wants = 0;  // no ||: it would be a branch for each row
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) {
@@ -114,7 +115,7 @@ class Softmax {
                                         online[i].sums().sum * (1 / factor - 1)));
       factor = arch::mutable_value("O not rescaled", factor, 1.0F);
       PAGODA_UNROLL
-      for (int n = 0; n < Ops::o_tiles; ++n) {
+      for (int n = 0; n < columns; ++n) {
         PAGODA_UNROLL
         for (int c = 0; c < I::kColumns; ++c) {
           o[i / I::kRows][n][i % I::kRows * I::kColumns + c] *= factor;

@@ -55,13 +55,15 @@ struct Operands : OperandSizes<Config> {
   static constexpr int o_tiles = tile.depth_of_warp() / tile.mma.N;
   static constexpr int rows = m_tiles * Instruction::kRows;                    // of a lane
   static constexpr int elements = Instruction::kRows * Instruction::kColumns;  // of a fragment
+  using Output = float[m_tiles][o_tiles][elements];
 
   // Q, P and O: [BM][columns].
   static constexpr operand::VectorLayout row_layout(int columns) {
     return operand::panel_layout(tile.BM, columns / 8);
   }
   static constexpr operand::VectorLayout q_layout = row_layout(tile.depth_qk);
-  static constexpr operand::VectorLayout p_layout = row_layout(Sizes::token_gen ? tile.BN : 64);
+  static constexpr bool shares_p = Sizes::token_gen && !tile.is_decode;
+  static constexpr operand::VectorLayout p_layout = row_layout(shares_p ? tile.BN : 64);
   static constexpr operand::VectorLayout o_layout = row_layout(tile.depth_vo / tile.o_parts);
 };
 
@@ -104,9 +106,10 @@ struct Storage {
   PAGODA_DEVICE arch::SharedPtr<T> k() { return kv.data(); }
   PAGODA_DEVICE arch::SharedPtr<T> v() { return kv.data() + kKVectors * 8; }
   PAGODA_DEVICE arch::SharedPtr<T> o() { return tile.reads_q_directly ? kv.data() : q.data(); }
-  // Token generation: P, and a value of each row and warp.
-  arch::SharedArray<T, Ops::token_gen ? Ops::p_layout.size() * 8 : 8, 128> p;
-  arch::SharedArray<float, Ops::token_gen ? tile.warps_n * tile.BM : 1> stats;
+  // Token generation: P, but not in decoding, and a value of each row and warp; decoding: four.
+  arch::SharedArray<T, Ops::shares_p ? Ops::p_layout.size() * 8 : 8, 128> p;
+  arch::SharedArray<float, Ops::token_gen ? tile.warps_n * tile.BM*(tile.is_decode ? 4 : 1) : 1, 16>
+      stats;
   arch::SharedArray<uint32_t, 1> is_last;  // split_rows.hpp
   // The work tile of the CTA. Loaded where it is needed: registers are few in the mainloop.
   SharedValue<Work> work;

@@ -1,0 +1,312 @@
+// DecodeMainloop: O and the online softmax of a work tile of decoding (make_decode_work).
+//
+// A row tile has 16 rows, so one matrix instruction holds them, and the warps divide the keys of
+// each KV tile. A warp loads its own keys, has pivots and row sums of its own and accumulates all
+// columns of O: it waits for its own copies only, and P stays in its registers. When all keys are
+// done the warps add up O once, through the memory of K and V.
+//
+//   a warp, KV tile i          copies in flight
+//     wait for K(i)            V(i) K(i-1) V(i-1)
+//     S = Q K(i)'
+//     request K(i-2)           V(i) K(i-1) V(i-1) K(i-2)
+//     softmax, wait for V(i)   K(i-1) V(i-1) K(i-2)
+//     O += P V(i)
+//     request V(i-2)           K(i-1) V(i-1) K(i-2) V(i-2)
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "arch/cp_async.hpp"
+#include "arch/fault.hpp"
+#include "arch/named_barrier.hpp"
+#include "arch/warp.hpp"
+#include "kernels/common/kv_buffer/decode_loads.hpp"
+#include "kernels/common/kv_buffer/softmax.hpp"
+#include "kernels/common/kv_buffer/storage.hpp"
+#include "kernels/common/split_rows.hpp"
+
+namespace pagoda::kernels::kv_buffer {
+
+template <class Config>
+class DecodeMainloop {
+ public:
+  using Ops = Operands<Config>;
+  using T = typename Config::T;
+  using I = typename Ops::Instruction;
+  using Loads = DecodeLoads<Config>;
+  using Scores = typename Softmax<Config>::Scores;
+  using Output = typename Ops::Output;
+  static constexpr TileConfig tile = Config::tile;
+  static_assert(tile.warps_m == 1 && Ops::m_tiles == 1 && Ops::n_tiles % 2 == 0);
+
+  // Issues the first loads of `work`, which has KV tiles, in the thread's group of those of Q.
+  PAGODA_DEVICE DecodeMainloop(const AttentionParams& params, Storage<Config>& storage,
+                               const Work& work, int /*warp_m*/, int warp)
+      : params_(params),
+        storage_(storage),
+        work_(work),
+        warp_(warp),
+        softmax_(params, 0),
+        loads_(params, work, warp) {
+    const int32_t last = work.walk.num_tiles - 1;
+    pages_ = loads_.find_pages(last);
+    next_pages_ = loads_.find_pages(last > 0 ? last - 1 : 0);
+    PAGODA_NO_UNROLL
+    for (int i = 0; i < kTiles; ++i) {
+      load_k<true>(last - i, i);
+      load_v<true>(last - i, i);
+    }
+  }
+
+  // Q is on its way in the group of the first loads.
+  PAGODA_DEVICE void run(Online (&online)[Ops::rows], Output& o) {
+    arch::cp_async_wait<kInFlight>();
+    arch::syncthreads();  // all threads' parts of Q are in shared memory
+    load_q_fragments(std::make_integer_sequence<int, kQSteps>());
+    AllColumns all;
+    PAGODA_UNROLL
+    for (int n = 0; n < kColumnTiles; ++n) {
+      PAGODA_UNROLL
+      for (int e = 0; e < Ops::elements; ++e) all[0][n][e] = 0;
+    }
+    PAGODA_NO_UNROLL
+    for (int32_t i = work_.walk.num_tiles; i-- > 0;) kv_tile(i, online, all);
+    add_warps(online, all, o);
+  }
+
+ private:
+  static constexpr int kTiles = 2;  // of K, and of V, in shared memory
+  static_assert(tile.k_tiles == kTiles && tile.v_tiles == kTiles);
+  static constexpr int kInFlight = 2 * kTiles - 1;  // groups, while one is waited for
+  static constexpr int kQSteps = tile.depth_qk / tile.mma.K;
+  static constexpr int kColumnTiles = tile.depth_vo / tile.mma.N;
+  using AllColumns = float[Ops::m_tiles][kColumnTiles][Ops::elements];
+  using Fragment = uint32_t[I::kBWords];
+
+  // --- loads -------------------------------------------------------------------------------------
+
+  // The warp's part of slot `slot` of K or V.
+  static constexpr int kPart = Loads::layout.size() * 8;
+  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<T> k(int slot) const {
+    return storage_.k() + (slot * tile.warps() + warp_) * kPart;
+  }
+  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<T> v(int slot) const {
+    return storage_.v() + (slot * tile.warps() + warp_) * kPart;
+  }
+
+  // Tiles are loaded in the order in which they are multiplied, K and V of each, if there are more.
+  template <bool is_first>
+  PAGODA_DEVICE void load_k(int32_t index, int slot) {
+    if (index >= 0) loads_.template load_k<is_first>(index, pages_, k(slot));
+    arch::cp_async_commit();
+  }
+  template <bool is_first>
+  PAGODA_DEVICE void load_v(int32_t index, int slot) {
+    if (index >= 0) {
+      loads_.template load_v<is_first>(index, pages_, v(slot));
+      // Ids of pages are requested a KV tile before they are needed.
+      pages_ = next_pages_;
+      next_pages_ = loads_.find_pages(index > 1 ? index - 2 : 0);
+    }
+    arch::cp_async_commit();
+  }
+  // The oldest group of all lanes is in shared memory.
+  static PAGODA_DEVICE void wait_for_oldest() {
+    arch::cp_async_wait<kInFlight>();
+    arch::syncwarp();
+  }
+
+  template <int... step>
+  PAGODA_DEVICE void load_q_fragments(std::integer_sequence<int, step...> /*steps*/) {
+    (load_q_fragment<step>(), ...);
+  }
+  template <int step>
+  PAGODA_DEVICE void load_q_fragment() {
+    uint32_t a[1][I::kAWords];
+    I::template load_a<Ops::q_layout, step * tile.mma.K / 8>(a, storage_.q.data(), 0);
+    PAGODA_UNROLL
+    for (int i = 0; i < I::kAWords; ++i) q_[step][i] = a[0][i];
+  }
+
+  // --- one KV tile -------------------------------------------------------------------------------
+
+  PAGODA_DEVICE void kv_tile(int32_t index, Online (&online)[Ops::rows], AllColumns& o) {
+    Scores s;
+    wait_for_oldest();
+    multiply_k(s);
+    arch::syncwarp();  // all lanes have read K
+    load_k<false>(index - kTiles, slot_);
+    softmax_.apply_mods_and_mask(work_, index, warp_ * tile.WN(), s);
+    float largest[Ops::rows];
+    softmax_.row_max(s, largest);
+    const float scale = arch::mutable_factor("softmax scale x 1.02", params_.score_map.scale_log2);
+    softmax_.move_pivots(scale, largest, online, o);
+    float offsets[Ops::rows];
+    PAGODA_UNROLL
+    for (int i = 0; i < Ops::rows; ++i) offsets[i] = online[i].offset();
+    softmax_.template exp2_scores<0, Softmax<Config>::kColumns>(scale, offsets, s, online);
+    wait_for_oldest();
+    multiply_v(s, o, std::make_integer_sequence<int, tile.WN() / tile.mma.K>());
+    arch::syncwarp();  // all lanes have read V
+    load_v<false>(index - kTiles, slot_);
+    slot_ = 1 - slot_;
+  }
+
+  // S = Q K', in sums of every other k-step where registers allow: the products of two sums do not
+  // wait for each other.
+  static constexpr int kSums = tile.has_tokens && tile.depth_qk > 64 ? 1 : 2;
+  PAGODA_DEVICE void multiply_k(Scores& s) const {
+    Scores sums[kSums];
+    PAGODA_UNROLL
+    for (Scores& sum : sums) {
+      PAGODA_UNROLL
+      for (int n = 0; n < Ops::n_tiles; ++n) {
+        PAGODA_UNROLL
+        for (int e = 0; e < Ops::elements; ++e) sum[0][n][e] = 0;
+      }
+    }
+    const auto multiply = [&]<int first, int... further>(std::integer_sequence<int, further...>) {
+      (multiply_k_step<first + further>(sums[(first + further) % kSums]), ...);
+    };
+    constexpr int kLast = Loads::kLastColumns / tile.mma.K, kOthers = kQSteps - kLast;
+    multiply.template operator()<0>(std::make_integer_sequence<int, kOthers>());
+    if (Loads::has_last_columns(params_.dim_qk)) {
+      multiply.template operator()<kOthers>(std::make_integer_sequence<int, kLast>());
+    }
+    PAGODA_UNROLL
+    for (int n = 0; n < Ops::n_tiles; ++n) {
+      PAGODA_UNROLL
+      for (int e = 0; e < Ops::elements; ++e) {
+        s[0][n][e] = sums[0][0][n][e];
+        if constexpr (kSums > 1) s[0][n][e] += sums[1][0][n][e];
+      }
+    }
+  }
+  template <int step>
+  PAGODA_DEVICE void multiply_k_step(Scores& s) const {
+    arch::Words<4> words[Ops::n_tiles];
+    I::template load_b<Loads::layout, 1, true, step, 0, Ops::n_tiles>(words, k(slot_), 0, 0);
+    PAGODA_UNROLL
+    for (int n = 0; n < Ops::n_tiles; ++n) multiply(s[0][n], q_[step], words[n]);
+  }
+
+  template <int... step>
+  PAGODA_DEVICE void multiply_v(const Scores& s, AllColumns& o,
+                                std::integer_sequence<int, step...> /*steps*/) const {
+    (multiply_v<step>(s, o), ...);
+  }
+  // O += P V of 16 keys.
+  template <int step>
+  PAGODA_DEVICE void multiply_v(const Scores& s, AllColumns& o) const {
+    uint32_t a[I::kAWords];
+    I::to_a(a, s[0], step, Softmax<Config>::pack_p);
+    constexpr int kLast = Loads::kLastColumns / tile.mma.N / 2, kOthers = kColumnTiles / 2 - kLast;
+    multiply_pairs<step, 0>(a, o, std::make_integer_sequence<int, kOthers>());
+    if (Loads::has_last_columns(params_.dim_vo)) {
+      multiply_pairs<step, kOthers>(a, o, std::make_integer_sequence<int, kLast>());
+    }
+  }
+  template <int step, int first, int... pair>
+  PAGODA_DEVICE void multiply_pairs(const uint32_t (&a)[I::kAWords], AllColumns& o,
+                                    std::integer_sequence<int, pair...> /*pairs*/) const {
+    (multiply_pair<step, 2 * (first + pair)>(a, o), ...);
+  }
+  template <int step, int first>
+  PAGODA_DEVICE void multiply_pair(const uint32_t (&a)[I::kAWords], AllColumns& o) const {
+    arch::Words<4> words[kColumnTiles];
+    I::template load_b<Loads::layout, 1, false, step, first, 2>(words, v(slot_), 0, 0);
+    multiply(o[0][first], a, words[first]);
+    multiply(o[0][first + 1], a, words[first + 1]);
+  }
+
+  static PAGODA_DEVICE void multiply(float (&d)[Ops::elements], const uint32_t (&a)[I::kAWords],
+                                     const arch::Words<4>& words) {
+    const Fragment b = {words.word[0], words.word[1]};
+    I::multiply(d, a, b);
+  }
+
+  // --- the sum of the warps ----------------------------------------------------------------------
+
+  // `o`: the warp's columns of O of all keys; `online`: of all keys, too, in every lane of a row.
+  PAGODA_DEVICE void add_warps(Online (&online)[Ops::rows], const AllColumns& all,
+                               Output& o) const {
+    // Fragments as they are, 16 bytes of a lane: [warp][fragment][lane].
+    static_assert(Ops::elements == 4);
+    const arch::SharedPtr<FloatQuad> sums =
+        storage_.k().template as<FloatQuad>() + arch::lane_idx();
+    static_assert(tile.warps() * kColumnTiles * tile.warp_size * sizeof(FloatQuad) <=
+                  size_t{2} * kTiles * tile.warps() * kPart * sizeof(T));
+    arch::syncthreads();  // all warps have read K and V
+    PAGODA_UNROLL
+    for (int n = 0; n < kColumnTiles; ++n) {
+      const float(&from)[Ops::elements] = all[0][n];
+      arch::store(sums + (warp_ * kColumnTiles + n) * tile.warp_size,
+                  FloatQuad{{from[0], from[1], from[2], from[3]}});
+    }
+    PAGODA_UNROLL
+    for (int i = 0; i < Ops::rows; ++i) {
+      softmax::Sums own = online[i].sums();
+      PAGODA_UNROLL
+      for (int step = 1; step < I::kRowLanes; step *= 2) {
+        own.sum += arch::shuffle_xor(own.sum, step * I::kRowStride);
+      }
+      if (arch::lane_idx() / I::kRowStride % I::kRowLanes == 0) {
+        arch::store(stats(warp_, i), FloatQuad{{own.pivot, own.sum, online[i].max(), 0}});
+      }
+    }
+    arch::syncthreads();  // sums and O of all warps are stored
+    float factors[tile.warps()][Ops::rows];
+    PAGODA_UNROLL
+    for (int i = 0; i < Ops::rows; ++i) {
+      FloatQuad parts[tile.warps()];
+      softmax::Sums total;
+      float max = softmax::kMinusInfinity;
+      PAGODA_UNROLL
+      for (int w = 0; w < tile.warps(); ++w) {
+        parts[w] = arch::load(stats(w, i));
+        total.pivot = fmaxf(total.pivot, parts[w].value[0]);
+        max = fmaxf(max, parts[w].value[2]);
+      }
+      const float finite = total.pivot > softmax::kMinusInfinity ? total.pivot : 0;  // no keys
+      PAGODA_UNROLL
+      for (int w = 0; w < tile.warps(); ++w) {
+        const float factor = arch::exp2_approx(parts[w].value[0] - finite);
+        total.sum += parts[w].value[1] * factor;
+        factors[w][i] = arch::mutable_value("weight of the first warp x 1.02", factor,
+                                            (w == 0 ? 1.02F : 1.0F) * factor);
+      }
+      online[i] = Online();
+      online[i].begin_tile(total.pivot, true);
+      online[i].add(total.sum);
+      online[i].begin_tile(max, false);  // the pivot may lag behind the maximum
+    }
+    PAGODA_UNROLL
+    for (int n = 0; n < Ops::o_tiles; ++n) {
+      PAGODA_UNROLL
+      for (int w = 0; w < tile.warps(); ++w) {
+        const FloatQuad part =
+            arch::load(sums + (w * kColumnTiles + warp_ * Ops::o_tiles + n) * tile.warp_size);
+        PAGODA_UNROLL
+        for (int e = 0; e < Ops::elements; ++e) {
+          o[0][n][e] += factors[w][e / I::kColumns] * part.value[e];
+        }
+      }
+    }
+  }
+  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<FloatQuad> stats(int warp, int i) const {
+    return storage_.stats.at(4 * (warp * tile.BM + softmax_.row_index(i))).template as<FloatQuad>();
+  }
+
+  const AttentionParams& params_;
+  Storage<Config>& storage_;
+  const Work& work_;
+  int warp_;
+  Softmax<Config> softmax_;
+  Loads loads_;
+  typename Loads::Pages pages_, next_pages_;
+  int slot_ = 0;  // of the KV tile in multiplication
+  uint32_t q_[kQSteps][I::kAWords];
+};
+
+}  // namespace pagoda::kernels::kv_buffer
