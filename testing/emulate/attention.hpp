@@ -15,6 +15,7 @@ Outcome run_sm80_token_registers(const emulator::Options& options);
 Outcome run_sm90_decode_pairs(const emulator::Options& options);
 Outcome run_sm90_decode_clusters(const emulator::Options& options);
 Outcome run_sm90_decode_tokens(const emulator::Options& options);
+Outcome run_sm90_decode_row_tiles(const emulator::Options& options);
 Outcome run_sm90_decode_narrow(const emulator::Options& options);
 
 Outcome run_gfx942_prefill(const emulator::Options& options);

@@ -291,7 +291,14 @@ class TypedAttentionCase {
                                               .type = kMapType<KV>});
     };
     const int32_t clusters = shape_.ctas / Traits::Kernel::kClusterSize;
-    params.decode = kernels::kv_buffer::decode_arguments(params, std::max(1, clusters - 1), 1);
+    int tokens = 0;  // most of a sequence
+    for (const AttentionSequence& sequence : shape_.sequences) {
+      tokens = std::max(tokens, sequence.rows);
+    }
+    constexpr int kDecodeRows = 16;
+    const int of_tile = std::max(1, kDecodeRows / shape_.group);
+    params.decode = kernels::kv_buffer::decode_arguments(params, std::max(1, clusters - 1), 1,
+                                                         false, (tokens - 1) / of_tile + 1);
     params.k = cache(k_, dim_qk());
     params.v = cache(v_, kDepth);
     return params;

@@ -54,6 +54,7 @@ constexpr EmulatedKernel kKernels[] = {
     {"sm90_decode/pairs", "sm_90a", "One token of each sequence: pairs of CTAs send each other partial results, the last pair merges", run_sm90_decode_pairs},
     {"sm90_decode/clusters", "sm_90a", "The same, a cluster of eight CTAs for each KV head", run_sm90_decode_clusters},
     {"sm90_decode/tokens", "sm_90a", "Up to three tokens of each sequence, by pairs of CTAs", run_sm90_decode_tokens},
+    {"sm90_decode/row_tiles", "sm_90a", "Up to six tokens of each sequence: two row tiles of a KV head", run_sm90_decode_row_tiles},
     {"sm90_decode/narrow", "sm_90a", "One token of each sequence, by pairs of CTAs: rows of K narrower than the tile", run_sm90_decode_narrow},
     {"sm100/mha_2q", "sm_100a", "Attention, two halves of 128 rows, K and V in one ring, a queue of tiles", run_mha_2q},
     {"sm100/mha_2q_split", "sm_100a", "The same, two rings, general scores, keys in two parts", run_mha_2q_split},

@@ -52,6 +52,17 @@ Outcome run_sm90_decode_tokens(const emulator::Options& options) {
                              .schedule = kernels::Schedule::kStreamK};
   return AttentionCase(shape, options.seed).run<KVBufferTraits<ClusterConfig<2, true>>>(options);
 }
+// Up to six tokens of four heads, four in the first row tile of a KV head: 31 KV tiles of each,
+// divided among fifteen pairs, five each. One sequence has no second row tile.
+Outcome run_sm90_decode_row_tiles(const emulator::Options& options) {
+  const AttentionShape shape{.kernel = "sm90_decode/row_tiles",
+                             .sequences = {{6, 322}, {3, 37}, {5, 1473}},
+                             .num_kv_heads = 1,
+                             .group = 4,
+                             .ctas = 32,
+                             .schedule = kernels::Schedule::kStreamK};
+  return AttentionCase(shape, options.seed).run<KVBufferTraits<ClusterConfig<2, true>>>(options);
+}
 // As in pairs, with 48 of the 64 columns of K.
 Outcome run_sm90_decode_narrow(const emulator::Options& options) {
   const AttentionShape shape{.kernel = "sm90_decode/narrow",

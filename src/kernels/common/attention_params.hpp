@@ -103,6 +103,8 @@ struct DecodeArguments {
   int32_t min_tiles = 1;
   // Whether clusters take half of it where lengths differ (kv_buffer/decode_work.hpp).
   bool halves_unequal = false;
+  // Row tiles of a KV head, and the tokens of each but the last.
+  uint8_t token_tiles = 1, tile_tokens = 1;
   int32_t num_keys = 0;                              // of every sequence where there are no lengths
   arch::GlobalPtr<const int32_t> lengths = nullptr;  // optional: [batch]
   // Optional: [batch, table_stride] page ids of 1 << page_shift keys. Without it the keys of

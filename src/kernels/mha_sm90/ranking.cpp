@@ -47,8 +47,8 @@ bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
                       kernels::kv_buffer::unsplit_ctas_per_sm(row_tiles, depth, num_sms) > 0;
   }
   if (p.q.dtype == DType::kF8E4M3 || p.k.dtype != p.q.dtype || p.head_dim_qk > 128 ||
-      p.head_dim_vo > 128 || int64_t{p.group} * p.max_seqlen_q > kWarpRows || !is_faster_there ||
-      !kernels::has_aligned_kv(p)) {
+      p.head_dim_vo > 128 || (int64_t{p.group} * p.max_seqlen_q > kWarpRows && !is_decoded) ||
+      !is_faster_there || !kernels::has_aligned_kv(p)) {
     return false;
   }
   if (reason != nullptr) {

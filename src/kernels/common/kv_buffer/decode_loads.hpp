@@ -60,9 +60,9 @@ class DecodeLoads {
       token = arch::SmallDivisor(work.num_heads).quotient(head);
       head -= token * work.num_heads;
     }
-    token += params.sequences.cu_rows != nullptr
-                 ? work.memory_row
-                 : work.sequence * (tile.has_tokens ? work.num_tokens : 1);
+    const int32_t tokens = work.rows.seqlen_kv - work.rows.q_position;  // of the sequence
+    token += work.first_token +
+             (params.sequences.cu_rows != nullptr ? work.memory_row : work.sequence * tokens);
     const arch::GlobalPtr<const char> from =
         params.q_data.template as<const char>() +
         (int64_t{token} * params.decode.q_row_bytes +

@@ -1,9 +1,9 @@
 // make_decode_work: the work tile of a CTA in decoding, where every sequence has one token that
-// sees all its keys, or a few, as many as a row tile holds. It has a quarter of the instructions of
+// sees all its keys, or a few, which make one or a few row tiles of each KV head. It has a quarter of the instructions of
 // the general partition (stream_k_start.hpp): a kernel that runs once in a while reads its
 // instructions from DRAM, and those before the first load are the largest part of a short decode.
 //
-//   Clusters are numbered by sequence, KV head, split (fastest). A sequence has a split for each
+//   Clusters are numbered by sequence, KV head, row tile of the head, split (fastest). A sequence has a split for each
 //   tiles_per_cluster of its KV tiles, at least one, and another for a rest of a quarter or more;
 //   tiles_per_cluster is the same for the whole batch (DecodeArguments). Where a sequence is longer
 //   than the mean by so much that it would have two splits, halves_unequal makes it half of that:
@@ -60,6 +60,10 @@ PAGODA_DEVICE int32_t num_splits(int32_t tiles, int32_t tiles_per_cluster,
   return splits > 1 ? splits : 1;
 }
 
+[[nodiscard]] PAGODA_DEVICE int32_t row_tiles_of_sequence(const AttentionParams& params) {
+  return params.num_kv_heads * params.decode.token_tiles;
+}
+
 // How the batch is divided among the clusters. Every warp finds it for itself, without a barrier: a
 // lane has neighbouring sequences, one of them in batches of up to kLanes.
 template <class Config>
@@ -78,7 +82,7 @@ class DecodePartition {
       PAGODA_NO_UNROLL
       for (int32_t b = begin; b < begin + sequences_of_lane_ && b < params.sequences.batch; ++b) {
         const int32_t count = splits(num_keys(params.decode, b));
-        clusters_of_lane_ += static_cast<uint32_t>(count * params.num_kv_heads);
+        clusters_of_lane_ += static_cast<uint32_t>(count * row_tiles_of_sequence(params));
         if (longest < count) longest = count;
       }
       if (round > 0) break;
@@ -110,7 +114,7 @@ class DecodePartition {
     for (share.sequence = lane * sequences_of_lane_;; ++share.sequence) {
       share.num_keys = num_keys(params_.decode, share.sequence);
       share.splits = splits(share.num_keys);
-      const int32_t end = share.first_cluster + share.splits * params_.num_kv_heads;
+      const int32_t end = share.first_cluster + share.splits * row_tiles_of_sequence(params_);
       if (cluster < end) return true;
       share.first_cluster = end;
     }
@@ -138,7 +142,7 @@ PAGODA_DEVICE int32_t share_of_one(const AttentionParams& params,
   const DecodeArguments& decode = params.decode;
   share.num_keys = num_keys(decode, 0);
   const int32_t tiles = num_tiles<Config>(share.num_keys);
-  const auto total = static_cast<uint32_t>(tiles * params.num_kv_heads);
+  const auto total = static_cast<uint32_t>(tiles * row_tiles_of_sequence(params));
   const int32_t of_cluster = tiles_per_cluster(decode, total);
   share.splits = num_splits(tiles, of_cluster, arch::SmallDivisor(of_cluster));
   return of_cluster;
@@ -155,7 +159,7 @@ PAGODA_DEVICE bool make_decode_work(const AttentionParams& params, Work& work) {
   int32_t tiles_of_cluster = 0;
   if (params.sequences.batch == 1) {
     tiles_of_cluster = share_of_one<Config>(params, share);
-    if (cluster >= share.splits * params.num_kv_heads) return false;
+    if (cluster >= share.splits * row_tiles_of_sequence(params)) return false;
   } else {
     const DecodePartition<Config> partition(params);
     if (!partition.find(cluster, share)) return false;
@@ -163,20 +167,29 @@ PAGODA_DEVICE bool make_decode_work(const AttentionParams& params, Work& work) {
   }
   const int32_t sequence = share.sequence, keys = share.num_keys;
   work.num_splits = share.splits;
-  work.kv_head = arch::SmallDivisor(share.splits).quotient(cluster - share.first_cluster);
-  work.split = cluster - share.first_cluster - work.kv_head * share.splits;
+  const int32_t row_tile = arch::SmallDivisor(share.splits).quotient(cluster - share.first_cluster);
+  work.split = cluster - share.first_cluster - row_tile * share.splits;
+  work.kv_head = row_tile;
+  if constexpr (Config::tile.has_tokens) {
+    const int32_t token_tiles = params.decode.token_tiles;
+    work.kv_head = arch::SmallDivisor(token_tiles).quotient(row_tile);
+    work.first_token = (row_tile - work.kv_head * token_tiles) * params.decode.tile_tokens;
+  }
   work.sequence = sequence;
   work.first_head = work.kv_head * params.group;
   work.num_heads = params.group;
-  work.num_tokens = 1;
+  int32_t tokens = 1;
   if (Config::tile.has_tokens || params.sequences.cu_rows != nullptr) {
-    const int32_t tokens = params.sequences.num_rows(sequence);
-    if (tokens == 0) return false;
-    if constexpr (Config::tile.has_tokens) work.num_tokens = tokens;
+    tokens = params.sequences.num_rows(sequence);
+    if (tokens <= work.first_token) return false;
     work.memory_row = params.sequences.first_row(sequence);
   }
+  work.num_tokens = tokens - work.first_token;
+  if (Config::tile.has_tokens && work.num_tokens > params.decode.tile_tokens) {
+    work.num_tokens = params.decode.tile_tokens;
+  }
   work.valid_tokens = work.num_tokens;
-  work.rows = mask::RowTile{sequence, keys, keys - work.num_tokens, 0, work.num_tokens};
+  work.rows = mask::RowTile{sequence, keys, keys - tokens, work.first_token, work.num_tokens};
   const int32_t tiles = num_tiles<Config>(keys);
   if (share.splits * tiles_of_cluster < tiles) {
     tiles_of_cluster = arch::SmallDivisor(share.splits).quotient(tiles - 1) + 1;

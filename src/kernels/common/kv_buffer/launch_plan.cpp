@@ -132,12 +132,34 @@ bool has_decode_layout(const Problem& p, const Shape& shape, const TileConfig& t
          (p.kv_kind == core::KVKind::kPaged ? has_pages : p.kv_kind == core::KVKind::kDense);
 }
 
+// Row tiles of a KV head in decoding: of several tokens, or one.
+int32_t decode_token_tiles(const Problem& p, const TileConfig& tile) {
+  return core::ceil_div(p.max_seqlen_q, std::max(1, tile.BM / p.group));
+}
+int64_t decode_row_tiles(const Problem& p, const TileConfig& tile) {
+  return int64_t{p.batch} * p.num_kv_heads * decode_token_tiles(p, tile);
+}
+
+// Several row tiles of a KV head load its keys several times: faster than packed rows where those
+// are few bytes (mha_sm90_decode/README.md).
+bool suits_decode_rows(const Problem& p, const TileConfig& tile) {
+  constexpr int32_t kMostTokenTiles = 4;
+  constexpr int64_t kMostBytes = 20 << 20;
+  if (p.group > tile.BM) return false;
+  const int32_t token_tiles = decode_token_tiles(p, tile);
+  if (token_tiles <= 1) return true;
+  const int64_t key_bytes = int64_t{p.head_dim_qk + p.head_dim_vo} * size_bytes(p.k.dtype);
+  return p.max_seqlen_q <= kFewTokens && token_tiles <= kMostTokenTiles &&
+         decode_row_tiles(p, tile) * p.max_seqlen_kv_bound * key_bytes <= kMostBytes;
+}
+
 bool is_decode(const Problem& p, const Shape& shape, const TileConfig& tile) {
+  if (!suits_decode_rows(p, tile)) return false;
   // Of a sequence: SmallDivisor is exact. Of the batch: 32 bits hold them.
-  const int64_t tiles = int64_t{p.num_kv_heads} * (p.max_seqlen_kv_bound / tile.BN + 1);
-  return has_decode_tile(shape) && p.k.dtype == p.q.dtype && p.max_seqlen_q * p.group <= tile.BM &&
-         tiles < 1 << 20 && p.batch * tiles < 1 << 30 && sees_all_keys(p) &&
-         has_decode_layout(p, shape, tile);
+  const int64_t tiles =
+      int64_t{p.num_kv_heads} * decode_token_tiles(p, tile) * (p.max_seqlen_kv_bound / tile.BN + 1);
+  return has_decode_tile(shape) && p.k.dtype == p.q.dtype && tiles < 1 << 20 &&
+         p.batch * tiles < 1 << 30 && sees_all_keys(p) && has_decode_layout(p, shape, tile);
 }
 
 // Whether make_only_work (first_work.hpp) serves the call.
@@ -186,16 +208,16 @@ constexpr ClusterSize kClusterSizes[] = {{1, 1, true}, {2, 1, false}, {8, 10 / 1
 // The sequences of a batch may have any lengths up to the bound. Where a row tile has one cluster,
 // those of longer sequences become more CTAs than the GPU holds, while short ones leave most of
 // theirs empty (mha_sm90_decode/README.md has the times). So a batch has clusters where they are
-// several to a row tile, or where all sequences are short: pairs, or of one token larger ones that
-// leave each multiprocessor at most one CTA; or pairs where a merge by counters takes long because
+// several to a row tile, or where all sequences are short: pairs, or larger ones that leave each
+// multiprocessor at most one CTA; or pairs where a merge by counters takes long because
 // of several rows a warp.
 constexpr int64_t kFewestClusters = 2;
 constexpr int32_t kFewPairedKeys = 2048;
-bool suits_batch(const Problem& p, int32_t cluster, int64_t splits, int32_t num_sms) {
+bool suits_batch(const Problem& p, int64_t row_tiles, int32_t cluster, int64_t splits,
+                 int32_t num_sms) {
   if (cluster == 1 || p.batch == 1 || splits >= kFewestClusters) return true;
   if (cluster == 2) return p.max_seqlen_kv_bound <= kFewPairedKeys || p.max_seqlen_q > 1;
-  return p.max_seqlen_q == 1 && p.max_seqlen_kv_bound <= kFewPairedKeys &&
-         int64_t{p.batch} * p.num_kv_heads * cluster <= num_sms;
+  return p.max_seqlen_kv_bound <= kFewPairedKeys && row_tiles * cluster <= num_sms;
 }
 
 // The model of the time of decoding with clusters, in us, fitted to an H200 (mha_sm90_decode/
@@ -204,7 +226,7 @@ bool suits_batch(const Problem& p, int32_t cluster, int64_t splits, int32_t num_
 // cluster; in clusters and between them; between CTAs, and there for each row of a warp and 16
 // splits.
 constexpr double kDecodeTileTime = 0.6, kBusyCtas = 0.51, kBusySharpness = 3.3;
-constexpr double kClusterMerge = 0.3, kClustersMerge = 2.8, kSplitMerge = 2.2, kSplitChain = 0.4;
+constexpr double kClusterMerge = 0.3, kClustersMerge = 2.8, kSplitMerge = 1.5, kSplitChain = 1.0;
 constexpr int32_t kMostCtasInClusters = 3;  // of a multiprocessor
 
 // Of a CTA of decoding. Narrow rows are fewer bytes than the tile has room for.
@@ -216,14 +238,15 @@ double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms, in
                    int64_t splits) {
   const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
   const int64_t tiles = core::ceil_div(core::ceil_div(key_tiles, splits), int64_t{cluster});
-  const int64_t ctas = int64_t{p.batch} * p.num_kv_heads * splits * cluster;
+  const int64_t ctas = decode_row_tiles(p, tile) * splits * cluster;
   const double busy_ctas = kBusyCtas * (48 << 10) / decode_bytes_in_flight(p, tile) * num_sms;
   const double busy = std::pow(static_cast<double>(ctas) / busy_ctas, kBusySharpness);
   double merge = 0;
   if (cluster > 1) {
     merge = splits == 1 ? kClusterMerge : kClustersMerge;
   } else if (splits > 1) {
-    const int32_t rows_of_warp = core::ceil_div(p.max_seqlen_q * p.group, tile.warps_n);
+    const int32_t rows = std::min(p.max_seqlen_q * p.group, tile.BM);
+    const int32_t rows_of_warp = core::ceil_div(rows, tile.warps_n);
     merge = kSplitMerge +
             kSplitChain * static_cast<double>(rows_of_warp * core::ceil_div(splits, int64_t{16}));
   }
@@ -233,7 +256,7 @@ double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms, in
 
 // For at most as many row tiles as CTAs fit the GPU at once.
 DecodeGrid cluster_grid(const Problem& p, const TileConfig& tile, int32_t num_sms) {
-  const int64_t row_tiles = int64_t{p.batch} * p.num_kv_heads;
+  const int64_t row_tiles = decode_row_tiles(p, tile);
   const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
   DecodeGrid grid{.clusters = row_tiles};
   double least = decode_time(p, tile, num_sms, 1, 1);
@@ -244,7 +267,7 @@ DecodeGrid cluster_grid(const Problem& p, const TileConfig& tile, int32_t num_sm
     for (int64_t splits = 1; row_tiles * splits * size.ctas <= most && splits <= key_tiles;
          ++splits) {
       const double time = decode_time(p, tile, num_sms, size.ctas, splits);
-      if (time < least && suits_batch(p, size.ctas, splits, num_sms)) {
+      if (time < least && suits_batch(p, row_tiles, size.ctas, splits, num_sms)) {
         least = time;
         grid.cluster = size.ctas;
         grid.clusters = row_tiles * splits;
@@ -261,7 +284,7 @@ DecodeGrid cluster_grid(const Problem& p, const TileConfig& tile, int32_t num_sm
 DecodeGrid decode_grid(const Problem& p, const TileConfig& tile, int32_t num_sms,
                        bool has_clusters) {
   const int64_t places = int64_t{num_sms} * tile.ctas_per_sm;
-  const int64_t row_tiles = int64_t{p.batch} * p.num_kv_heads;
+  const int64_t row_tiles = decode_row_tiles(p, tile);
   DecodeGrid grid;
   if (row_tiles <= places && has_clusters) {
     grid = cluster_grid(p, tile, num_sms);
@@ -320,7 +343,8 @@ bool is_token_generation(const Launch& launch) { return launch.rows != RowKind::
 int64_t num_slots(const Problem& p, const Launch& launch, bool splits) {
   if (!splits) return 0;
   if (is_decode(launch.rows)) {
-    const bool has_one_cluster_each = p.batch == 1 && launch.decode_clusters == p.num_kv_heads;
+    const bool has_one_cluster_each =
+        p.batch == 1 && launch.decode_clusters == decode_row_tiles(p, launch.tile);
     return has_one_cluster_each ? 0 : launch.ctas;
   }
   if (is_token_generation(launch)) {
@@ -384,7 +408,7 @@ bool is_decode_call(const Problem& p) {
   const int depth = decode_depth(p);
   const Shape shape{"", p.q.dtype, depth, depth};
   return is_decode(p, shape, decode_tile(depth)) &&
-         int64_t{p.batch} * p.num_kv_heads <= kMostDecodeRowTiles;
+         decode_row_tiles(p, decode_tile(depth)) <= kMostDecodeRowTiles;
 }
 
 core::Fit fit_decode(const Shape& shape, const Problem& p, const Options& options,
@@ -405,10 +429,10 @@ core::Fit fit_decode(const Shape& shape, const Problem& p, const Options& option
              "multiples of 16 bytes";
     });
   }
-  if (int64_t{p.batch} * p.num_kv_heads > kMostDecodeRowTiles) {
+  if (decode_row_tiles(p, decode_tile(shape.depth_qk)) > kMostDecodeRowTiles) {
     return core::unfit(Fit::kFeatures, reason, [] {
       return "it has workspace for " + std::to_string(kMostDecodeRowTiles) +
-             " KV heads of all sequences";
+             " row tiles of all sequences";
     });
   }
   return Fit::kServes;
@@ -470,7 +494,8 @@ LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch, con
     a.ctas_per_kv_head = launch.ctas_per_kv_head;
     if (is_decode(launch.rows)) {
       a.decode =
-          decode_arguments(a, launch.decode_clusters, launch.min_tiles, launch.halves_unequal);
+          decode_arguments(a, launch.decode_clusters, launch.min_tiles, launch.halves_unequal,
+                           decode_token_tiles(p, launch.tile), launch.tile.BM);
     }
   } else {
     a.schedule = Schedule::kTransient;

@@ -52,7 +52,7 @@ class Softmax {
                                          Scores& s) const {
     if constexpr (tile.is_decode) {
       const int32_t column = work.walk.column(index);
-      const int32_t seen_by_all = work.rows.seqlen_kv - (tile.has_tokens ? work.num_tokens - 1 : 0);
+      const int32_t seen_by_all = work.rows.position(work.rows.first_row) + 1;
       if (column + tile.BN <= seen_by_all) return;
       PAGODA_UNROLL
       for (int i = 0; i < Ops::rows; ++i) {
