@@ -114,8 +114,8 @@ Outcome run_sm80_token(const emulator::Options& options) {
   const AttentionShape shape = token_shape("sm80/token");
   return AttentionCase(shape, options.seed).run<KVBufferTraits<TokenConfig>>(options);
 }
-// One token of four heads each: 19 KV tiles divided among eight CTAs, three each. Sequences have one
-// to five splits, eight in all, and a CTA is left.
+// One token of four heads each: 19 KV tiles divided among eight CTAs, three each. Sequences have
+// one to five splits, eight in all, and a CTA is left.
 Outcome run_sm80_decode(const emulator::Options& options) {
   const AttentionShape shape{.kernel = "sm80/decode",
                              .sequences = {{1, 150}, {1, 37}, {1, 0}, {1, 860}},

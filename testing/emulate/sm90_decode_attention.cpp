@@ -41,8 +41,8 @@ Outcome run_sm90_decode_clusters(const emulator::Options& options) {
                              .schedule = kernels::Schedule::kStreamK};
   return AttentionCase(shape, options.seed).run<KVBufferTraits<ClusterConfig<8>>>(options);
 }
-// Up to three tokens of four heads, whose last ones some rows do not see: as in pairs, of which none
-// is left.
+// Up to three tokens of four heads, whose last ones some rows do not see: as in pairs, of which
+// none is left.
 Outcome run_sm90_decode_tokens(const emulator::Options& options) {
   const AttentionShape shape{.kernel = "sm90_decode/tokens",
                              .sequences = {{2, 322}, {3, 37}, {3, 2}, {1, 0}, {3, 1473}},

@@ -156,8 +156,8 @@ bool is_served(const core::Problem& p, const Options& options = {}) {
   return fit == core::Fit::kServes;
 }
 
-// As many CTAs as whole rows have, or more: each has fewer bytes in flight. 4 x 16,000 keys of 12/12
-// heads of 32 by eight CTAs a row tile 43.6 us, by six 50.5.
+// As many CTAs as whole rows have, or more: each has fewer bytes in flight. 4 x 16,000 keys of
+// 12/12 heads of 32 by eight CTAs a row tile 43.6 us, by six 50.5.
 TEST(ClusterPlan, narrow_rows_have_kernels_that_read_no_more_than_them) {
   for (const int32_t dim : {8, 40, 64, 72, 96, 120, 128}) {
     const bool is_narrow = dim != 64 && dim != 128;

@@ -1,14 +1,15 @@
 // make_decode_work: the work tile of a CTA in decoding, where every sequence has one token that
-// sees all its keys, or a few, which make one or a few row tiles of each KV head. It has a quarter of the instructions of
-// the general partition (stream_k_start.hpp): a kernel that runs once in a while reads its
-// instructions from DRAM, and those before the first load are the largest part of a short decode.
+// sees all its keys, or a few, which make one or a few row tiles of each KV head. It has a quarter
+// of the instructions of the general partition (stream_k_start.hpp): a kernel that runs once in a
+// while reads its instructions from DRAM, and those before the first load are the largest part of a
+// short decode.
 //
-//   Clusters are numbered by sequence, KV head, row tile of the head, split (fastest). A sequence has a split for each
-//   tiles_per_cluster of its KV tiles, at least one, and another for a rest of a quarter or more;
-//   tiles_per_cluster is the same for the whole batch (DecodeArguments). Where a sequence is longer
-//   than the mean by so much that it would have two splits, halves_unequal makes it half of that:
-//   work tiles of very different lengths end far apart. The CTAs of a cluster divide its KV tiles
-//   evenly. In kernels without clusters each CTA is one.
+//   Clusters are numbered by sequence, KV head, row tile of the head, split (fastest). A sequence
+//   has a split for each tiles_per_cluster of its KV tiles, at least one, and another for a rest of
+//   a quarter or more; tiles_per_cluster is the same for the whole batch (DecodeArguments). Where a
+//   sequence is longer than the mean by so much that it would have two splits, halves_unequal makes
+//   it half of that: work tiles of very different lengths end far apart. The CTAs of a cluster
+//   divide its KV tiles evenly. In kernels without clusters each CTA is one.
 #pragma once
 
 #include <cstdint>

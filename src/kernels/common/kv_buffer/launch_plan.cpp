@@ -209,8 +209,8 @@ constexpr ClusterSize kClusterSizes[] = {{1, 1, true}, {2, 1, false}, {8, 10 / 1
 // those of longer sequences become more CTAs than the GPU holds, while short ones leave most of
 // theirs empty (mha_sm90_decode/README.md has the times). So a batch has clusters where they are
 // several to a row tile, or where all sequences are short: pairs, or larger ones that leave each
-// multiprocessor at most one CTA; or pairs where a merge by counters takes long because
-// of several rows a warp.
+// multiprocessor at most one CTA; or pairs where a merge by counters takes long because of several
+// rows a warp.
 constexpr int64_t kFewestClusters = 2;
 constexpr int32_t kFewPairedKeys = 2048;
 bool suits_batch(const Problem& p, int64_t row_tiles, int32_t cluster, int64_t splits,
@@ -424,9 +424,10 @@ core::Fit fit_decode(const Shape& shape, const Problem& p, const Options& option
   }
   if (!is_decode(p, shape, decode_tile(shape.depth_qk))) {
     return core::unfit(Fit::kFeatures, reason, [] {
-      return "it is for up to 16 rows of a KV head, whose tokens see all keys up to their own, "
-             "without score mods, over a dense cache or pages of 16, 32, .. keys, with rows at "
-             "multiples of 16 bytes";
+      return "it is for up to 16 rows of a KV head, or up to 64 over few keys, whose tokens see "
+             "all "
+             "keys up to their own, without score mods, over a dense cache or pages of 16, 32, .. "
+             "keys, with rows at multiples of 16 bytes";
     });
   }
   if (decode_row_tiles(p, decode_tile(shape.depth_qk)) > kMostDecodeRowTiles) {

@@ -63,8 +63,9 @@ inline constexpr int64_t kMostDecodeRowTiles = 7936;
 [[nodiscard]] core::Fit fit(const Shape& shape, const core::Problem& problem,
                             const Options& options, std::string* reason);
 
-// Whether kernels for decoding serve the call: for up to 16 rows of a KV head, whose tokens see all
-// keys up to their own. decode_depth: the padded head dim of theirs.
+// Whether kernels for decoding serve the call: for up to 16 rows of a KV head, or a few times as
+// many over few keys, whose tokens see all keys up to their own. decode_depth: the padded head dim
+// of theirs.
 [[nodiscard]] bool is_decode_call(const core::Problem& problem);
 [[nodiscard]] int decode_depth(const core::Problem& problem);
 
