@@ -123,6 +123,34 @@ void add_decode(CaseList& list) {
     c.lengths = {"decodenarrowtokens", {{4, 400}, {4, 4}, {4, 129}}};
     list.add(c);
   }
+  // Several row tiles of a KV head: two of four tokens, of which some sequences have one or none; four
+  // of two tokens, in clusters and by counters; three of a token. More tokens than keys.
+  constexpr std::pair<int32_t, int32_t> kDims[] = {{64, 64}, {128, 128}, {96, 96}, {40, 56}};
+  for (const auto& [dim_qk, dim_vo] : kDims) {
+    Case c =
+        decode(dim_qk, {"decoderowtiles", {{8, 700}, {5, 64}, {1, 1}, {0, 0}, {5, 3}, {3, 333}}});
+    c.dim_vo = dim_vo;
+    c.wants_statistics = true;
+    c.num_sms = 132;
+    list.add(c);
+    c.kv_heads = 1;
+    c.wants_statistics = false;
+    c.lengths = {"decoderowtilesalone", {{8, 1100}}};
+    list.add(c);
+    c.kv_layout = KVLayout::kDense;
+    c.is_q_ragged = false;
+    c.padding_keys = 7;
+    c.num_sms = 5;
+    c.lengths = {"decoderowtilessplit", {{7, 662}, {7, 130}, {7, 900}}};
+    list.add(c);
+    c.kv_layout = KVLayout::kCsr;
+    c.padding_keys = 0;
+    c.is_q_ragged = true;
+    c.q_heads = 16;
+    c.out = DType::kF32;
+    c.lengths = {"decoderowtilesofone", {{3, 400}, {2, 129}, {3, 64}}};
+    list.add(c);
+  }
 }
 
 }  // namespace pagoda::conformance
