@@ -123,8 +123,8 @@ void add_decode(CaseList& list) {
     c.lengths = {"decodenarrowtokens", {{4, 400}, {4, 4}, {4, 129}}};
     list.add(c);
   }
-  // Several row tiles of a KV head: two of four tokens, of which some sequences have one or none; four
-  // of two tokens, in clusters and by counters; three of a token. More tokens than keys.
+  // Several row tiles of a KV head: two of four tokens, of which some sequences have one or none;
+  // four of two tokens, in clusters and by counters; three of a token. More tokens than keys.
   constexpr std::pair<int32_t, int32_t> kDims[] = {{64, 64}, {128, 128}, {96, 96}, {40, 56}};
   for (const auto& [dim_qk, dim_vo] : kDims) {
     Case c =
