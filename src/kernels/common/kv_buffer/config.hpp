@@ -40,7 +40,7 @@ struct TileConfig {
   int BN = 64;                         // keys of a KV tile
   // The warps of a CTA: warps_m x warps_n. A warp computes the scores of BM / warps_m rows and BN /
   // warps_n keys, and O of the same rows and depth_vo / warps_n columns. With warps_n > 1 the warps
-  // exchange row maxima and P through shared memory (token generation).
+  // exchange row maxima and P through shared memory (token generation, but not decoding).
   int warps_m = 4, warps_n = 1;
   // A step of K is k_BK elements of all keys, a step of V v_BK keys of all elements.
   int k_BK = 128, v_BK = 64;
@@ -95,8 +95,8 @@ struct TileConfig {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int v_steps() const { return BN / v_BK; }
 };
 
-// The tile of decoding with mma.sync m16n8k16: 16 rows, four warps that share the keys of S and the
-// columns of O, whole tiles of 8 or 16 KB, three of them in flight.
+// The tile of decoding with mma.sync m16n8k16: 16 rows, four warps with 16 keys of a KV tile each
+// (decode_mainloop.hpp), whole tiles of 8 or 16 KB, three of them in flight.
 constexpr TileConfig decode_tile(int depth, bool has_tokens = false, int cluster = 1,
                                  Staging staging = Staging::kAsync) {
   TileConfig tile;
