@@ -65,8 +65,24 @@ PAGODA_DEVICE int32_t num_splits(int32_t tiles, int32_t tiles_per_cluster,
   return params.num_kv_heads * params.decode.token_tiles;
 }
 
-// How the batch is divided among the clusters. Every warp finds it for itself, without a barrier: a
-// lane has neighbouring sequences, one of them in batches of up to kLanes.
+// A sequence of the batch: its query rows, where they may differ from one, and its clusters: the
+// first, those of each row tile of a KV head (at least one, which writes O), and the KV tiles that
+// each takes.
+struct DecodeShare {
+  int32_t sequence = 0, num_keys = 0;
+  int32_t num_rows = 1, first_row = 0;
+  int32_t first_cluster = 0, splits = 1;
+  int32_t tiles_per_cluster = 1;
+};
+template <class Config>
+PAGODA_DEVICE void load_rows(const AttentionParams& params, int32_t sequence, DecodeShare& share) {
+  if (!Config::tile.has_tokens && params.sequences.cu_rows == nullptr) return;
+  share.num_rows = params.sequences.num_rows(sequence);
+  share.first_row = params.sequences.first_row(sequence);
+}
+
+// How a large batch is divided among the clusters. Every warp finds it for itself, without a
+// barrier: a lane has neighbouring sequences.
 template <class Config>
 class DecodePartition {
  public:
@@ -96,13 +112,8 @@ class DecodePartition {
     }
   }
 
-  // A sequence: its first cluster, and the clusters of each KV head: at least one, which writes O.
-  struct Share {
-    int32_t sequence = 0, num_keys = 0;
-    int32_t first_cluster = 0, splits = 1;
-  };
   // The share that cluster `cluster` is of. False: the cluster has no work.
-  PAGODA_DEVICE bool find(int32_t cluster, Share& share) const {
+  PAGODA_DEVICE bool find(int32_t cluster, DecodeShare& share) const {
     // Of this lane's sequences and of those before.
     const auto past = static_cast<uint32_t>(
         inclusive_sum_of_warp<kLanes>(static_cast<int32_t>(clusters_of_lane_)));
@@ -111,17 +122,18 @@ class DecodePartition {
         static_cast<int32_t>(arch::reduce_add(past <= static_cast<uint32_t>(cluster) ? 1U : 0U));
     if (lane == kLanes) return false;
     share.first_cluster = static_cast<int32_t>(arch::shuffle(past - clusters_of_lane_, lane));
+    share.tiles_per_cluster = tiles_per_cluster_;
     PAGODA_NO_UNROLL
     for (share.sequence = lane * sequences_of_lane_;; ++share.sequence) {
       share.num_keys = num_keys(params_.decode, share.sequence);
       share.splits = splits(share.num_keys);
       const int32_t end = share.first_cluster + share.splits * row_tiles_of_sequence(params_);
-      if (cluster < end) return true;
+      if (cluster < end) break;
       share.first_cluster = end;
     }
+    load_rows<Config>(params_, share.sequence, share);
+    return true;
   }
-
-  [[nodiscard]] PAGODA_DEVICE int32_t tiles_per_cluster() const { return tiles_per_cluster_; }
 
  private:
   [[nodiscard]] PAGODA_DEVICE int32_t splits(int32_t num_keys) const {
@@ -135,18 +147,62 @@ class DecodePartition {
   uint32_t clusters_of_lane_ = 0;
 };
 
-// The share of a cluster and the KV tiles that each takes, in a batch of one sequence: a third of
-// the instructions of DecodePartition.
+// The same of a batch of up to a sequence for each lane, in half of the instructions; and what
+// memory has of a sequence is loaded at once.
 template <class Config>
-PAGODA_DEVICE int32_t share_of_one(const AttentionParams& params,
-                                   typename DecodePartition<Config>::Share& share) {
+PAGODA_DEVICE bool find_share_of_few(const AttentionParams& params, int32_t cluster,
+                                     DecodeShare& share) {
   const DecodeArguments& decode = params.decode;
+  const int32_t own = arch::lane_idx();
+  const bool exists = own < params.sequences.batch;
+  DecodeShare of_lane;
+  if (exists) {
+    load_rows<Config>(params, own, of_lane);
+    of_lane.num_keys = num_keys(decode, own);
+  }
+  const int32_t tiles = num_tiles<Config>(of_lane.num_keys);
+  const int32_t row_tiles = exists ? row_tiles_of_sequence(params) : 0;
+  const uint32_t total = arch::reduce_add(static_cast<uint32_t>(tiles * row_tiles));
+  int32_t longest = 0;
+  if (decode.halves_unequal) {
+    longest = static_cast<int32_t>(arch::reduce_max(static_cast<uint32_t>(tiles)));
+  }
+  share.tiles_per_cluster = tiles_per_cluster(decode, total, longest);
+  const int32_t splits =
+      num_splits(tiles, share.tiles_per_cluster, arch::SmallDivisor(share.tiles_per_cluster));
+  const int32_t past = inclusive_sum_of_warp<Config::tile.warp_size>(splits * row_tiles);
+  // As many lanes as have all their clusters before this one.
+  share.sequence = static_cast<int32_t>(arch::reduce_add(past <= cluster ? 1U : 0U));
+  if (share.sequence == Config::tile.warp_size) return false;
+  share.first_cluster = arch::shuffle(past - splits * row_tiles, share.sequence);
+  share.splits = arch::shuffle(splits, share.sequence);
+  share.num_keys = arch::shuffle(of_lane.num_keys, share.sequence);
+  share.num_rows = arch::shuffle(of_lane.num_rows, share.sequence);
+  share.first_row = arch::shuffle(of_lane.first_row, share.sequence);
+  return true;
+}
+
+// The same of a batch of one sequence, in a third of the instructions.
+template <class Config>
+PAGODA_DEVICE bool find_share_of_one(const AttentionParams& params, int32_t cluster,
+                                     DecodeShare& share) {
+  const DecodeArguments& decode = params.decode;
+  load_rows<Config>(params, 0, share);
   share.num_keys = num_keys(decode, 0);
   const int32_t tiles = num_tiles<Config>(share.num_keys);
   const auto total = static_cast<uint32_t>(tiles * row_tiles_of_sequence(params));
-  const int32_t of_cluster = tiles_per_cluster(decode, total);
-  share.splits = num_splits(tiles, of_cluster, arch::SmallDivisor(of_cluster));
-  return of_cluster;
+  share.tiles_per_cluster = tiles_per_cluster(decode, total);
+  share.splits =
+      num_splits(tiles, share.tiles_per_cluster, arch::SmallDivisor(share.tiles_per_cluster));
+  return cluster < share.splits * row_tiles_of_sequence(params);
+}
+
+template <class Config>
+PAGODA_DEVICE bool find_share(const AttentionParams& params, int32_t cluster, DecodeShare& share) {
+  const int32_t batch = params.sequences.batch;
+  if (batch == 1) return find_share_of_one<Config>(params, cluster, share);
+  if (batch <= Config::tile.warp_size) return find_share_of_few<Config>(params, cluster, share);
+  return DecodePartition<Config>(params).find(cluster, share);
 }
 
 // All threads make the work tile of their CTA. False: its cluster has none.
@@ -156,16 +212,8 @@ PAGODA_DEVICE bool make_decode_work(const AttentionParams& params, Work& work) {
   constexpr int32_t kCtas = Config::tile.cluster;
   const uint32_t cta = arch::block_idx().x;
   const auto cluster = static_cast<int32_t>(cta / kCtas), rank = static_cast<int32_t>(cta % kCtas);
-  typename DecodePartition<Config>::Share share;
-  int32_t tiles_of_cluster = 0;
-  if (params.sequences.batch == 1) {
-    tiles_of_cluster = share_of_one<Config>(params, share);
-    if (cluster >= share.splits * row_tiles_of_sequence(params)) return false;
-  } else {
-    const DecodePartition<Config> partition(params);
-    if (!partition.find(cluster, share)) return false;
-    tiles_of_cluster = partition.tiles_per_cluster();
-  }
+  DecodeShare share;
+  if (!find_share<Config>(params, cluster, share)) return false;
   const int32_t sequence = share.sequence, keys = share.num_keys;
   work.num_splits = share.splits;
   const int32_t row_tile = arch::SmallDivisor(share.splits).quotient(cluster - share.first_cluster);
@@ -179,12 +227,9 @@ PAGODA_DEVICE bool make_decode_work(const AttentionParams& params, Work& work) {
   work.sequence = sequence;
   work.first_head = work.kv_head * params.group;
   work.num_heads = params.group;
-  int32_t tokens = 1;
-  if (Config::tile.has_tokens || params.sequences.cu_rows != nullptr) {
-    tokens = params.sequences.num_rows(sequence);
-    if (tokens <= work.first_token) return false;
-    work.memory_row = params.sequences.first_row(sequence);
-  }
+  const int32_t tokens = share.num_rows;
+  if (tokens <= work.first_token) return false;
+  work.memory_row = share.first_row;
   work.num_tokens = tokens - work.first_token;
   if (Config::tile.has_tokens && work.num_tokens > params.decode.tile_tokens) {
     work.num_tokens = params.decode.tile_tokens;
@@ -192,6 +237,7 @@ PAGODA_DEVICE bool make_decode_work(const AttentionParams& params, Work& work) {
   work.valid_tokens = work.num_tokens;
   work.rows = mask::RowTile{sequence, keys, keys - tokens, work.first_token, work.num_tokens};
   const int32_t tiles = num_tiles<Config>(keys);
+  int32_t tiles_of_cluster = share.tiles_per_cluster;
   if (share.splits * tiles_of_cluster < tiles) {
     tiles_of_cluster = arch::SmallDivisor(share.splits).quotient(tiles - 1) + 1;
   }

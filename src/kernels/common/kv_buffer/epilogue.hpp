@@ -24,9 +24,10 @@ class Epilogue {
   using I = typename Ops::Instruction;
   static constexpr TileConfig tile = Config::tile;
   using Output = typename Ops::Output;
-  // Lanes that merge a row: four columns each, where all rows are valid.
+  // Lanes that merge a row, four or eight columns each. In decoding a warp merges two rows side by
+  // side, which wait for memory together.
   static constexpr int row_lanes =
-      tile.is_decode && tile.depth_vo < 4 * tile.warp_size ? tile.depth_vo / 4 : tile.warp_size;
+      tile.is_decode && tile.depth_vo <= 4 * tile.warp_size ? 16 : tile.warp_size;
   using Split = SplitRows<T, tile.BM, 1, tile.depth_vo, true, tile.warp_size, tile.ctas_per_sm <= 2,
                           row_lanes>;
 
