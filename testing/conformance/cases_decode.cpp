@@ -44,7 +44,7 @@ NamedLengths differing(int32_t count) {
 }  // namespace
 
 void add_decode(CaseList& list) {
-  for (const int32_t dim : {64, 128}) {
+  for (const int32_t dim : {64, 128, 256}) {
     // More sequences than a warp has lanes, and more than two of each lane.
     for (const int32_t count : {31, 33, 70}) list.add(decode(dim, many(count)));
     // One sequence far longer than the others, in pages of several tiles; rows for statistics.
@@ -94,9 +94,10 @@ void add_decode(CaseList& list) {
     c.is_q_ragged = true;
     list.add(c);
   }
-  // Head dims below the padded ones 64 and 128, of K and V alike or not.
-  constexpr std::pair<int32_t, int32_t> kNarrow[] = {{8, 8},   {56, 64},  {72, 72},  {80, 80},
-                                                     {96, 96}, {112, 40}, {64, 120}, {120, 128}};
+  // Head dims below the padded ones 64, 128 and 256, of K and V alike or not.
+  constexpr std::pair<int32_t, int32_t> kNarrow[] = {{8, 8},     {56, 64},   {72, 72},  {80, 80},
+                                                     {96, 96},   {112, 40},  {64, 120}, {120, 128},
+                                                     {136, 136}, {192, 192}, {248, 96}, {160, 256}};
   for (const auto& [dim_qk, dim_vo] : kNarrow) {
     Case c = decode(dim_qk, {"decodenarrow", {{1, 700}, {1, 1}, {1, 64}, {1, 0}, {1, 333}}});
     c.dim_vo = dim_vo;
@@ -125,7 +126,8 @@ void add_decode(CaseList& list) {
   }
   // Several row tiles of a KV head: two of four tokens, of which some sequences have one or none;
   // four of two tokens, in clusters and by counters; three of a token. More tokens than keys.
-  constexpr std::pair<int32_t, int32_t> kDims[] = {{64, 64}, {128, 128}, {96, 96}, {40, 56}};
+  constexpr std::pair<int32_t, int32_t> kDims[] = {{64, 64}, {128, 128}, {96, 96},
+                                                   {40, 56}, {256, 256}, {176, 176}};
   for (const auto& [dim_qk, dim_vo] : kDims) {
     Case c =
         decode(dim_qk, {"decoderowtiles", {{8, 700}, {5, 64}, {1, 1}, {0, 0}, {5, 3}, {3, 333}}});

@@ -30,7 +30,8 @@ bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
   const bool is_measured = is_plain && p.head_dim_qk == 128 && p.head_dim_vo == 128 &&
                            (p.kv_kind == core::KVKind::kDense || kernels::has_even_pages(p, 16));
   const bool is_decoded = options.schedule == pagoda::Schedule::kAutomatic &&
-                          options.num_kv_splits == 0 && kernels::kv_buffer::is_decode_call(p);
+                          options.num_kv_splits == 0 && kernels::kv_buffer::is_decode_call(p) &&
+                          kernels::kv_buffer::suits_decode_rows(p, num_sms);
   const int64_t row_tiles = int64_t{p.batch} * p.num_kv_heads;
   const bool has_few_bytes = bytes <= kSmallDecodeBytes;
   bool is_faster_there = has_few_bytes;
@@ -46,9 +47,11 @@ bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
     is_faster_there = has_few_bytes || row_tiles <= int64_t{num_sms} * fewest_ctas ||
                       kernels::kv_buffer::unsplit_ctas_per_sm(row_tiles, depth, num_sms) > 0;
   }
-  if (p.q.dtype == DType::kF8E4M3 || p.k.dtype != p.q.dtype || p.head_dim_qk > 128 ||
-      p.head_dim_vo > 128 || (int64_t{p.group} * p.max_seqlen_q > kWarpRows && !is_decoded) ||
-      !is_faster_there || !kernels::has_aligned_kv(p)) {
+  const bool has_few_rows = int64_t{p.group} * p.max_seqlen_q <= kWarpRows;
+  const bool is_narrow = p.head_dim_qk <= 128 && p.head_dim_vo <= 128;
+  if (p.q.dtype == DType::kF8E4M3 || p.k.dtype != p.q.dtype ||
+      ((!is_narrow || !has_few_rows) && !is_decoded) || !is_faster_there ||
+      !kernels::has_aligned_kv(p)) {
     return false;
   }
   if (reason != nullptr) {

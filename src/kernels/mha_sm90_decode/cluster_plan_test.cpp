@@ -52,7 +52,10 @@ core::Problem problem_of(const Call& call) {
   return p;
 }
 
-const Shape& shape_of(const core::Problem& p) { return kShapes[p.head_dim_qk <= 64 ? 0 : 1]; }
+const Shape& shape_of(const core::Problem& p) {
+  return *std::ranges::find_if(kShapes,
+                               [&](const Shape& shape) { return p.head_dim_qk <= shape.depth_qk; });
+}
 
 std::unique_ptr<LaunchPlan> plan_of(const Call& call) {
   const core::Problem p = problem_of(call);
@@ -108,6 +111,15 @@ TEST(ClusterPlan, pairs_where_two_splits_fill_the_gpu) {
   expect_choice({32, 700, 16, 2}, 2, 64);
 }
 
+// Eight of 8,268 keys: twelve CTAs each 31.5 us, clusters of eight 30.2; of 500 keys and one of
+// 15,000 21.1 and 16.4. Sixteen of 64 to 12,000 of one KV head: 27.3 and 25.7.
+TEST(ClusterPlan, a_cluster_of_eight_for_each_of_few_row_tiles_of_any_lengths) {
+  expect_choice({8, 8268, 16, 2}, 8, 16);
+  expect_choice({2, 6000}, 8, 16);
+  expect_choice({16, 6000, 8, 1}, 8, 16);
+  EXPECT_NE(choice_of({17, 6000, 8, 1}).cluster, 8);
+}
+
 // Lengths may differ: a cluster or two for each row tile would be too few for the long ones, and
 // too many for the short ones.
 TEST(ClusterPlan, no_few_clusters_in_batches_of_long_sequences) {
@@ -159,15 +171,15 @@ bool is_served(const core::Problem& p, const Options& options = {}) {
 // As many CTAs as whole rows have, or more: each has fewer bytes in flight. 4 x 16,000 keys of
 // 12/12 heads of 32 by eight CTAs a row tile 43.6 us, by six 50.5.
 TEST(ClusterPlan, narrow_rows_have_kernels_that_read_no_more_than_them) {
-  for (const int32_t dim : {8, 40, 64, 72, 96, 120, 128}) {
-    const bool is_narrow = dim != 64 && dim != 128;
+  for (const int32_t dim : {8, 40, 64, 72, 96, 120, 128, 136, 192, 248, 256}) {
+    const bool is_narrow = dim != 64 && dim != 128 && dim != 256;
     for (const Call& call : {Call{1, 1024, 32, 8, dim}, Call{8, 1024, 32, 8, dim},
                              Call{16, 4096, 32, 8, dim}, Call{16, 4096, 32, 8, dim, 4}}) {
       const Launch launch = plan_of(call)->launches[0];
       EXPECT_EQ(launch.tile.staging, is_narrow ? kernels::kv_buffer::Staging::kAsyncNarrow
                                                : kernels::kv_buffer::Staging::kAsync)
           << dim;
-      EXPECT_EQ(launch.tile.depth_qk, dim <= 64 ? 64 : 128);
+      EXPECT_EQ(launch.tile.depth_qk, dim <= 64 ? 64 : dim <= 128 ? 128 : 256);
       Call whole = call;
       whole.head_dim = launch.tile.depth_qk;
       EXPECT_GE(launch.ctas, plan_of(whole)->launches[0].ctas) << dim;
@@ -202,18 +214,29 @@ TEST(ClusterPlan, serves_tokens_that_see_all_keys_up_to_their_own) {
   EXPECT_FALSE(is_served(p));
 }
 
-// Several row tiles of a KV head where they load few bytes. 4 tokens of 8/1 heads over 5,000 keys:
-// 16.0 us became 11.8; 5 of 32/8 over 20,000 36.9 would be 41.5.
-TEST(ClusterPlan, serves_more_rows_than_a_row_tile_of_few_bytes) {
+// Up to four row tiles of a KV head. Whether they are faster than packed rows is asked by mha_sm90
+// (ranking_test.cpp).
+TEST(ClusterPlan, serves_more_rows_than_a_row_tile) {
   EXPECT_TRUE(is_served(problem_of({1, 5000, 8, 1, 128, 4})));
   EXPECT_TRUE(is_served(problem_of({1, 1000, 32, 8, 128, 8})));
-  EXPECT_TRUE(is_served(problem_of({1, 716, 8, 2, 64, 16})));       // four row tiles
-  EXPECT_FALSE(is_served(problem_of({1, 500, 8, 1, 128, 9})));      // five
-  EXPECT_FALSE(is_served(problem_of({1, 500, 4, 4, 128, 17})));     // prefill tiles are as good
-  EXPECT_FALSE(is_served(problem_of({1, 20'000, 32, 8, 128, 5})));  // 156 MiB
+  EXPECT_TRUE(is_served(problem_of({1, 20'000, 32, 8, 128, 5})));
+  EXPECT_TRUE(is_served(problem_of({1, 716, 8, 2, 64, 16})));    // four row tiles
+  EXPECT_FALSE(is_served(problem_of({1, 500, 8, 1, 128, 9})));   // five
+  EXPECT_FALSE(is_served(problem_of({1, 500, 4, 4, 128, 17})));  // prefill tiles are as good
   const auto plan = plan_of({1, 5000, 8, 1, 128, 4});
   EXPECT_EQ(plan->launches[0].rows, RowKind::kDecodeTokens);
   EXPECT_EQ(plan->launches[0].decode_clusters % 2, 0);  // of two row tiles
+}
+
+// A KV tile of head dim 256 is two of head dim 128: two CTAs with as many bytes in flight fill a
+// multiprocessor. 32/8 heads, 1 x 1k 17.5 us became 11.3; 8/1, 1 x 30,000 41.3 to 21.7.
+TEST(ClusterPlan, head_dim_256) {
+  expect_choice({1, 1024, 32, 8, 256}, 8, 8);
+  expect_choice({16, 4096, 32, 8, 256, 4}, 2, 128);
+  EXPECT_EQ(choice_of({1, 30'000, 8, 1, 256}).cluster, 8);
+  EXPECT_EQ(plan_of({33, 569, 24, 8, 256})->launches[0].most_ctas_per_sm, 2);
+  EXPECT_TRUE(is_served(problem_of({1, 1000, 32, 8, 256, 8})));
+  EXPECT_FALSE(is_served(problem_of({1, 500, 8, 1, 256, 9})));
 }
 
 TEST(ClusterPlan, leaves_asked_schedules_to_others) {

@@ -21,8 +21,10 @@ using kernels::kv_buffer::Variant;
 inline constexpr Shape kShapes[] = {
     {"sm90_decode.d64.bf16", DType::kBF16, 64, 64},
     {"sm90_decode.d128.bf16", DType::kBF16, 128, 128},
+    {"sm90_decode.d256.bf16", DType::kBF16, 256, 256},
     {"sm90_decode.d64.f16", DType::kF16, 64, 64},
     {"sm90_decode.d128.f16", DType::kF16, 128, 128},
+    {"sm90_decode.d256.f16", DType::kF16, 256, 256},
 };
 // clang-format on
 

@@ -29,7 +29,8 @@ struct DecodeOccupancy {
   int fewest, most;
 };
 constexpr DecodeOccupancy decode_occupancy(int depth) {
-  return depth == 64 ? DecodeOccupancy{4, 4} : DecodeOccupancy{2, 3};
+  if (depth == 64) return {4, 4};
+  return depth == 128 ? DecodeOccupancy{2, 3} : DecodeOccupancy{2, 2};
 }
 
 struct TileConfig {
@@ -96,17 +97,20 @@ struct TileConfig {
 };
 
 // The tile of decoding with mma.sync m16n8k16: 16 rows, four warps with 16 keys of a KV tile each
-// (decode_mainloop.hpp), whole tiles of 8 or 16 KB, three of them in flight.
+// (decode_mainloop.hpp), steps of 8 or 16 KB, three of them in flight: whole tiles of K and V, or
+// halves of 128 columns.
 constexpr TileConfig decode_tile(int depth, bool has_tokens = false, int cluster = 1,
                                  Staging staging = Staging::kAsync) {
   TileConfig tile;
   tile.staging = staging;
   tile.mma = {16, 8, 16};
-  tile.depth_qk = tile.depth_vo = tile.k_BK = depth;
+  tile.depth_qk = tile.depth_vo = depth;
   tile.BM = tile.block_rows = 16;
   tile.warps_m = 1;
   tile.warps_n = 4;
-  tile.BN = tile.v_BK = 64;
+  tile.BN = 64;
+  tile.k_BK = depth <= 128 ? depth : 128;
+  tile.v_BK = depth <= 128 ? 64 : 32;  // bytes of 64 keys of 128 columns
   tile.k_tiles = tile.v_tiles = 2;
   tile.num_stages = 3;
   tile.is_decode = true;

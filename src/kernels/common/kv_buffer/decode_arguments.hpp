@@ -16,8 +16,8 @@ inline DecodeArguments decode_arguments(const AttentionArguments& call, int32_t 
                                         int32_t token_tiles = 1, int32_t rows = 16) {
   const operand::KeyRows& keys = call.sequences.keys;
   const auto bytes = [](int64_t stride) { return static_cast<int32_t>(2 * stride); };
-  const auto operand = [&](const RowsView& rows) -> DecodeArguments::Operand {
-    return {bytes(rows.sequence_stride), bytes(rows.row_stride), bytes(rows.head_stride)};
+  const auto operand = [&](const RowsView& view) -> DecodeArguments::Operand {
+    return {bytes(view.sequence_stride), bytes(view.row_stride), bytes(view.head_stride)};
   };
   DecodeArguments result;
   result.cluster_share = static_cast<float>((1.0 + 0x1p-21) / clusters);

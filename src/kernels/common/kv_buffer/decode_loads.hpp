@@ -21,16 +21,22 @@ class DecodeLoads {
   using T = typename Config::T;
   static constexpr TileConfig tile = Config::tile;
   static constexpr bool is_narrow = tile.staging == Staging::kAsyncNarrow;
-  // A warp's keys of a KV tile, of K or of V, in shared memory.
-  static constexpr operand::VectorLayout layout =
-      operand::panel_layout(tile.WN(), tile.depth_qk / 8);
+  // K and V of a KV tile come in parts of these columns.
+  static constexpr int kPartDepth = tile.depth_qk < 128 ? tile.depth_qk : 128;
+  static constexpr int kParts = tile.depth_qk / kPartDepth;
+  // Of rows of `columns`: those from a part's first one on.
+  [[nodiscard]] static PAGODA_DEVICE int32_t columns_of(int32_t columns, int part) {
+    return columns - part * kPartDepth;
+  }
+  // A warp's keys of a part, of K or of V, in shared memory.
+  static constexpr operand::VectorLayout layout = operand::panel_layout(tile.WN(), kPartDepth / 8);
   static constexpr int kPageRows = 16;  // a page begins at such rows
   static constexpr int kPages = tile.WN() / kPageRows;
   static_assert(tile.WN() % kPageRows == 0 && tile.depth_qk == tile.depth_vo);
-  // The last columns of the tile, without which narrow rows may be.
+  // The last columns of a part, without which narrow rows may be.
   static constexpr int kLastColumns = is_narrow ? 32 : 0;
   [[nodiscard]] static PAGODA_DEVICE bool has_last_columns(int32_t columns) {
-    return is_narrow && columns > tile.depth_qk - kLastColumns;
+    return is_narrow && columns > kPartDepth - kLastColumns;
   }
 
   PAGODA_DEVICE DecodeLoads(const AttentionParams& params, const Work& work, int warp)
@@ -96,15 +102,17 @@ class DecodeLoads {
     return pages;
   }
 
-  // Issue the copies of the warp's keys of KV tile `index` of the work tile. Rows past the last key
-  // become zeros. `is_first`: before the main loop.
+  // Issue the copies of the warp's keys of part `part` of KV tile `index` of the work tile. Rows
+  // past the last key become zeros. `is_first`: before the main loop.
   template <bool is_first>
-  PAGODA_DEVICE void load_k(int32_t index, const Pages& pages, arch::SharedPtr<T> to) const {
-    copy<is_first>(k_, index, pages, to);
+  PAGODA_DEVICE void load_k(int32_t index, int part, const Pages& pages,
+                            arch::SharedPtr<T> to) const {
+    copy<is_first>(k_, index, part, pages, to);
   }
   template <bool is_first>
-  PAGODA_DEVICE void load_v(int32_t index, const Pages& pages, arch::SharedPtr<T> to) const {
-    copy<is_first>(v_, index, pages, to);
+  PAGODA_DEVICE void load_v(int32_t index, int part, const Pages& pages,
+                            arch::SharedPtr<T> to) const {
+    copy<is_first>(v_, index, part, pages, to);
   }
 
  private:
@@ -129,21 +137,23 @@ class DecodeLoads {
   }
 
   template <bool is_first>
-  PAGODA_DEVICE void copy(const Source& from, int32_t index, const Pages& pages,
+  PAGODA_DEVICE void copy(const Source& from, int32_t index, int part, const Pages& pages,
                           arch::SharedPtr<T> to) const {
+    const int32_t columns = columns_of(from.columns, part);
+    constexpr int kPartBytes = kPartDepth * static_cast<int>(sizeof(T));
     PAGODA_UNROLL
     for (int page = 0; page < kPages; ++page) {
       const int32_t first = first_key_of(index) + page * kPageRows;
       const int32_t key = existing(first);  // a copy of 0 bytes needs a valid address, too
       const int32_t of_page = key - (key >> page_shift_ << page_shift_);
       const arch::GlobalPtr<const char> row =
-          from.data +
-          (int64_t{from.page_bytes} * pages.ids[page] + int64_t{of_page} * from.row_bytes);
+          from.data + (int64_t{from.page_bytes} * pages.ids[page] +
+                       int64_t{of_page} * from.row_bytes + part * kPartBytes);
       const arch::SharedPtr<T> row_to = to + page * kPageRows * layout.row_stride() * 8;
       if constexpr (is_first) {
-        copy_first_rows(row, from.row_bytes, from.columns, num_keys_ - first, row_to);
+        copy_first_rows(row, from.row_bytes, columns, num_keys_ - first, row_to);
       } else {
-        copy_rows(row, from.row_bytes, from.columns, num_keys_ - first, row_to);
+        copy_rows(row, from.row_bytes, columns, num_keys_ - first, row_to);
       }
     }
   }
@@ -171,7 +181,7 @@ class DecodeLoads {
       const arch::GlobalPtr<const char> row_from = from + int64_t{exists ? row : 0} * row_bytes;
       const arch::SharedPtr<T> row_to = to + operand::vector_index<layout>(row, chunk) * 8;
       PAGODA_UNROLL
-      for (int j = 0; j < tile.depth_qk / 8; j += 8) {
+      for (int j = 0; j < kPartDepth / 8; j += 8) {
         copy_chunk(first, num_columns, 8 * (chunk + j), exists, row_from + j * 16,
                    row_to + j * layout.chunk_stride() * 8);
       }
@@ -182,7 +192,7 @@ class DecodeLoads {
                                        int column, bool exists, arch::GlobalPtr<const char> data,
                                        arch::SharedPtr<T> to) {
     if constexpr (is_narrow) {
-      if (column >= tile.depth_qk - kLastColumns && !has_last_columns(num_columns)) return;
+      if (column >= kPartDepth - kLastColumns && !has_last_columns(num_columns)) return;
       const bool has_chunk = column < arch::mutable_value("last columns of K and V dropped",
                                                           num_columns, num_columns - 8);
       arch::cp_async<16>(to, has_chunk ? data : any, exists && has_chunk ? 16 : 0);

@@ -12,6 +12,9 @@
 //     softmax, wait for V(i)   K(i-1) V(i-1) K(i-2)
 //     O += P V(i)
 //     request V(i-2)           K(i-1) V(i-1) K(i-2) V(i-2)
+//
+// Head dim 256 has one KV tile in the same memory, in two parts of 128 columns, which take the
+// places of two tiles: K0(i) K1(i) V0(i) V1(i), then those of tile i-1.
 #pragma once
 
 #include <cstdint>
@@ -54,8 +57,10 @@ class DecodeMainloop {
     next_pages_ = loads_.find_pages(last > 0 ? last - 1 : 0);
     PAGODA_NO_UNROLL
     for (int i = 0; i < kTiles; ++i) {
-      load_k<true>(last - i, i);
-      load_v<true>(last - i, i);
+      PAGODA_NO_UNROLL
+      for (int part = 0; part < kParts; ++part) load_k<true>(last - i, part, i + part);
+      PAGODA_NO_UNROLL
+      for (int part = 0; part < kParts; ++part) load_v<true>(last - i, part, i + part);
     }
   }
 
@@ -63,7 +68,7 @@ class DecodeMainloop {
   PAGODA_DEVICE void run(Online (&online)[Ops::rows], Output& o) {
     arch::cp_async_wait<kInFlight>();
     arch::syncthreads();  // all threads' parts of Q are in shared memory
-    load_q_fragments(std::make_integer_sequence<int, kQSteps>());
+    if constexpr (kKeepsQ) load_q_fragments(std::make_integer_sequence<int, kQSteps>());
     AllColumns all;
     PAGODA_UNROLL
     for (int n = 0; n < kColumnTiles; ++n) {
@@ -76,38 +81,46 @@ class DecodeMainloop {
   }
 
  private:
-  static constexpr int kTiles = 2;  // of K, and of V, in shared memory
-  static_assert(tile.k_tiles == kTiles && tile.v_tiles == kTiles);
-  static constexpr int kInFlight = 2 * kTiles - 1;  // groups, while one is waited for
+  static constexpr int kSlots = 2;  // of K, and of V, each for a part of a KV tile
+  static constexpr int kParts = Loads::kParts, kTiles = kSlots / kParts;
+  static_assert(tile.k_tiles == kSlots && tile.v_tiles == kSlots && kTiles * kParts == kSlots);
+  static constexpr int kInFlight = 2 * kSlots - 1;  // groups, while one is waited for
   static constexpr int kQSteps = tile.depth_qk / tile.mma.K;
+  static constexpr bool kKeepsQ = kParts == 1;  // in registers, which O of 256 columns needs
   static constexpr int kColumnTiles = tile.depth_vo / tile.mma.N;
+  static constexpr int kPartSteps = kQSteps / kParts, kPartPairs = kColumnTiles / 2 / kParts;
   using AllColumns = float[Ops::m_tiles][kColumnTiles][Ops::elements];
   using Fragment = uint32_t[I::kBWords];
+  using QFragment = uint32_t[I::kAWords];
 
   // --- loads -------------------------------------------------------------------------------------
 
-  // The warp's part of slot `slot` of K or V.
-  static constexpr int kPart = Loads::layout.size() * 8;
+  // The warp's keys in slot `slot` of K or V.
+  static constexpr int kOfWarp = Loads::layout.size() * 8;
   [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<T> k(int slot) const {
-    return storage_.k() + (slot * tile.warps() + warp_) * kPart;
+    return storage_.k() + (slot * tile.warps() + warp_) * kOfWarp;
   }
   [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<T> v(int slot) const {
-    return storage_.v() + (slot * tile.warps() + warp_) * kPart;
+    return storage_.v() + (slot * tile.warps() + warp_) * kOfWarp;
   }
+  // Of a part of the KV tile in multiplication.
+  [[nodiscard]] PAGODA_DEVICE int slot_of(int part) const { return kParts == 1 ? slot_ : part; }
 
   // Tiles are loaded in the order in which they are multiplied, K and V of each, if there are more.
   template <bool is_first>
-  PAGODA_DEVICE void load_k(int32_t index, int slot) {
-    if (index >= 0) loads_.template load_k<is_first>(index, pages_, k(slot));
+  PAGODA_DEVICE void load_k(int32_t index, int part, int slot) {
+    if (index >= 0) loads_.template load_k<is_first>(index, part, pages_, k(slot));
     arch::cp_async_commit();
   }
   template <bool is_first>
-  PAGODA_DEVICE void load_v(int32_t index, int slot) {
+  PAGODA_DEVICE void load_v(int32_t index, int part, int slot) {
     if (index >= 0) {
-      loads_.template load_v<is_first>(index, pages_, v(slot));
-      // Ids of pages are requested a KV tile before they are needed.
-      pages_ = next_pages_;
-      next_pages_ = loads_.find_pages(index > 1 ? index - 2 : 0);
+      loads_.template load_v<is_first>(index, part, pages_, v(slot));
+      if (part == kParts - 1) {
+        // Ids of pages are requested a KV tile before they are needed.
+        pages_ = next_pages_;
+        next_pages_ = loads_.find_pages(index > 1 ? index - 2 : 0);
+      }
     }
     arch::cp_async_commit();
   }
@@ -123,20 +136,21 @@ class DecodeMainloop {
   }
   template <int step>
   PAGODA_DEVICE void load_q_fragment() {
+    read_q<step>(q_[step]);
+  }
+  template <int step>
+  PAGODA_DEVICE void read_q(QFragment& q) const {
     uint32_t a[1][I::kAWords];
     I::template load_a<Ops::q_layout, step * tile.mma.K / 8>(a, storage_.q.data(), 0);
     PAGODA_UNROLL
-    for (int i = 0; i < I::kAWords; ++i) q_[step][i] = a[0][i];
+    for (int i = 0; i < I::kAWords; ++i) q[i] = a[0][i];
   }
 
   // --- one KV tile -------------------------------------------------------------------------------
 
   PAGODA_DEVICE void kv_tile(int32_t index, Online (&online)[Ops::rows], AllColumns& o) {
     Scores s;
-    wait_for_oldest();
-    multiply_k(s);
-    arch::syncwarp();  // all lanes have read K
-    load_k<false>(index - kTiles, slot_);
+    multiply_k(index, s);
     softmax_.apply_mods_and_mask(work_, index, warp_ * tile.WN(), s);
     float largest[Ops::rows];
     softmax_.row_max(s, largest);
@@ -146,78 +160,106 @@ class DecodeMainloop {
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) offsets[i] = online[i].offset();
     softmax_.template exp2_scores<0, Softmax<Config>::kColumns>(scale, offsets, s, online);
-    wait_for_oldest();
-    multiply_v(s, o, std::make_integer_sequence<int, tile.WN() / tile.mma.K>());
-    arch::syncwarp();  // all lanes have read V
-    load_v<false>(index - kTiles, slot_);
+    multiply_v(index, s, o);
     slot_ = 1 - slot_;
   }
 
   // S = Q K', in sums of every other k-step where registers allow: the products of two sums do not
-  // wait for each other.
+  // wait for each other. Requests K of a KV tile that follows.
   static constexpr int kSums = tile.has_tokens && tile.depth_qk > 64 ? 1 : 2;
-  PAGODA_DEVICE void multiply_k(Scores& s) const {
+  PAGODA_DEVICE void multiply_k(int32_t index, Scores& s) {
     Scores sums[kSums];
     PAGODA_UNROLL
-    for (Scores& sum : sums) {
-      PAGODA_UNROLL
-      for (int n = 0; n < Ops::n_tiles; ++n) {
-        PAGODA_UNROLL
-        for (int e = 0; e < Ops::elements; ++e) sum[0][n][e] = 0;
-      }
-    }
-    const auto multiply = [&]<int first, int... further>(std::integer_sequence<int, further...>) {
-      (multiply_k_step<first + further>(sums[(first + further) % kSums]), ...);
-    };
-    constexpr int kLast = Loads::kLastColumns / tile.mma.K, kOthers = kQSteps - kLast;
-    multiply.template operator()<0>(std::make_integer_sequence<int, kOthers>());
-    if (Loads::has_last_columns(params_.dim_qk)) {
-      multiply.template operator()<kOthers>(std::make_integer_sequence<int, kLast>());
-    }
+    for (Scores& sum : sums) for_scores([&](int n, int e) { sum[0][n][e] = 0; });
+    multiply_k_part<0>(index, sums);
+    if constexpr (kParts > 1) multiply_k_part<1>(index, sums);
+    for_scores([&](int n, int e) {
+      s[0][n][e] = sums[0][0][n][e];
+      if constexpr (kSums > 1) s[0][n][e] += sums[1][0][n][e];
+    });
+  }
+  template <class Body>
+  static PAGODA_DEVICE void for_scores(const Body& body) {
     PAGODA_UNROLL
     for (int n = 0; n < Ops::n_tiles; ++n) {
       PAGODA_UNROLL
-      for (int e = 0; e < Ops::elements; ++e) {
-        s[0][n][e] = sums[0][0][n][e];
-        if constexpr (kSums > 1) s[0][n][e] += sums[1][0][n][e];
-      }
+      for (int e = 0; e < Ops::elements; ++e) body(n, e);
     }
   }
-  template <int step>
-  PAGODA_DEVICE void multiply_k_step(Scores& s) const {
+  template <int part>
+  PAGODA_DEVICE void multiply_k_part(int32_t index, Scores (&sums)[kSums]) {
+    const int slot = slot_of(part);
+    const auto multiply = [&]<int first, int... further>(std::integer_sequence<int, further...>) {
+      (multiply_k_step<part, first + further>(slot, sums[(first + further) % kSums]), ...);
+    };
+    constexpr int kLast = Loads::kLastColumns / tile.mma.K, kOthers = kPartSteps - kLast;
+    wait_for_oldest();
+    multiply.template operator()<0>(std::make_integer_sequence<int, kOthers>());
+    if (Loads::has_last_columns(Loads::columns_of(params_.dim_qk, part))) {
+      multiply.template operator()<kOthers>(std::make_integer_sequence<int, kLast>());
+    }
+    arch::syncwarp();  // all lanes have read K
+    load_k<false>(index - kTiles, part, slot);
+  }
+  template <int part, int step>
+  PAGODA_DEVICE void multiply_k_step(int slot, Scores& s) const {
     arch::Words<4> words[Ops::n_tiles];
-    I::template load_b<Loads::layout, 1, true, step, 0, Ops::n_tiles>(words, k(slot_), 0, 0);
-    PAGODA_UNROLL
-    for (int n = 0; n < Ops::n_tiles; ++n) multiply(s[0][n], q_[step], words[n]);
+    I::template load_b<Loads::layout, 1, true, step, 0, Ops::n_tiles>(words, k(slot), 0, 0);
+    constexpr int kOfQ = part * kPartSteps + step;
+    const auto multiply_by = [&](const QFragment& q) {
+      PAGODA_UNROLL
+      for (int n = 0; n < Ops::n_tiles; ++n) multiply(s[0][n], q, words[n]);
+    };
+    if constexpr (kKeepsQ) {
+      multiply_by(q_[kOfQ]);
+    } else {
+      QFragment q;
+      read_q<kOfQ>(q);
+      multiply_by(q);
+    }
   }
 
-  template <int... step>
-  PAGODA_DEVICE void multiply_v(const Scores& s, AllColumns& o,
-                                std::integer_sequence<int, step...> /*steps*/) const {
-    (multiply_v<step>(s, o), ...);
+  // O += P V. Requests V of a KV tile that follows.
+  PAGODA_DEVICE void multiply_v(int32_t index, const Scores& s, AllColumns& o) {
+    multiply_v_part<0>(index, s, o);
+    if constexpr (kParts > 1) multiply_v_part<1>(index, s, o);
   }
-  // O += P V of 16 keys.
-  template <int step>
-  PAGODA_DEVICE void multiply_v(const Scores& s, AllColumns& o) const {
+  template <int part>
+  PAGODA_DEVICE void multiply_v_part(int32_t index, const Scores& s, AllColumns& o) {
+    const int slot = slot_of(part);
+    wait_for_oldest();
+    multiply_v_steps<part>(slot, s, o, std::make_integer_sequence<int, tile.WN() / tile.mma.K>());
+    arch::syncwarp();  // all lanes have read V
+    load_v<false>(index - kTiles, part, slot);
+  }
+  template <int part, int... step>
+  PAGODA_DEVICE void multiply_v_steps(int slot, const Scores& s, AllColumns& o,
+                                      std::integer_sequence<int, step...> /*steps*/) const {
+    (multiply_v_step<part, step>(slot, s, o), ...);
+  }
+  // 16 keys.
+  template <int part, int step>
+  PAGODA_DEVICE void multiply_v_step(int slot, const Scores& s, AllColumns& o) const {
     uint32_t a[I::kAWords];
     I::to_a(a, s[0], step, Softmax<Config>::pack_p);
-    constexpr int kLast = Loads::kLastColumns / tile.mma.N / 2, kOthers = kColumnTiles / 2 - kLast;
-    multiply_pairs<step, 0>(a, o, std::make_integer_sequence<int, kOthers>());
-    if (Loads::has_last_columns(params_.dim_vo)) {
-      multiply_pairs<step, kOthers>(a, o, std::make_integer_sequence<int, kLast>());
+    constexpr int kLast = Loads::kLastColumns / tile.mma.N / 2, kOthers = kPartPairs - kLast;
+    multiply_pairs<part, step, 0>(slot, a, o, std::make_integer_sequence<int, kOthers>());
+    if (Loads::has_last_columns(Loads::columns_of(params_.dim_vo, part))) {
+      multiply_pairs<part, step, kOthers>(slot, a, o, std::make_integer_sequence<int, kLast>());
     }
   }
-  template <int step, int first, int... pair>
-  PAGODA_DEVICE void multiply_pairs(const uint32_t (&a)[I::kAWords], AllColumns& o,
+  template <int part, int step, int first, int... pair>
+  PAGODA_DEVICE void multiply_pairs(int slot, const uint32_t (&a)[I::kAWords], AllColumns& o,
                                     std::integer_sequence<int, pair...> /*pairs*/) const {
-    (multiply_pair<step, 2 * (first + pair)>(a, o), ...);
+    (multiply_pair<part, step, 2 * (first + pair)>(slot, a, o), ...);
   }
-  template <int step, int first>
-  PAGODA_DEVICE void multiply_pair(const uint32_t (&a)[I::kAWords], AllColumns& o) const {
-    arch::Words<4> words[kColumnTiles];
-    I::template load_b<Loads::layout, 1, false, step, first, 2>(words, v(slot_), 0, 0);
-    multiply(o[0][first], a, words[first]);
-    multiply(o[0][first + 1], a, words[first + 1]);
+  template <int part, int step, int first>
+  PAGODA_DEVICE void multiply_pair(int slot, const uint32_t (&a)[I::kAWords], AllColumns& o) const {
+    constexpr int kOfO = part * 2 * kPartPairs + first;
+    arch::Words<4> words[2 * kPartPairs];
+    I::template load_b<Loads::layout, 1, false, step, first, 2>(words, v(slot), 0, 0);
+    multiply(o[0][kOfO], a, words[first]);
+    multiply(o[0][kOfO + 1], a, words[first + 1]);
   }
 
   static PAGODA_DEVICE void multiply(float (&d)[Ops::elements], const uint32_t (&a)[I::kAWords],
@@ -236,7 +278,7 @@ class DecodeMainloop {
     const arch::SharedPtr<FloatQuad> sums =
         storage_.k().template as<FloatQuad>() + arch::lane_idx();
     static_assert(tile.warps() * kColumnTiles * tile.warp_size * sizeof(FloatQuad) <=
-                  size_t{2} * kTiles * tile.warps() * kPart * sizeof(T));
+                  size_t{2} * kSlots * tile.warps() * kOfWarp * sizeof(T));
     arch::syncthreads();  // all warps have read K and V
     PAGODA_UNROLL
     for (int n = 0; n < kColumnTiles; ++n) {
@@ -305,8 +347,8 @@ class DecodeMainloop {
   Softmax<Config> softmax_;
   Loads loads_;
   typename Loads::Pages pages_, next_pages_;
-  int slot_ = 0;  // of the KV tile in multiplication
-  uint32_t q_[kQSteps][I::kAWords];
+  int slot_ = 0;  // of the KV tile in multiplication, where a tile has one part
+  QFragment q_[kKeepsQ ? kQSteps : 1];
 };
 
 }  // namespace pagoda::kernels::kv_buffer

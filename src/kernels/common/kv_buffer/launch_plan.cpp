@@ -140,24 +140,16 @@ int64_t decode_row_tiles(const Problem& p, const TileConfig& tile) {
   return int64_t{p.batch} * p.num_kv_heads * decode_token_tiles(p, tile);
 }
 
-// Several row tiles of a KV head load its keys several times: faster than packed rows where those
-// are few bytes (mha_sm90_decode/README.md).
-bool suits_decode_rows(const Problem& p, const TileConfig& tile) {
-  constexpr int32_t kMostTokenTiles = 4;
-  constexpr int64_t kMostBytes = 20 << 20;
-  if (p.group > tile.BM) return false;
-  const int32_t token_tiles = decode_token_tiles(p, tile);
-  if (token_tiles <= 1) return true;
-  const int64_t key_bytes = int64_t{p.head_dim_qk + p.head_dim_vo} * size_bytes(p.k.dtype);
-  return p.max_seqlen_q <= kFewTokens && token_tiles <= kMostTokenTiles &&
-         decode_row_tiles(p, tile) * p.max_seqlen_kv_bound * key_bytes <= kMostBytes;
-}
+constexpr int32_t kMostTokenTiles = 4;
 
 bool is_decode(const Problem& p, const Shape& shape, const TileConfig& tile) {
-  if (!suits_decode_rows(p, tile)) return false;
+  if (p.group > tile.BM) return false;
+  const int32_t token_tiles = decode_token_tiles(p, tile);
+  const bool are_few = token_tiles <= kMostTokenTiles && p.max_seqlen_q <= kFewTokens;
+  if (token_tiles > 1 && !are_few) return false;
   // Of a sequence: SmallDivisor is exact. Of the batch: 32 bits hold them.
   const int64_t tiles =
-      int64_t{p.num_kv_heads} * decode_token_tiles(p, tile) * (p.max_seqlen_kv_bound / tile.BN + 1);
+      int64_t{p.num_kv_heads} * token_tiles * (p.max_seqlen_kv_bound / tile.BN + 1);
   return has_decode_tile(shape) && p.k.dtype == p.q.dtype && tiles < 1 << 20 &&
          p.batch * tiles < 1 << 30 && sees_all_keys(p) && has_decode_layout(p, shape, tile);
 }
@@ -188,6 +180,7 @@ constexpr int32_t kFewestTiles = 16;
 constexpr int64_t kManyWaves = 4;
 
 struct DecodeGrid {
+  double time = 0;       // of the model, us, where row tiles are few
   int32_t cluster = 1;   // CTAs
   int64_t clusters = 1;  // that the KV tiles are divided among
   int64_t ctas = 1;
@@ -208,16 +201,16 @@ constexpr ClusterSize kClusterSizes[] = {{1, 1, true}, {2, 1, false}, {8, 10 / 1
 // The sequences of a batch may have any lengths up to the bound. Where a row tile has one cluster,
 // those of longer sequences become more CTAs than the GPU holds, while short ones leave most of
 // theirs empty (mha_sm90_decode/README.md has the times). So a batch has clusters where they are
-// several to a row tile, or where all sequences are short: pairs, or larger ones that leave each
-// multiprocessor at most one CTA; or pairs where a merge by counters takes long because of several
-// rows a warp.
+// several to a row tile; larger ones than pairs where they leave each multiprocessor at most one
+// CTA; and pairs where all sequences are short, or where a merge by counters takes long because of
+// several rows a warp.
 constexpr int64_t kFewestClusters = 2;
 constexpr int32_t kFewPairedKeys = 2048;
 bool suits_batch(const Problem& p, int64_t row_tiles, int32_t cluster, int64_t splits,
                  int32_t num_sms) {
   if (cluster == 1 || p.batch == 1 || splits >= kFewestClusters) return true;
   if (cluster == 2) return p.max_seqlen_kv_bound <= kFewPairedKeys || p.max_seqlen_q > 1;
-  return p.max_seqlen_kv_bound <= kFewPairedKeys && row_tiles * cluster <= num_sms;
+  return row_tiles * cluster <= num_sms;
 }
 
 // The model of the time of decoding with clusters, in us, fitted to an H200 (mha_sm90_decode/
@@ -250,16 +243,21 @@ double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms, in
     merge = kSplitMerge +
             kSplitChain * static_cast<double>(rows_of_warp * core::ceil_div(splits, int64_t{16}));
   }
-  return static_cast<double>(tiles) * kDecodeTileTime * std::pow(1 + busy, 1 / kBusySharpness) +
-         merge;
+  const double tile_time = kDecodeTileTime * (tile.depth_qk / tile.k_BK);
+  return static_cast<double>(tiles) * tile_time * std::pow(1 + busy, 1 / kBusySharpness) + merge;
 }
+
+// Several row tiles of a KV head load its keys several times, so packed rows of mha_sm90 may be
+// faster. These take kTimeOfByte for each byte of keys and values, in us, and longer to begin and to
+// merge by kPackedRowsStart than row tiles (mha_sm90_decode/README.md). Few bytes are always loaded.
+constexpr int64_t kFewRowTileBytes = 20 << 20;
+constexpr double kTimeOfByte = 0.25e-6, kPackedRowsStart = 9.3;
 
 // For at most as many row tiles as CTAs fit the GPU at once.
 DecodeGrid cluster_grid(const Problem& p, const TileConfig& tile, int32_t num_sms) {
   const int64_t row_tiles = decode_row_tiles(p, tile);
   const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
-  DecodeGrid grid{.clusters = row_tiles};
-  double least = decode_time(p, tile, num_sms, 1, 1);
+  DecodeGrid grid{.time = decode_time(p, tile, num_sms, 1, 1), .clusters = row_tiles};
   for (const ClusterSize size : kClusterSizes) {
     const int32_t per_sm =
         size.ctas == 1 ? tile.ctas_per_sm : std::min(tile.ctas_per_sm, kMostCtasInClusters);
@@ -267,8 +265,8 @@ DecodeGrid cluster_grid(const Problem& p, const TileConfig& tile, int32_t num_sm
     for (int64_t splits = 1; row_tiles * splits * size.ctas <= most && splits <= key_tiles;
          ++splits) {
       const double time = decode_time(p, tile, num_sms, size.ctas, splits);
-      if (time < least && suits_batch(p, row_tiles, size.ctas, splits, num_sms)) {
-        least = time;
+      if (time < grid.time && suits_batch(p, row_tiles, size.ctas, splits, num_sms)) {
+        grid.time = time;
         grid.cluster = size.ctas;
         grid.clusters = row_tiles * splits;
       }
@@ -401,7 +399,9 @@ core::Fit fit(const Shape& shape, const Problem& p, const Options& options, std:
 }
 
 int decode_depth(const Problem& p) {
-  return std::max(p.head_dim_qk, p.head_dim_vo) > 64 ? 128 : 64;
+  const int32_t larger = std::max(p.head_dim_qk, p.head_dim_vo);
+  if (larger > 128) return 256;
+  return larger > 64 ? 128 : 64;
 }
 
 bool is_decode_call(const Problem& p) {
@@ -409,6 +409,20 @@ bool is_decode_call(const Problem& p) {
   const Shape shape{"", p.q.dtype, depth, depth};
   return is_decode(p, shape, decode_tile(depth)) &&
          decode_row_tiles(p, decode_tile(depth)) <= kMostDecodeRowTiles;
+}
+
+bool suits_decode_rows(const Problem& p, int32_t num_sms) {
+  const TileConfig tile = decode_tile(decode_depth(p));
+  const int32_t token_tiles = decode_token_tiles(p, tile);
+  if (token_tiles <= 1) return true;
+  const int64_t row_tiles = decode_row_tiles(p, tile);
+  const int64_t key_bytes = int64_t{p.head_dim_qk + p.head_dim_vo} * size_bytes(p.k.dtype);
+  const int64_t bytes = row_tiles * p.max_seqlen_kv_bound * key_bytes;
+  if (bytes <= kFewRowTileBytes) return true;
+  const bool is_narrow = p.head_dim_qk < tile.depth_qk || p.head_dim_vo < tile.depth_vo;
+  if (is_narrow || row_tiles > int64_t{num_sms} * tile.ctas_per_sm) return false;
+  const double loads = static_cast<double>(bytes / token_tiles) * kTimeOfByte;
+  return cluster_grid(p, tile, num_sms).time <= loads + kPackedRowsStart;
 }
 
 core::Fit fit_decode(const Shape& shape, const Problem& p, const Options& options,
@@ -422,15 +436,15 @@ core::Fit fit_decode(const Shape& shape, const Problem& p, const Options& option
       return "it chooses schedule and KV splits itself, and by the whole batch";
     });
   }
-  if (!is_decode(p, shape, decode_tile(shape.depth_qk))) {
+  const TileConfig tile = decode_tile(shape.depth_qk);
+  if (!is_decode(p, shape, tile)) {
     return core::unfit(Fit::kFeatures, reason, [] {
-      return "it is for up to 16 rows of a KV head, or up to 64 over few keys, whose tokens see "
-             "all "
-             "keys up to their own, without score mods, over a dense cache or pages of 16, 32, .. "
-             "keys, with rows at multiples of 16 bytes";
+      return "it is for up to four times 16 rows of a KV head, whose tokens see all keys up to "
+             "their own, without score mods, over a dense cache or pages of 16, 32, .. keys, with "
+             "rows at multiples of 16 bytes";
     });
   }
-  if (decode_row_tiles(p, decode_tile(shape.depth_qk)) > kMostDecodeRowTiles) {
+  if (decode_row_tiles(p, tile) > kMostDecodeRowTiles) {
     return core::unfit(Fit::kFeatures, reason, [] {
       return "it has workspace for " + std::to_string(kMostDecodeRowTiles) +
              " row tiles of all sequences";

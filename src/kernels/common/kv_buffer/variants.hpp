@@ -46,9 +46,9 @@ inline constexpr int32_t kFewTokens = 16;
 // their prefill, 16 rows at a time.
 constexpr bool has_prefill_tile(int depth_vo) { return depth_vo <= 256; }
 
-// Decoding has kernels of its own where K and V have tiles of one step.
+// Decoding has kernels of its own where a warp's registers hold all columns of O.
 constexpr bool has_decode_tile(const Shape& shape) {
-  return shape.depth_qk == shape.depth_vo && shape.depth_qk <= 128;
+  return shape.depth_qk == shape.depth_vo && shape.depth_qk <= 256;
 }
 constexpr bool has_kernel(const Shape& shape, const Variant& variant) {
   return !is_decode(variant.rows) || has_decode_tile(shape);
