@@ -118,6 +118,7 @@ TEST(ClusterPlan, a_cluster_of_eight_for_each_of_few_row_tiles_of_any_lengths) {
   expect_choice({2, 6000}, 8, 16);
   expect_choice({16, 6000, 8, 1}, 8, 16);
   EXPECT_NE(choice_of({17, 6000, 8, 1}).cluster, 8);
+  expect_choice({3, 4930, 8, 1, 128, 3}, 8, 30);  // six row tiles: 13.3 us, one cluster each 15.8
 }
 
 // Lengths may differ: a cluster or two for each row tile would be too few for the long ones, and

@@ -202,15 +202,17 @@ constexpr ClusterSize kClusterSizes[] = {{1, 1, true}, {2, 1, false}, {8, 10 / 1
 // those of longer sequences become more CTAs than the GPU holds, while short ones leave most of
 // theirs empty (mha_sm90_decode/README.md has the times). So a batch has clusters where they are
 // several to a row tile; larger ones than pairs where they leave each multiprocessor at most one
-// CTA; and pairs where all sequences are short, or where a merge by counters takes long because of
-// several rows a warp.
+// CTA, and half of them one where sequences may be long; and pairs where all are short, or where a
+// merge by counters takes long because of several rows a warp.
 constexpr int64_t kFewestClusters = 2;
-constexpr int32_t kFewPairedKeys = 2048;
+constexpr int32_t kShort = 2048;
 bool suits_batch(const Problem& p, int64_t row_tiles, int32_t cluster, int64_t splits,
                  int32_t num_sms) {
   if (cluster == 1 || p.batch == 1 || splits >= kFewestClusters) return true;
-  if (cluster == 2) return p.max_seqlen_kv_bound <= kFewPairedKeys || p.max_seqlen_q > 1;
-  return row_tiles * cluster <= num_sms;
+  const bool are_short = p.max_seqlen_kv_bound <= kShort;
+  if (cluster == 2) return are_short || p.max_seqlen_q > 1;
+  const int64_t ctas = row_tiles * cluster;
+  return ctas <= num_sms && (are_short || 2 * ctas >= num_sms);
 }
 
 // The model of the time of decoding with clusters, in us, fitted to an H200 (mha_sm90_decode/
