@@ -250,8 +250,9 @@ double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms, in
 }
 
 // Several row tiles of a KV head load its keys several times, so packed rows of mha_sm90 may be
-// faster. These take kTimeOfByte for each byte of keys and values, in us, and longer to begin and to
-// merge by kPackedRowsStart than row tiles (mha_sm90_decode/README.md). Few bytes are always loaded.
+// faster. These take kTimeOfByte for each byte of keys and values, in us, and to begin and to merge
+// kPackedRowsStart longer than row tiles (mha_sm90_decode/README.md). Up to kFewRowTileBytes row
+// tiles are the faster ones.
 constexpr int64_t kFewRowTileBytes = 20 << 20;
 constexpr double kTimeOfByte = 0.25e-6, kPackedRowsStart = 9.3;
 

@@ -63,10 +63,10 @@ inline constexpr int64_t kMostDecodeRowTiles = 7936;
 [[nodiscard]] core::Fit fit(const Shape& shape, const core::Problem& problem,
                             const Options& options, std::string* reason);
 
-// Whether kernels for decoding serve the call: for up to 16 rows of a KV head, or four times as many
-// in several row tiles, whose tokens see all keys up to their own. decode_depth: the padded head dim
-// of theirs. suits_decode_rows: of such a call, whether it has one row tile of each KV head, or is
-// faster in several than in packed rows of mha_sm90.
+// Whether kernels for decoding serve the call: for up to 16 rows of a KV head, or four times as
+// many in several row tiles, whose tokens see all keys up to their own. decode_depth: the padded
+// head dim of theirs. suits_decode_rows: of such a call, whether it has one row tile of each KV
+// head, or is faster in several than in packed rows of mha_sm90.
 [[nodiscard]] bool is_decode_call(const core::Problem& problem);
 [[nodiscard]] int decode_depth(const core::Problem& problem);
 [[nodiscard]] bool suits_decode_rows(const core::Problem& problem, int32_t num_sms);
