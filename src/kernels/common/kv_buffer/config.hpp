@@ -110,7 +110,7 @@ constexpr TileConfig decode_tile(int depth, bool has_tokens = false, int cluster
   tile.warps_n = 4;
   tile.BN = 64;
   tile.k_BK = depth <= 128 ? depth : 128;
-  tile.v_BK = depth <= 128 ? 64 : 32;  // bytes of 64 keys of 128 columns
+  tile.v_BK = depth <= 128 ? 64 : 32;  // as many bytes as 64 keys of 128 columns
   tile.k_tiles = tile.v_tiles = 2;
   tile.num_stages = 3;
   tile.is_decode = true;
