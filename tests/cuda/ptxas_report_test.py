@@ -18,7 +18,7 @@ KERNELS = {
     r"10SM100MHA2Q": (512, 2),
     r"12SM100MHAD512": (384, 2),
     r"8mha_sm80": (2 * 128, 6),
-    r"8mha_sm80.*Li(64|128)ELi\1E": (2 * 128, 8),  # with RowKind::kDecode, of narrow rows, too (has_decode_tile)
+    r"8mha_sm80.*Li(64|128|256)ELi\1E": (2 * 128, 8),  # with RowKind::kDecode, of narrow rows, too (has_decode_tile)
     r"8mha_sm80.*Li576ELi512E": (2 * 128, 3),  # without a prefill tile
 }
 

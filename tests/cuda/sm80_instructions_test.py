@@ -92,7 +92,7 @@ def complaints_about(name, found):
 def number_of_variants(depth_qk, depth_vo):
     if depth_vo > 256:
         return 3  # no prefill tile
-    return 8 if depth_qk == depth_vo <= 128 else 6  # with RowKind::kDecode, of narrow rows, too
+    return 8 if depth_qk == depth_vo <= 256 else 6  # with RowKind::kDecode, of narrow rows, too
 
 
 def complaints_about_variants(kernels):
