@@ -245,8 +245,9 @@ double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms, in
     merge = kSplitMerge +
             kSplitChain * static_cast<double>(rows_of_warp * core::ceil_div(splits, int64_t{16}));
   }
-  const double tile_time = kDecodeTileTime * (tile.depth_qk / tile.k_BK);
-  return static_cast<double>(tiles) * tile_time * std::pow(1 + busy, 1 / kBusySharpness) + merge;
+  const int64_t parts = tiles * (tile.depth_qk / tile.k_BK);  // each as long as a tile of d128
+  return static_cast<double>(parts) * kDecodeTileTime * std::pow(1 + busy, 1 / kBusySharpness) +
+         merge;
 }
 
 // Several row tiles of a KV head load its keys several times, so packed rows of mha_sm90 may be
@@ -424,7 +425,8 @@ bool suits_decode_rows(const Problem& p, int32_t num_sms) {
   if (bytes <= kFewRowTileBytes) return true;
   const bool is_narrow = p.head_dim_qk < tile.depth_qk || p.head_dim_vo < tile.depth_vo;
   if (is_narrow || row_tiles > int64_t{num_sms} * tile.ctas_per_sm) return false;
-  const double loads = static_cast<double>(bytes / token_tiles) * kTimeOfByte;
+  const int64_t bytes_once = bytes / token_tiles;
+  const double loads = static_cast<double>(bytes_once) * kTimeOfByte;
   return cluster_grid(p, tile, num_sms).time <= loads + kPackedRowsStart;
 }
 
