@@ -114,15 +114,16 @@ Outcome run_sm80_token(const emulator::Options& options) {
   const AttentionShape shape = token_shape("sm80/token");
   return AttentionCase(shape, options.seed).run<KVBufferTraits<TokenConfig>>(options);
 }
-// One token of four heads each: 19 KV tiles divided among eight CTAs, three each. Sequences have
-// one to five splits, eight in all, and a CTA is left.
+// One token of four heads each, of more sequences than a warp has lanes: 109 KV tiles divided among
+// 38 CTAs, three each. Sequences have one split, the longest five, 38 in all, and a CTA is left.
 Outcome run_sm80_decode(const emulator::Options& options) {
-  const AttentionShape shape{.kernel = "sm80/decode",
-                             .sequences = {{1, 150}, {1, 37}, {1, 0}, {1, 860}},
-                             .num_kv_heads = 1,
-                             .group = 4,
-                             .ctas = 9,
-                             .schedule = kernels::Schedule::kStreamK};
+  AttentionShape shape{.kernel = "sm80/decode",
+                       .sequences = {{1, 150}, {1, 37}, {1, 0}, {1, 860}},
+                       .num_kv_heads = 1,
+                       .group = 4,
+                       .ctas = 39,
+                       .schedule = kernels::Schedule::kStreamK};
+  shape.sequences.insert(shape.sequences.begin(), 30, {1, 150});
   return AttentionCase(shape, options.seed).run<KVBufferTraits<DecodeConfig>>(options);
 }
 Outcome run_sm80_token_registers(const emulator::Options& options) {
