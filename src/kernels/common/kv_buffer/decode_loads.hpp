@@ -22,7 +22,7 @@ class DecodeLoads {
   static constexpr TileConfig tile = Config::tile;
   static constexpr bool is_narrow = tile.staging == Staging::kAsyncNarrow;
   // K and V of a KV tile come in parts of these columns.
-  static constexpr int kPartDepth = tile.depth_qk < 128 ? tile.depth_qk : 128;
+  static constexpr int kPartDepth = tile.k_BK;
   static constexpr int kParts = tile.depth_qk / kPartDepth;
   // Of rows of `columns`: those from a part's first one on.
   [[nodiscard]] static PAGODA_DEVICE int32_t columns_of(int32_t columns, int part) {
