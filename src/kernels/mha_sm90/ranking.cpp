@@ -47,10 +47,10 @@ bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
     is_faster_there = has_few_bytes || row_tiles <= int64_t{num_sms} * fewest_ctas ||
                       kernels::kv_buffer::unsplit_ctas_per_sm(row_tiles, depth, num_sms) > 0;
   }
-  const bool has_few_rows = int64_t{p.group} * p.max_seqlen_q <= kWarpRows;
-  const bool is_narrow = p.head_dim_qk <= 128 && p.head_dim_vo <= 128;
+  const bool is_for_token_generation = p.head_dim_qk <= 128 && p.head_dim_vo <= 128 &&
+                                       int64_t{p.group} * p.max_seqlen_q <= kWarpRows;
   if (p.q.dtype == DType::kF8E4M3 || p.k.dtype != p.q.dtype ||
-      ((!is_narrow || !has_few_rows) && !is_decoded) || !is_faster_there ||
+      (!is_for_token_generation && !is_decoded) || !is_faster_there ||
       !kernels::has_aligned_kv(p)) {
     return false;
   }
