@@ -41,6 +41,23 @@ NamedLengths differing(int32_t count) {
   return lengths;
 }
 
+// More sequences than a warp has lanes, of about as many keys, which are too many for
+// DecodeShares::kOneEach: no sequence has a second split.
+NamedLengths alike() {
+  NamedLengths lengths{"decode35alike", {}};
+  for (int32_t i = 0; i < 35; ++i) lengths.sequences.push_back({1, 1220 + 8 * (i % 9)});
+  return lengths;
+}
+
+// The same of few keys but for two sequences, which have splits.
+NamedLengths two_long_ones() {
+  NamedLengths lengths{"decode37twolong", {}};
+  for (int32_t i = 0; i < 37; ++i) {
+    lengths.sequences.push_back({1, i == 0 ? 2600 : i == 35 ? 1500 : (53 * i) % 130});
+  }
+  return lengths;
+}
+
 }  // namespace
 
 void add_decode(CaseList& list) {
@@ -73,6 +90,15 @@ void add_decode(CaseList& list) {
     c.kv_heads = 8;
     c.num_sms = 132;
     list.add(c);
+    for (const NamedLengths& lengths : {alike(), two_long_ones()}) {
+      c = decode(dim, lengths);
+      c.q_heads = 4;
+      c.kv_heads = 1;
+      c.num_sms = 1;
+      list.add(c);
+      c.kv_layout = KVLayout::kCsr;
+      list.add(c);
+    }
     // Dense, with and without lengths; groups of one head and of seven.
     c = decode(dim, {"decodedense", {{1, 500}, {1, 64}, {1, 0}, {1, 333}}});
     c.kv_layout = KVLayout::kDense;

@@ -298,7 +298,8 @@ class TypedAttentionCase {
     constexpr int kDecodeRows = 16;
     const int of_tile = std::max(1, kDecodeRows / shape_.group);
     params.decode = kernels::kv_buffer::decode_arguments(params, std::max(1, clusters - 1), 1,
-                                                         false, (tokens - 1) / of_tile + 1);
+                                                         kernels::DecodeShares::kEven,
+                                                         (tokens - 1) / of_tile + 1);
     params.k = cache(k_, dim_qk());
     params.v = cache(v_, kDepth);
     return params;

@@ -93,6 +93,13 @@ enum class Schedule : uint8_t {
   kStreamK,     // every CTA takes the same number of KV tiles (stream_k.hpp)
 };
 
+// How decoding divides the KV tiles of a batch among clusters (kv_buffer/decode_work.hpp).
+enum class DecodeShares : uint8_t {
+  kOneEach,        // a cluster has all KV tiles of a row tile
+  kEven,           // as many KV tiles as the others, of one row tile
+  kHalvesUnequal,  // the same where all lengths are alike, else half as many
+};
+
 // What the kernels of kv_buffer for decoding read instead of Sequences, KeyRows and RowsView: the
 // same call with fewer cases and 32-bit strides.
 struct DecodeArguments {
@@ -101,10 +108,10 @@ struct DecodeArguments {
   // of it, more than fp32 rounds off: those that get work are never more than the launch has.
   float cluster_share = 1.0F;
   int32_t min_tiles = 1;
-  // Whether clusters take half of it where lengths differ (kv_buffer/decode_work.hpp).
-  bool halves_unequal = false;
+  DecodeShares shares = DecodeShares::kEven;
   // Row tiles of a KV head, and the tokens of each but the last.
   uint8_t token_tiles = 1, tile_tokens = 1;
+  arch::Divisor by_row_tiles;                        // of a sequence: num_kv_heads * token_tiles
   int32_t num_keys = 0;                              // of every sequence where there are no lengths
   arch::GlobalPtr<const int32_t> lengths = nullptr;  // optional: [batch]
   // Optional: [batch, table_stride] page ids of 1 << page_shift keys. Without it the keys of

@@ -19,6 +19,7 @@
 namespace pagoda::mha_sm80 {
 namespace {
 
+using kernels::DecodeShares;
 using kernels::kv_buffer::Launch;
 using kernels::kv_buffer::LaunchPlan;
 using kernels::kv_buffer::RowKind;
@@ -75,11 +76,24 @@ TEST(DecodePlan, splits_no_row_tile_where_whole_ones_fill_the_gpu) {
     EXPECT_EQ(launch.rows, RowKind::kDecode);
     EXPECT_EQ(launch.decode_clusters, 8 * batch) << batch;
     // Neither one wave nor four need halves. Lengths round up to one more each.
-    EXPECT_EQ(launch.halves_unequal, batch > 32 && batch < 200) << batch;
-    EXPECT_EQ(launch.ctas, (launch.halves_unequal ? 3 : 2) * 8 * batch) << batch;
+    const bool may_halve = batch > 32 && batch < 200;
+    EXPECT_EQ(launch.shares, may_halve ? DecodeShares::kHalvesUnequal : DecodeShares::kEven);
+    EXPECT_EQ(launch.ctas, (may_halve ? 3 : 2) * 8 * batch) << batch;
     EXPECT_EQ(launch.most_ctas_per_sm, ctas_per_sm) << batch;
   }
   EXPECT_EQ(launch_of(64, 4096).min_tiles, 16);  // of sequences longer than the others
+}
+
+// From 20 KV tiles on kFewestTiles allow two splits. One cluster each needs no workspace and no
+// more CTAs than row tiles.
+TEST(DecodePlan, short_sequences_have_one_cluster_each) {
+  for (const int32_t batch : {48, 64, 191, 900}) {
+    const auto plan = plan_of(batch, 19 * 64);
+    EXPECT_EQ(plan->launches[0].shares, DecodeShares::kOneEach) << batch;
+    EXPECT_EQ(plan->launches[0].ctas, 8 * batch);
+    EXPECT_EQ(plan->split.partial_bytes, 0) << batch;
+    EXPECT_NE(launch_of(batch, 19 * 64 + 1).shares, DecodeShares::kOneEach) << batch;
+  }
 }
 
 TEST(DecodePlan, splits_where_a_last_wave_would_be_too_empty) {
@@ -87,7 +101,7 @@ TEST(DecodePlan, splits_where_a_last_wave_would_be_too_empty) {
     const Launch launch = launch_of(batch, 4096);
     EXPECT_EQ(launch.decode_clusters, 8 * batch * (batch == 40 ? 4 : 2)) << batch;
     EXPECT_EQ(launch.min_tiles, 16);
-    EXPECT_FALSE(launch.halves_unequal);
+    EXPECT_EQ(launch.shares, DecodeShares::kEven);
     EXPECT_EQ(launch.most_ctas_per_sm, 0);
   }
 }
@@ -133,7 +147,7 @@ TEST(DecodePlan, leaves_batches_of_thousands_to_a_bounded_workspace) {
   EXPECT_EQ(launch_of(900, 512).rows, RowKind::kDecode);
   EXPECT_EQ(launch_of(992, 4096).rows, RowKind::kDecode);  // kMostDecodeRowTiles of mha_sm90
   EXPECT_EQ(launch_of(993, 4096).rows, RowKind::kTokenGeneration);
-  EXPECT_EQ(launch_of(1100, 512).rows, RowKind::kTokenGeneration);
+  EXPECT_EQ(launch_of(1100, 512).rows, RowKind::kDecode);  // one CTA each: no workspace
 }
 
 // Rounding up is exact in fp32 for batches of up to 2^19 KV tiles, and never down.
@@ -142,8 +156,8 @@ TEST(DecodePlan, tiles_of_a_cta_are_never_fewer_than_the_grid_has_room_for) {
   for (int i = 0; i < 2'000'000; ++i) {
     const auto total = static_cast<int32_t>(1 + random() % (1U << (1 + random() % 30)));
     const auto ctas = static_cast<int32_t>(1 + random() % (1U << (1 + random() % 17)));
-    kernels::DecodeArguments decode =
-        kernels::kv_buffer::decode_arguments(kernels::AttentionArguments{}, ctas, 1);
+    kernels::DecodeArguments decode = kernels::kv_buffer::decode_arguments(
+        kernels::AttentionArguments{}, ctas, 1, DecodeShares::kEven);
     const int32_t tiles =
         kernels::kv_buffer::tiles_per_cluster(decode, static_cast<uint32_t>(total));
     const int32_t exact = core::ceil_div(total, ctas);
@@ -169,8 +183,9 @@ TEST(DecodePlan, splits_of_any_lengths_are_never_more_than_the_grid_has_room_for
     }
     const auto clusters = static_cast<int32_t>(tiles.size() + random() % 500);
     const bool halves = random() % 2 == 0;
-    const kernels::DecodeArguments decode =
-        kernels::kv_buffer::decode_arguments(kernels::AttentionArguments{}, clusters, 1, halves);
+    const kernels::DecodeArguments decode = kernels::kv_buffer::decode_arguments(
+        kernels::AttentionArguments{}, clusters, 1,
+        halves ? DecodeShares::kHalvesUnequal : DecodeShares::kEven);
     const int32_t share = kernels::kv_buffer::tiles_per_cluster(
         decode, static_cast<uint32_t>(total), *std::max_element(tiles.begin(), tiles.end()));
     int64_t splits = 0;
@@ -187,15 +202,15 @@ TEST(DecodePlan, splits_of_any_lengths_are_never_more_than_the_grid_has_room_for
 // Half of the mean, but no fewer than min_tiles, from the length on that would be split otherwise.
 TEST(DecodePlan, clusters_take_half_where_lengths_differ) {
   using kernels::kv_buffer::tiles_per_cluster;
-  const kernels::DecodeArguments decode =
-      kernels::kv_buffer::decode_arguments(kernels::AttentionArguments{}, 10, 16, true);
+  const kernels::DecodeArguments decode = kernels::kv_buffer::decode_arguments(
+      kernels::AttentionArguments{}, 10, 16, DecodeShares::kHalvesUnequal);
   EXPECT_EQ(tiles_per_cluster(decode, 640), 64);
   EXPECT_EQ(tiles_per_cluster(decode, 640, 79), 64);
   EXPECT_EQ(tiles_per_cluster(decode, 640, 80), 32);
   EXPECT_EQ(tiles_per_cluster(decode, 650, 82), 33);
   EXPECT_EQ(tiles_per_cluster(decode, 240, 100), 16);
-  const kernels::DecodeArguments whole =
-      kernels::kv_buffer::decode_arguments(kernels::AttentionArguments{}, 10, 16);
+  const kernels::DecodeArguments whole = kernels::kv_buffer::decode_arguments(
+      kernels::AttentionArguments{}, 10, 16, DecodeShares::kEven);
   EXPECT_EQ(tiles_per_cluster(whole, 640, 80), 64);
 }
 

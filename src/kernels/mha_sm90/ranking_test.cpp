@@ -39,13 +39,11 @@ bool is_left_to_cp_async(const Call& call, const Options& options = {}) {
 }
 
 TEST(Ranking, one_token_is_decoded_by_cp_async) {
-  for (const int32_t batch : {1, 16, 32, 48, 64, 128, 200, 992}) {
+  for (const int32_t batch : {1, 16, 32, 40, 48, 64, 128, 200, 992}) {
     EXPECT_TRUE(is_left_to_cp_async({batch, 1, 1024})) << batch;
     EXPECT_TRUE(is_left_to_cp_async({batch, 1, 131'072})) << batch;
     EXPECT_TRUE(is_left_to_cp_async({batch, 1, 131'072, 64})) << batch;
   }
-  EXPECT_TRUE(is_left_to_cp_async({40, 1, 1024}));
-  EXPECT_FALSE(is_left_to_cp_async({40, 1, 4096}));      // would need KV splits
   EXPECT_FALSE(is_left_to_cp_async({993, 1, 131'072}));  // too much workspace
   EXPECT_TRUE(is_left_to_cp_async({64, 1, 4096, 256}));
   EXPECT_TRUE(is_left_to_cp_async({2, 4, 1674, 256}));
@@ -54,11 +52,10 @@ TEST(Ranking, one_token_is_decoded_by_cp_async) {
 }
 
 TEST(Ranking, a_few_tokens_as_one) {
-  for (const int32_t batch : {1, 15, 16, 32, 64}) {
+  for (const int32_t batch : {1, 15, 16, 32, 40, 64}) {
     EXPECT_TRUE(is_left_to_cp_async({batch, 4, 4096})) << batch;
     EXPECT_TRUE(is_left_to_cp_async({batch, 2, 131'200})) << batch;
   }
-  EXPECT_FALSE(is_left_to_cp_async({40, 4, 4096}));  // would need KV splits
   EXPECT_FALSE(is_left_to_cp_async({64, 5, 4096}));  // 20 rows
   EXPECT_FALSE(is_left_to_cp_async({64, 64, 1024}));
 }

@@ -7,9 +7,10 @@
 //   Clusters are numbered by sequence, KV head, row tile of the head, split (fastest). A sequence
 //   has a split for each tiles_per_cluster of its KV tiles, at least one, and another for a rest of
 //   a quarter or more; tiles_per_cluster is the same for the whole batch (DecodeArguments). Where a
-//   sequence is longer than the mean by so much that it would have two splits, halves_unequal makes
-//   it half of that: work tiles of very different lengths end far apart. The CTAs of a cluster
-//   divide its KV tiles evenly. In kernels without clusters each CTA is one.
+//   sequence is longer than the mean by so much that it would have two splits, kHalvesUnequal makes
+//   it half of that: work tiles of very different lengths end far apart. Where all sequences are
+//   short each row tile has one cluster (kOneEach), which looks at no other length. The CTAs of a
+//   cluster divide its KV tiles evenly. In kernels without clusters each CTA is one.
 #pragma once
 
 #include <cstdint>
@@ -33,18 +34,24 @@ PAGODA_DEVICE int32_t tiles_per_cluster(const DecodeArguments& decode, uint32_t 
 PAGODA_DEVICE int32_t tiles_per_cluster(const DecodeArguments& decode, uint32_t total,
                                         int32_t longest) {
   const int32_t share = tiles_per_cluster(decode, total);
-  if (!decode.halves_unequal || longest + share * 3 / 4 < 2 * share) return share;
+  if (decode.shares != DecodeShares::kHalvesUnequal || longest + share * 3 / 4 < 2 * share) {
+    return share;
+  }
   const int32_t half = (share + 1) / 2;
   return half > decode.min_tiles ? half : decode.min_tiles;
 }
 
-[[nodiscard]] PAGODA_DEVICE int32_t num_keys(const DecodeArguments& decode, int32_t sequence) {
-  if (decode.lengths == nullptr) return decode.num_keys;
-  const int32_t length = arch::load_read_only(decode.lengths + sequence);
-  if (decode.first_page_of == nullptr) return length;
+// Of a sequence of a CSR page list, whose last page has `length` keys.
+[[nodiscard]] PAGODA_DEVICE int32_t num_keys_of_pages(const DecodeArguments& decode,
+                                                      int32_t sequence, int32_t length) {
   const arch::GlobalPtr<const int32_t> first = decode.first_page_of + sequence;
   const int32_t pages = arch::load_read_only(first + 1) - arch::load_read_only(first);
   return pages > 0 ? ((pages - 1) << decode.page_shift) + length : 0;
+}
+[[nodiscard]] PAGODA_DEVICE int32_t num_keys(const DecodeArguments& decode, int32_t sequence) {
+  if (decode.lengths == nullptr) return decode.num_keys;
+  const int32_t length = arch::load_read_only(decode.lengths + sequence);
+  return decode.first_page_of == nullptr ? length : num_keys_of_pages(decode, sequence, length);
 }
 
 // At least one: a sequence without keys has a work tile, too.
@@ -81,8 +88,22 @@ PAGODA_DEVICE void load_rows(const AttentionParams& params, int32_t sequence, De
   share.first_row = params.sequences.first_row(sequence);
 }
 
+// The share of cluster `cluster` where each row tile has one cluster. False: it has none.
+template <class Config>
+PAGODA_DEVICE bool find_only_share(const AttentionParams& params, int32_t cluster,
+                                   DecodeShare& share) {
+  share.sequence = params.decode.by_row_tiles.quotient(cluster);
+  if (share.sequence >= params.sequences.batch) return false;
+  load_rows<Config>(params, share.sequence, share);
+  share.num_keys = num_keys(params.decode, share.sequence);
+  share.first_cluster = share.sequence * row_tiles_of_sequence(params);
+  share.tiles_per_cluster = num_tiles<Config>(share.num_keys);
+  return true;
+}
+
 // How a large batch is divided among the clusters. Every warp finds it for itself, without a
-// barrier: a lane has neighbouring sequences.
+// barrier: a lane has neighbouring sequences. Where no sequence has more than one split, which the
+// longest says, no other length matters to a cluster.
 template <class Config>
 class DecodePartition {
  public:
@@ -90,38 +111,43 @@ class DecodePartition {
 
   PAGODA_DEVICE explicit DecodePartition(const AttentionParams& params)
       : params_(params), sequences_of_lane_((params.sequences.batch - 1) / kLanes + 1) {
-    int32_t longest = 0;
-    // The first round sums up the KV tiles, the second one the clusters.
+    const int32_t begin = arch::lane_idx() * sequences_of_lane_;
+    const int32_t batch = params.sequences.batch;
+    const int32_t end = begin + sequences_of_lane_ < batch ? begin + sequences_of_lane_ : batch;
+    int32_t tiles = 0, longest = 1;
     PAGODA_NO_UNROLL
-    for (int round = 0; round < 2; ++round) {
-      const int32_t begin = arch::lane_idx() * sequences_of_lane_;
-      clusters_of_lane_ = 0;
-      PAGODA_NO_UNROLL
-      for (int32_t b = begin; b < begin + sequences_of_lane_ && b < params.sequences.batch; ++b) {
-        const int32_t count = splits(num_keys(params.decode, b));
-        clusters_of_lane_ += static_cast<uint32_t>(count * row_tiles_of_sequence(params));
+    for (int32_t b = begin; b < end; b += kTogether) {
+      int32_t keys[kTogether];
+      load_num_keys(b, keys);
+      PAGODA_UNROLL
+      for (int i = 0; i < kTogether; ++i) {
+        const int32_t count = b + i < end ? num_tiles<Config>(keys[i]) : 0;
+        tiles += count;
         if (longest < count) longest = count;
       }
-      if (round > 0) break;
-      if (params.decode.halves_unequal) {
-        longest = static_cast<int32_t>(arch::reduce_max(static_cast<uint32_t>(longest)));
-      }
-      tiles_per_cluster_ =
-          kv_buffer::tiles_per_cluster(params.decode, arch::reduce_add(clusters_of_lane_), longest);
-      divisor_ = arch::SmallDivisor{tiles_per_cluster_};
+    }
+    longest = static_cast<int32_t>(arch::reduce_max(static_cast<uint32_t>(longest)));
+    const uint32_t total =
+        arch::reduce_add(static_cast<uint32_t>(tiles * row_tiles_of_sequence(params)));
+    tiles_per_cluster_ = kv_buffer::tiles_per_cluster(params.decode, total, longest);
+    divisor_ = arch::SmallDivisor{tiles_per_cluster_};
+    has_one_each_ = num_splits(longest, tiles_per_cluster_, divisor_) == 1;
+    if (has_one_each_) return;
+    PAGODA_NO_UNROLL
+    for (int32_t b = begin; b < end; ++b) {
+      clusters_of_lane_ += splits(num_keys(params.decode, b)) * row_tiles_of_sequence(params);
     }
   }
 
   // The share that cluster `cluster` is of. False: the cluster has no work.
   PAGODA_DEVICE bool find(int32_t cluster, DecodeShare& share) const {
+    if (has_one_each_) return find_only_share<Config>(params_, cluster, share);
     // Of this lane's sequences and of those before.
-    const auto past = static_cast<uint32_t>(
-        inclusive_sum_of_warp<kLanes>(static_cast<int32_t>(clusters_of_lane_)));
+    const int32_t past = inclusive_sum_of_warp<kLanes>(clusters_of_lane_);
     // As many lanes as have all their clusters before this one.
-    const auto lane =
-        static_cast<int32_t>(arch::reduce_add(past <= static_cast<uint32_t>(cluster) ? 1U : 0U));
+    const auto lane = static_cast<int32_t>(arch::reduce_add(past <= cluster ? 1U : 0U));
     if (lane == kLanes) return false;
-    share.first_cluster = static_cast<int32_t>(arch::shuffle(past - clusters_of_lane_, lane));
+    share.first_cluster = arch::shuffle(past - clusters_of_lane_, lane);
     share.tiles_per_cluster = tiles_per_cluster_;
     PAGODA_NO_UNROLL
     for (share.sequence = lane * sequences_of_lane_;; ++share.sequence) {
@@ -136,6 +162,26 @@ class DecodePartition {
   }
 
  private:
+  static constexpr int kTogether = 4;  // lengths that a lane waits for together
+
+  // Of sequences first, first + 1, .. of the batch; past its end any.
+  PAGODA_DEVICE void load_num_keys(int32_t first, int32_t (&keys)[kTogether]) const {
+    const DecodeArguments& decode = params_.decode;
+    PAGODA_UNROLL
+    for (int i = 0; i < kTogether; ++i) keys[i] = decode.num_keys;
+    if (decode.lengths == nullptr) return;
+    int32_t sequences[kTogether];
+    PAGODA_UNROLL
+    for (int i = 0; i < kTogether; ++i) {
+      const int32_t last = params_.sequences.batch - 1;
+      sequences[i] = first + i < last ? first + i : last;
+      keys[i] = arch::load_read_only(decode.lengths + sequences[i]);
+    }
+    if (decode.first_page_of == nullptr) return;
+    PAGODA_UNROLL
+    for (int i = 0; i < kTogether; ++i) keys[i] = num_keys_of_pages(decode, sequences[i], keys[i]);
+  }
+
   [[nodiscard]] PAGODA_DEVICE int32_t splits(int32_t num_keys) const {
     return num_splits(num_tiles<Config>(num_keys), tiles_per_cluster_, divisor_);
   }
@@ -144,7 +190,8 @@ class DecodePartition {
   int32_t sequences_of_lane_;
   int32_t tiles_per_cluster_ = 1;
   arch::SmallDivisor divisor_{1};  // tiles_per_cluster_
-  uint32_t clusters_of_lane_ = 0;
+  bool has_one_each_ = false;
+  int32_t clusters_of_lane_ = 0;
 };
 
 // The same of a batch of up to a sequence for each lane, in half of the instructions; and what
@@ -164,7 +211,7 @@ PAGODA_DEVICE bool find_share_of_few(const AttentionParams& params, int32_t clus
   const int32_t row_tiles = exists ? row_tiles_of_sequence(params) : 0;
   const uint32_t total = arch::reduce_add(static_cast<uint32_t>(tiles * row_tiles));
   int32_t longest = 0;
-  if (decode.halves_unequal) {
+  if (decode.shares == DecodeShares::kHalvesUnequal) {
     longest = static_cast<int32_t>(arch::reduce_max(static_cast<uint32_t>(tiles)));
   }
   share.tiles_per_cluster = tiles_per_cluster(decode, total, longest);
@@ -199,6 +246,9 @@ PAGODA_DEVICE bool find_share_of_one(const AttentionParams& params, int32_t clus
 
 template <class Config>
 PAGODA_DEVICE bool find_share(const AttentionParams& params, int32_t cluster, DecodeShare& share) {
+  if (params.decode.shares == DecodeShares::kOneEach) {
+    return find_only_share<Config>(params, cluster, share);
+  }
   const int32_t batch = params.sequences.batch;
   if (batch == 1) return find_share_of_one<Config>(params, cluster, share);
   if (batch <= Config::tile.warp_size) return find_share_of_few<Config>(params, cluster, share);

@@ -171,10 +171,8 @@ void set_stream_k(const Problem& p, int32_t num_sms, bool may_split, Launch& lau
   launch.ctas = launch.ctas_per_kv_head * p.num_kv_heads;
 }
 
-// CTAs that decoding divides the KV tiles among. Where row tiles are more than the CTAs that fit
-// the GPU at once and their last wave is too empty: enough KV splits for five waves (README.md has
-// the times). The kernel gives a CTA of these kFewestTiles or more, whatever the bound of the
-// lengths.
+// Where row tiles are more than CTAs fit the GPU at once, or have several waves of KV splits, a CTA
+// takes kFewestTiles KV tiles or more, whatever the bound of the lengths.
 constexpr int32_t kFewestTiles = 16;
 // So many waves of row tiles end so far apart that the last one is no matter.
 constexpr int64_t kManyWaves = 4;
@@ -185,43 +183,37 @@ struct DecodeGrid {
   int64_t clusters = 1;  // that the KV tiles are divided among
   int64_t ctas = 1;
   int32_t min_tiles = 1;
-  bool halves_unequal = false;
+  DecodeShares shares = DecodeShares::kEven;
   int32_t most_ctas_per_sm = 0;
 };
 
-// Clusters that decoding may have. GPCs differ in their numbers of multiprocessors, so that a GPU
-// holds fewer CTAs in clusters than it has places: `of_places` of them were there at once.
-struct ClusterSize {
-  int32_t ctas;
-  double of_places;
-  bool may_split;  // whether a row tile may have several clusters: slower than it is worth else
-};
-constexpr ClusterSize kClusterSizes[] = {{1, 1, true}, {2, 1, false}, {8, 10 / 11.0, true}};
+// GPCs differ in their numbers of multiprocessors, so that a GPU holds fewer CTAs in clusters of
+// eight than it has places: so many of them were there at once.
+constexpr double kPlacesOfClusters = 10 / 11.0;
 
-// The sequences of a batch may have any lengths up to the bound. Where a row tile has one cluster,
-// those of longer sequences become more CTAs than the GPU holds, while short ones leave most of
-// theirs empty (mha_sm90_decode/README.md has the times). So a batch has clusters where they are
-// several to a row tile; larger ones than pairs where they leave each multiprocessor at most one
-// CTA, and half of them one where sequences may be long; and pairs where all are short, or where a
-// merge by counters takes long because of several rows a warp.
-constexpr int64_t kFewestClusters = 2;
+// Whether clusters of eight, `splits` of them for each row tile, suit a batch, whose sequences may
+// have any lengths up to the bound. Where a row tile has one, those of longer sequences become more
+// CTAs than the GPU holds, while short ones leave most of theirs empty (mha_sm90_decode/README.md
+// has the times): so one where they leave each multiprocessor at most one CTA, and half of them one
+// where sequences may be long.
 constexpr int32_t kShort = 2048;
-bool suits_batch(const Problem& p, int64_t row_tiles, int32_t cluster, int64_t splits,
-                 int32_t num_sms) {
-  if (cluster == 1 || p.batch == 1 || splits >= kFewestClusters) return true;
-  const bool are_short = p.max_seqlen_kv_bound <= kShort;
-  if (cluster == 2) return are_short || p.max_seqlen_q > 1;
-  const int64_t ctas = row_tiles * cluster;
-  return ctas <= num_sms && (are_short || 2 * ctas >= num_sms);
+bool suits_batch(const Problem& p, int64_t row_tiles, int64_t splits, int32_t num_sms) {
+  if (p.batch == 1 || splits > 1) return true;
+  const int64_t ctas = 8 * row_tiles;
+  return ctas <= num_sms && (p.max_seqlen_kv_bound <= kShort || 2 * ctas >= num_sms);
 }
 
-// The model of the time of decoding with clusters, in us, fitted to an H200 (mha_sm90_decode/
-// README.md). A KV tile takes kDecodeTileTime while CTAs are few; from about kBusyCtas of them a
-// multiprocessor on, with 48 KB in flight each, its time grows with their number. The merge in a
-// cluster; in clusters and between them; between CTAs, and there for each row of a warp and 16
-// splits.
-constexpr double kDecodeTileTime = 0.6, kBusyCtas = 0.51, kBusySharpness = 3.3;
-constexpr double kClusterMerge = 0.3, kClustersMerge = 2.8, kSplitMerge = 1.5, kSplitChain = 1.0;
+// The model of the time of decoding where there are clusters, in us, fitted to an H200
+// (mha_sm90_decode/README.md). CTAs run in waves of as many as fit the GPU at once. A KV tile takes
+// kDecodeTileTime while CTAs are few; from about kBusyCtas of them a multiprocessor on, with 48 KB
+// in flight each, its time grows with their number, and a little more where some multiprocessors
+// have a CTA more than others. The start of a wave and of each CTA that a multiprocessor has in it,
+// and the part kShareOfCta of all else for each but the first.
+constexpr double kDecodeTileTime = 0.63, kBusyCtas = 0.6, kBusySharpness = 2.4;
+constexpr double kUnevenPower = 0.17, kWaveStart = 1.0, kCtaStart = 0.3, kShareOfCta = 0.02;
+// The merge in a cluster; in clusters and between them; between CTAs, and there for each row of a
+// warp and 16 splits.
+constexpr double kClusterMerge = 0.5, kClustersMerge = 2.9, kSplitMerge = 2.1, kSplitChain = 0.8;
 constexpr int32_t kMostCtasInClusters = 3;  // of a multiprocessor
 
 // Of a CTA of decoding. Narrow rows are fewer bytes than the tile has room for.
@@ -229,25 +221,48 @@ double decode_bytes_in_flight(const Problem& p, const TileConfig& tile) {
   return bytes_in_flight(tile) * (p.head_dim_qk + p.head_dim_vo) / (tile.depth_qk + tile.depth_vo);
 }
 
-double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms, int32_t cluster,
-                   int64_t splits) {
+// A wave of CTAs, `of_sm` of them for each multiprocessor, that have `tiles` KV tiles each.
+double wave_time(const Problem& p, const TileConfig& tile, double of_sm, int64_t tiles) {
+  const double busy_ctas = kBusyCtas * (48 << 10) / decode_bytes_in_flight(p, tile);
+  const double busy = std::pow(of_sm / busy_ctas, kBusySharpness);
+  double of_tile = kDecodeTileTime * std::pow(1 + busy, 1 / kBusySharpness);
+  of_tile *= 1 + kShareOfCta * std::max(0.0, of_sm - 1);
+  if (of_sm > kBusyCtas) of_tile *= std::pow(std::ceil(of_sm) / of_sm, kUnevenPower);
+  const int64_t parts = tiles * (tile.depth_qk / tile.k_BK);  // each as long as a tile of d128
+  return static_cast<double>(parts) * of_tile + kWaveStart + kCtaStart * of_sm;
+}
+
+// How the row tiles of a call are divided: each into `splits` clusters of `cluster` CTAs, of which a
+// multiprocessor has up to `per_sm` at once.
+struct Division {
+  int32_t cluster = 1;
+  int64_t splits = 1;
+  int32_t per_sm = 1;
+
+  [[nodiscard]] int64_t ctas(int64_t row_tiles) const { return row_tiles * splits * cluster; }
+};
+
+double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms,
+                   const Division& division) {
   const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
-  const int64_t tiles = core::ceil_div(core::ceil_div(key_tiles, splits), int64_t{cluster});
-  const int64_t ctas = decode_row_tiles(p, tile) * splits * cluster;
-  const double busy_ctas = kBusyCtas * (48 << 10) / decode_bytes_in_flight(p, tile) * num_sms;
-  const double busy = std::pow(static_cast<double>(ctas) / busy_ctas, kBusySharpness);
-  double merge = 0;
-  if (cluster > 1) {
-    merge = splits == 1 ? kClusterMerge : kClustersMerge;
-  } else if (splits > 1) {
+  const int64_t tiles =
+      core::ceil_div(core::ceil_div(key_tiles, division.splits), int64_t{division.cluster});
+  const int64_t ctas = division.ctas(decode_row_tiles(p, tile));
+  const int64_t places = int64_t{num_sms} * division.per_sm;
+  double time = static_cast<double>(ctas / places) * wave_time(p, tile, division.per_sm, tiles);
+  if (const int64_t last = ctas % places; last > 0) {
+    time += wave_time(p, tile, static_cast<double>(last) / num_sms, tiles);
+  }
+  if (division.cluster > 1) {
+    time += division.splits == 1 ? kClusterMerge : kClustersMerge;
+  } else if (division.splits > 1) {
     const int32_t rows = std::min(p.max_seqlen_q * p.group, tile.BM);
     const int32_t rows_of_warp = core::ceil_div(rows, tile.warps_n);
-    merge = kSplitMerge +
-            kSplitChain * static_cast<double>(rows_of_warp * core::ceil_div(splits, int64_t{16}));
+    const int64_t chains = rows_of_warp * core::ceil_div(division.splits, int64_t{16});
+    const double merge = kSplitMerge + kSplitChain * static_cast<double>(chains);
+    time += merge * std::max(1.0, static_cast<double>(ctas) / static_cast<double>(places));
   }
-  const int64_t parts = tiles * (tile.depth_qk / tile.k_BK);  // each as long as a tile of d128
-  return static_cast<double>(parts) * kDecodeTileTime * std::pow(1 + busy, 1 / kBusySharpness) +
-         merge;
+  return time;
 }
 
 // Several row tiles of a KV head load its keys several times, so packed rows of mha_sm90 may be
@@ -255,32 +270,82 @@ double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms, in
 // kPackedRowsStart longer than row tiles (mha_sm90_decode/README.md). Up to kFewRowTileBytes row
 // tiles are the faster ones.
 constexpr int64_t kFewRowTileBytes = 20 << 20;
-constexpr double kTimeOfByte = 0.25e-6, kPackedRowsStart = 9.3;
+constexpr double kTimeOfByte = 0.25e-6, kPackedRowsStart = 11.2;
 
-// For at most as many row tiles as CTAs fit the GPU at once.
-DecodeGrid cluster_grid(const Problem& p, const TileConfig& tile, int32_t num_sms) {
+// The division of the least time.
+Division find_division(const Problem& p, const TileConfig& tile, int32_t num_sms) {
+  const DecodeOccupancy occupancy = decode_occupancy(tile.depth_qk);
   const int64_t row_tiles = decode_row_tiles(p, tile);
   const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
-  DecodeGrid grid{.time = decode_time(p, tile, num_sms, 1, 1), .clusters = row_tiles};
-  for (const ClusterSize size : kClusterSizes) {
-    const int32_t per_sm =
-        size.ctas == 1 ? tile.ctas_per_sm : std::min(tile.ctas_per_sm, kMostCtasInClusters);
-    const auto most = static_cast<int64_t>(size.of_places * num_sms * per_sm);
-    for (int64_t splits = 1; row_tiles * splits * size.ctas <= most && splits <= key_tiles;
-         ++splits) {
-      const double time = decode_time(p, tile, num_sms, size.ctas, splits);
-      if (time < grid.time && suits_batch(p, row_tiles, size.ctas, splits, num_sms)) {
-        grid.time = time;
-        grid.cluster = size.ctas;
-        grid.clusters = row_tiles * splits;
-      }
-      if (!size.may_split) break;
-    }
+  Division best{.per_sm = occupancy.fewest};
+  double least = decode_time(p, tile, num_sms, best);
+  const auto consider = [&](const Division& division) {
+    const double time = decode_time(p, tile, num_sms, division);
+    if (time >= least) return;
+    least = time;
+    best = division;
+  };
+  // Whole row tiles, more of them at once or fewer.
+  for (int32_t per_sm = 2; per_sm <= occupancy.most; ++per_sm) consider({.per_sm = per_sm});
+  // Pairs, but not a third CTA of head dim 128 on some multiprocessors: measured, slower.
+  const Division pairs{.cluster = 2, .per_sm = std::min(occupancy.most, kMostCtasInClusters)};
+  const int64_t of_pairs = pairs.ctas(row_tiles);
+  if (of_pairs <= int64_t{num_sms} * occupancy.fewest ||
+      of_pairs > int64_t{num_sms} * pairs.per_sm) {
+    consider(pairs);
   }
-  if (grid.cluster == 1 && grid.clusters == row_tiles) grid.most_ctas_per_sm = tile.ctas_per_sm;
+  const auto has_splits = [&](const Division& division, int64_t most_ctas) {
+    return division.ctas(row_tiles) <= most_ctas && division.splits <= key_tiles;
+  };
+  // Several waves of splits: measured where row tiles are as many as multiprocessors.
+  const int64_t places = int64_t{num_sms} * occupancy.most;
+  const int64_t most_splits = key_tiles / kFewestTiles;
+  // Of many splits not each number: a plan should not take longer than a call.
+  constexpr int64_t kSplitsEach = 16;
+  for (Division split{.splits = 2, .per_sm = occupancy.most};;
+       split.splits += std::max(int64_t{1}, split.splits / kSplitsEach)) {
+    const bool has_waves = row_tiles >= num_sms && split.splits <= most_splits &&
+                           has_splits(split, kManyWaves * places);
+    if (!has_waves && !has_splits(split, places)) break;
+    consider(split);
+  }
+  const int32_t in_clusters = std::min(occupancy.fewest, kMostCtasInClusters);
+  const auto most_in_clusters = static_cast<int64_t>(kPlacesOfClusters * num_sms * in_clusters);
+  for (Division split{.cluster = 8, .per_sm = in_clusters}; has_splits(split, most_in_clusters);
+       ++split.splits) {
+    if (suits_batch(p, row_tiles, split.splits, num_sms)) consider(split);
+  }
+  return best;
+}
+
+DecodeGrid cluster_grid(const Problem& p, const TileConfig& tile, int32_t num_sms) {
+  const int64_t row_tiles = decode_row_tiles(p, tile);
+  const Division division = find_division(p, tile, num_sms);
+  const int64_t ctas = division.ctas(row_tiles), places = int64_t{num_sms} * division.per_sm;
+  DecodeGrid grid{.time = decode_time(p, tile, num_sms, division),
+                  .cluster = division.cluster,
+                  .clusters = row_tiles * division.splits};
+  const bool has_waves = row_tiles > int64_t{num_sms} * tile.ctas_per_sm || ctas > places;
+  if (has_waves) grid.min_tiles = kFewestTiles;
+  const bool is_pair = division.cluster == 2 && p.max_seqlen_q == 1;
+  const bool is_whole = division.cluster == 1 && division.splits == 1;
+  if ((is_pair || (is_whole && has_waves)) && ctas < kManyWaves * places) {
+    grid.shares = DecodeShares::kHalvesUnequal;
+  }
+  if (is_whole) grid.most_ctas_per_sm = division.per_sm;
   // Few CTAs of a cluster on a multiprocessor each: else some get two of them.
-  if (grid.cluster > 2 && 2 * grid.clusters * grid.cluster <= num_sms) grid.most_ctas_per_sm = 1;
+  if (division.cluster > 2 && 2 * ctas <= num_sms) grid.most_ctas_per_sm = 1;
   return grid;
+}
+
+// Whether no sequence is so long that it is worth several clusters for each of its row tiles: the
+// merge of those takes as long as kShortTiles KV tiles. Where row tiles are more than the CTAs that
+// fit the GPU, clusters take kFewestTiles or more anyway.
+bool has_short_tiles(const Problem& p, const TileConfig& tile, const DecodeGrid& grid) {
+  constexpr int32_t kShortTiles = 8;
+  const int32_t key_tiles = core::ceil_div(p.max_seqlen_kv_bound, tile.BN);
+  const int32_t most = grid.min_tiles + grid.min_tiles / 4 - 1;  // num_splits (decode_work.hpp)
+  return key_tiles <= std::max(most, kShortTiles * grid.cluster) && p.max_seqlen_kv_bound <= kShort;
 }
 
 DecodeGrid decode_grid(const Problem& p, const TileConfig& tile, int32_t num_sms,
@@ -288,7 +353,7 @@ DecodeGrid decode_grid(const Problem& p, const TileConfig& tile, int32_t num_sms
   const int64_t places = int64_t{num_sms} * tile.ctas_per_sm;
   const int64_t row_tiles = decode_row_tiles(p, tile);
   DecodeGrid grid;
-  if (row_tiles <= places && has_clusters) {
+  if (has_clusters) {
     grid = cluster_grid(p, tile, num_sms);
   } else if (row_tiles <= places) {
     const PackedRows packed = PackedRows::of(p.group, tile.block_rows);
@@ -299,23 +364,28 @@ DecodeGrid decode_grid(const Problem& p, const TileConfig& tile, int32_t num_sms
     grid.clusters = row_tiles;
     grid.min_tiles = kFewestTiles;
     grid.most_ctas_per_sm = per_sm;
-    grid.halves_unequal = row_tiles < kManyWaves * num_sms * per_sm;
+    if (row_tiles < kManyWaves * num_sms * per_sm) grid.shares = DecodeShares::kHalvesUnequal;
   } else {
     const int64_t most_splits = std::max(1, p.max_seqlen_kv_bound / (kFewestTiles * tile.BN));
     grid.clusters = row_tiles * std::min(most_splits, core::ceil_div(5 * places, row_tiles));
     grid.min_tiles = kFewestTiles;
   }
+  if (grid.clusters == row_tiles && (p.batch == 1 || has_short_tiles(p, tile, grid))) {
+    grid.shares = DecodeShares::kOneEach;
+    grid.ctas = row_tiles * grid.cluster;
+    return grid;
+  }
   // Sequences of different lengths round up to more clusters: up to one of each row tile. Those
   // that get no work end at once.
-  const int64_t most_clusters = grid.clusters * (grid.halves_unequal ? 2 : 1);
-  grid.ctas = (most_clusters + (p.batch > 1 ? row_tiles : 0)) * grid.cluster;
+  const bool may_halve = grid.shares == DecodeShares::kHalvesUnequal;
+  grid.ctas = (grid.clusters * (may_halve ? 2 : 1) + (p.batch > 1 ? row_tiles : 0)) * grid.cluster;
   return grid;
 }
 
 void set_decode(const DecodeGrid& grid, Launch& launch) {
   launch.decode_clusters = static_cast<int32_t>(grid.clusters);
   launch.min_tiles = grid.min_tiles;
-  launch.halves_unequal = grid.halves_unequal;
+  launch.shares = grid.shares;
   launch.most_ctas_per_sm = grid.most_ctas_per_sm;
   launch.ctas = static_cast<int32_t>(grid.ctas);
 }
@@ -332,6 +402,7 @@ std::optional<DecodeGrid> find_decode_grid(const Problem& p, const Shape& shape,
   const TileConfig tile = family.tile_of(shape.depth_qk, shape.depth_vo, variant);
   if (!is_decode(p, shape, tile)) return std::nullopt;
   const DecodeGrid grid = decode_grid(p, tile, num_sms, family.has(decode_variant(p, shape, 2)));
+  if (grid.shares == DecodeShares::kOneEach) return grid;
   SplitWorkspace workspace;
   workspace.hold(grid.ctas, tile.BM, tile.depth_vo);
   workspace.finish();
@@ -345,9 +416,7 @@ bool is_token_generation(const Launch& launch) { return launch.rows != RowKind::
 int64_t num_slots(const Problem& p, const Launch& launch, bool splits) {
   if (!splits) return 0;
   if (is_decode(launch.rows)) {
-    const bool has_one_cluster_each =
-        p.batch == 1 && launch.decode_clusters == decode_row_tiles(p, launch.tile);
-    return has_one_cluster_each ? 0 : launch.ctas;
+    return launch.shares == DecodeShares::kOneEach ? 0 : launch.ctas;
   }
   if (is_token_generation(launch)) {
     const bool has_one_cta = launch.ctas == 1 || launch.ctas_per_kv_head == 1;
@@ -513,9 +582,8 @@ LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch, con
     a.schedule = Schedule::kStreamK;
     a.ctas_per_kv_head = launch.ctas_per_kv_head;
     if (is_decode(launch.rows)) {
-      a.decode =
-          decode_arguments(a, launch.decode_clusters, launch.min_tiles, launch.halves_unequal,
-                           decode_token_tiles(p, launch.tile), launch.tile.BM);
+      a.decode = decode_arguments(a, launch.decode_clusters, launch.min_tiles, launch.shares,
+                                  decode_token_tiles(p, launch.tile), launch.tile.BM);
     }
   } else {
     a.schedule = Schedule::kTransient;

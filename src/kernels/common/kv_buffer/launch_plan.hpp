@@ -39,7 +39,7 @@ struct Launch {
   int32_t num_splits = 1;                      // kPrefill: most KV splits of a row tile
   int32_t decode_clusters = 1;                 // kDecode: that the KV tiles are divided among
   int32_t min_tiles = 1;                       // kDecode: DecodeArguments
-  bool halves_unequal = false;                 // the same
+  DecodeShares shares = DecodeShares::kEven;   // the same
   int32_t most_ctas_per_sm = 0;                // LaunchArguments
   int32_t ctas_per_kv_head = 0;                // AttentionArguments::ctas_per_kv_head
   int32_t min_rows = 0, max_rows = INT32_MAX;  // query rows of the sequences that it serves
