@@ -3,7 +3,8 @@
 #include <string>
 
 #include "kernels/common/call_arguments.hpp"
-#include "kernels/common/kv_buffer/launch_plan.hpp"
+#include "kernels/common/kv_buffer/decode_call.hpp"
+#include "kernels/common/kv_buffer/decode_grid.hpp"
 #include "kernels/mha_sm90/launch_plan.hpp"
 #include "kernels/mha_sm90/packed_launch.hpp"
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernels/common/archs.hpp"
+#include "kernels/common/kv_buffer/decode_call.hpp"
 #include "kernels/common/kv_buffer/family.hpp"
 #include "kernels/mha_sm90_decode/instances.hpp"
 

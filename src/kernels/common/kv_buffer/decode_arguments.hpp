@@ -7,7 +7,7 @@
 
 namespace pagoda::kernels::kv_buffer {
 
-// The call must have the layout that has_decode_layout() (launch_plan.cpp) asks for. `clusters`:
+// The call must have the layout that has_decode_layout() (decode_call.cpp) asks for. `clusters`:
 // the number of them, or of CTAs, among which the KV tiles of the batch are divided as `shares`
 // says; `min_tiles`: each takes so many or more; `token_tiles`: row tiles, of `rows` rows each, of
 // a KV head.

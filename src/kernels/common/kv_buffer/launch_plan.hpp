@@ -52,28 +52,9 @@ struct LaunchPlan final : core::KernelPlan {
   SplitWorkspace split;
 };
 
-// (sequence, KV head) pairs whose partial results fit the workspace that decoding may take.
-inline constexpr int64_t kMostDecodeRowTiles = 7936;
-
-// With how many CTAs a multiprocessor decoding keeps the GPU busy to its end where each row tile is
-// one CTA and none is split; 0: with any number a last wave would leave too much of it idle.
-[[nodiscard]] int32_t unsplit_ctas_per_sm(int64_t row_tiles, int depth, int32_t num_sms);
-
 // core::Kernel::fit of a shape.
 [[nodiscard]] core::Fit fit(const Shape& shape, const core::Problem& problem,
                             const Options& options, std::string* reason);
-
-// Whether kernels for decoding serve the call: for up to 16 rows of a KV head, or four times as
-// many in several row tiles, whose tokens see all keys up to their own. decode_depth: the padded
-// head dim of theirs. suits_decode_rows: of such a call, whether it has one row tile of each KV
-// head, or is faster in several than in packed rows of mha_sm90.
-[[nodiscard]] bool is_decode_call(const core::Problem& problem);
-[[nodiscard]] int decode_depth(const core::Problem& problem);
-[[nodiscard]] bool suits_decode_rows(const core::Problem& problem, int32_t num_sms);
-
-// The same of a family that has kernels for decoding alone.
-[[nodiscard]] core::Fit fit_decode(const Shape& shape, const core::Problem& problem,
-                                   const Options& options, std::string* reason);
 
 // For a GPU of `num_sms` multiprocessors.
 [[nodiscard]] std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Family& family,

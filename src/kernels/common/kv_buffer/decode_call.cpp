@@ -1,0 +1,116 @@
+// Which calls the kernels for decoding serve.
+#include "kernels/common/kv_buffer/decode_call.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "core/int_math.hpp"
+#include "kernels/common/call_arguments.hpp"
+#include "kernels/common/schedule_choice.hpp"
+#include "kernels/common/work_tile.hpp"
+#include "mask/make_expression_mask.hpp"
+
+namespace pagoda::kernels::kv_buffer {
+namespace {
+
+using core::Problem;
+
+constexpr int32_t kMostTokenTiles = 4;
+
+// Whether a sequence's tokens see all its keys but, at most, those of the tokens after them.
+bool sees_all_keys(const Problem& p) {
+  const mask::IntervalMask interval = mask::make_expression_mask(p.mask).interval;
+  const mask::IntervalRule rule = interval.rule;
+  return p.seqlens_q_valid.empty() && p.cache_lengths.empty() &&
+         interval.valid_lengths == nullptr && rule.chunk == 0 &&
+         rule.left >= p.max_seqlen_kv_bound - 1 && p.functor.type == nullptr &&
+         score_class(p) == ScoreClass::kPlain;
+}
+
+// Whether the kernels for decoding load Q, K and V of this layout (decode_loads.hpp).
+bool has_decode_layout(const Problem& p, const Shape& shape, const TileConfig& tile) {
+  const auto is_near = [](int64_t stride) { return std::abs(stride) < int64_t{1} << 30; };
+  const auto is_multiple = [&](int64_t stride) { return stride % 8 == 0 && is_near(stride); };
+  const auto has_near_strides = [&](const core::KVView& view) {
+    return is_near(view.outer_stride) && is_near(view.row_stride) && is_near(view.head_stride);
+  };
+  const bool has_aligned_q = reinterpret_cast<uintptr_t>(p.q.data) % 16 == 0 &&
+                             is_multiple(p.q.sequence_stride) && is_multiple(p.q.row_stride) &&
+                             is_multiple(p.q.head_stride);
+  // One stride from a token to the next, of the same and of another sequence.
+  const bool has_even_q =
+      p.is_ragged || p.max_seqlen_q == 1 || p.q.sequence_stride == p.max_seqlen_q * p.q.row_stride;
+  const int32_t rows_at_once = tile.threads() / 8;  // of AsyncKVBuffer::thread_layout
+  const bool has_pages =
+      has_even_pages(p, rows_at_once) &&
+      (p.block_table.data == nullptr || is_near(p.block_table.row_stride));  // null: CSR
+  return p.head_dim_qk <= shape.depth_qk && p.head_dim_vo <= shape.depth_vo && has_aligned_q &&
+         has_even_q && has_aligned_kv(p) && has_near_strides(p.k) && has_near_strides(p.v) &&
+         p.leftpad_kv.empty() &&
+         (p.kv_kind == core::KVKind::kPaged ? has_pages : p.kv_kind == core::KVKind::kDense);
+}
+
+}  // namespace
+
+int32_t decode_token_tiles(const Problem& p, const TileConfig& tile) {
+  return core::ceil_div(p.max_seqlen_q, std::max(1, tile.BM / p.group));
+}
+
+int64_t decode_row_tiles(const Problem& p, const TileConfig& tile) {
+  return int64_t{p.batch} * p.num_kv_heads * decode_token_tiles(p, tile);
+}
+
+bool is_decode(const Problem& p, const Shape& shape, const TileConfig& tile) {
+  if (p.group > tile.BM) return false;
+  const int32_t token_tiles = decode_token_tiles(p, tile);
+  const bool are_few = token_tiles <= kMostTokenTiles && p.max_seqlen_q <= kFewTokens;
+  if (token_tiles > 1 && !are_few) return false;
+  // Of a sequence: SmallDivisor is exact. Of the batch: 32 bits hold them.
+  const int64_t tiles =
+      int64_t{p.num_kv_heads} * token_tiles * (p.max_seqlen_kv_bound / tile.BN + 1);
+  return has_decode_tile(shape) && p.k.dtype == p.q.dtype && tiles < 1 << 20 &&
+         p.batch * tiles < 1 << 30 && sees_all_keys(p) && has_decode_layout(p, shape, tile);
+}
+
+int decode_depth(const Problem& p) {
+  const int32_t larger = std::max(p.head_dim_qk, p.head_dim_vo);
+  if (larger > 128) return 256;
+  return larger > 64 ? 128 : 64;
+}
+
+bool is_decode_call(const Problem& p) {
+  const int depth = decode_depth(p);
+  const Shape shape{"", p.q.dtype, depth, depth};
+  return is_decode(p, shape, decode_tile(depth)) &&
+         decode_row_tiles(p, decode_tile(depth)) <= kMostDecodeRowTiles;
+}
+
+core::Fit fit_decode(const Shape& shape, const Problem& p, const Options& options,
+                     std::string* reason) {
+  using core::Fit;
+  const Fit fit = fit_of(p, shape.dtype, shape.depth_qk, shape.depth_vo, true, reason);
+  if (fit != Fit::kServes) return fit;
+  const ScheduleChoice choice = ScheduleChoice::of(options);
+  if (!choice.is_automatic() || options.num_kv_splits != 0 || options.is_batch_invariant) {
+    return core::unfit(Fit::kFeatures, reason, [] {
+      return "it chooses schedule and KV splits itself, and by the whole batch";
+    });
+  }
+  const TileConfig tile = decode_tile(shape.depth_qk);
+  if (!is_decode(p, shape, tile)) {
+    return core::unfit(Fit::kFeatures, reason, [] {
+      return "it is for up to four times 16 rows of a KV head, whose tokens see all keys up to "
+             "their own, without score mods, over a dense cache or pages of 16, 32, .. keys, with "
+             "rows at multiples of 16 bytes";
+    });
+  }
+  if (decode_row_tiles(p, tile) > kMostDecodeRowTiles) {
+    return core::unfit(Fit::kFeatures, reason, [] {
+      return "it has workspace for " + std::to_string(kMostDecodeRowTiles) +
+             " row tiles of all sequences";
+    });
+  }
+  return Fit::kServes;
+}
+
+}  // namespace pagoda::kernels::kv_buffer

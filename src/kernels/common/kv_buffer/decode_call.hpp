@@ -1,0 +1,33 @@
+// Which calls the kernels for decoding serve: up to 16 rows of a KV head, or four times as many in
+// several row tiles, whose tokens see all keys up to their own. Host only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/kernel.hpp"
+#include "core/problem.hpp"
+#include "kernels/common/kv_buffer/variants.hpp"
+
+namespace pagoda::kernels::kv_buffer {
+
+// (sequence, KV head) pairs whose partial results fit the workspace that decoding may take.
+inline constexpr int64_t kMostDecodeRowTiles = 7936;
+
+// Whether some kernel for decoding serves the call, and the padded head dim of that kernel.
+[[nodiscard]] bool is_decode_call(const core::Problem& problem);
+[[nodiscard]] int decode_depth(const core::Problem& problem);
+
+// Whether that of `tile` serves it, if its workspace is not too large.
+[[nodiscard]] bool is_decode(const core::Problem& problem, const Shape& shape,
+                             const TileConfig& tile);
+
+// Row tiles of a KV head, which have several tokens or one; those of the call.
+[[nodiscard]] int32_t decode_token_tiles(const core::Problem& problem, const TileConfig& tile);
+[[nodiscard]] int64_t decode_row_tiles(const core::Problem& problem, const TileConfig& tile);
+
+// core::Kernel::fit of a shape of a family that has kernels for decoding alone.
+[[nodiscard]] core::Fit fit_decode(const Shape& shape, const core::Problem& problem,
+                                   const Options& options, std::string* reason);
+
+}  // namespace pagoda::kernels::kv_buffer
