@@ -145,7 +145,7 @@ TEST(DecodePlan, leaves_batches_of_thousands_to_a_bounded_workspace) {
     }
   }
   EXPECT_EQ(launch_of(900, 512).rows, RowKind::kDecode);
-  EXPECT_EQ(launch_of(992, 4096).rows, RowKind::kDecode);  // kMostDecodeRowTiles of mha_sm90
+  EXPECT_EQ(launch_of(992, 4096).rows, RowKind::kDecode);  // most_decode_row_tiles
   EXPECT_EQ(launch_of(993, 4096).rows, RowKind::kTokenGeneration);
   EXPECT_EQ(launch_of(1100, 512).rows, RowKind::kDecode);  // one CTA each: no workspace
 }

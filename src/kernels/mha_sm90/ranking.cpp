@@ -44,8 +44,8 @@ bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
     is_faster_there = row_tiles > num_sms || (has_few_bytes && !is_one_each(row_tiles, num_sms));
   } else if (is_decoded) {
     is_faster_there = true;
-  } else if (is_measured && row_tiles <= kernels::kv_buffer::kMostDecodeRowTiles) {
-    const int depth = kernels::kv_buffer::decode_depth(p);
+  } else if (const int depth = kernels::kv_buffer::decode_depth(p);
+             is_measured && row_tiles <= kernels::kv_buffer::most_decode_row_tiles(depth)) {
     const int32_t fewest_ctas = kernels::kv_buffer::decode_occupancy(depth).fewest;
     is_faster_there = has_few_bytes || row_tiles <= int64_t{num_sms} * fewest_ctas ||
                       kernels::kv_buffer::unsplit_ctas_per_sm(row_tiles, depth, num_sms) > 0;

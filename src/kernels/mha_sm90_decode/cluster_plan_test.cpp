@@ -167,6 +167,24 @@ TEST(ClusterPlan, one_cluster_each_needs_no_workspace) {
   EXPECT_GT(plan_of({1, 3000, 8, 1})->workspace_bytes, 100'000);
 }
 
+// Whatever is served has a plan, and none takes more than 128 MiB.
+TEST(ClusterPlan, every_batch_has_a_bounded_workspace) {
+  for (const int32_t dim : {64, 96, 128, 192, 256}) {
+    for (const int32_t batch : {1, 7, 33, 100, 132, 199, 264, 330, 496, 500, 792, 992}) {
+      for (const int32_t keys : {1, 1216, 1217, 2500, 131'072}) {
+        for (const int32_t tokens : {1, 4}) {
+          const Call call{batch, keys, 32, 8, dim, tokens};
+          if (dim > 128 && batch > 496) continue;  // most_decode_row_tiles
+          const auto plan = plan_of(call);
+          ASSERT_EQ(plan->num_launches, 1);
+          EXPECT_LE(plan->workspace_bytes, int64_t{128} << 20)
+              << dim << ": " << batch << " x " << keys;
+        }
+      }
+    }
+  }
+}
+
 TEST(ClusterPlan, few_ctas_get_a_multiprocessor_each) {
   EXPECT_EQ(plan_of({1, 1024})->launches[0].most_ctas_per_sm, 1);
   EXPECT_EQ(plan_of({3, 20'000, 8, 1})->launches[0].most_ctas_per_sm, 0);
@@ -205,7 +223,8 @@ TEST(ClusterPlan, serves_tokens_that_see_all_keys_up_to_their_own) {
   EXPECT_TRUE(is_served(problem_of({1, 1024})));
   EXPECT_TRUE(is_served(problem_of({4, 1024, 32, 8, 64, 4})));
   EXPECT_FALSE(is_served(problem_of({1, 1024, 32, 1})));  // 32 rows of a token
-  EXPECT_FALSE(is_served(problem_of({993, 1024})));       // kMostDecodeRowTiles
+  EXPECT_FALSE(is_served(problem_of({993, 1024})));       // most_decode_row_tiles
+  EXPECT_FALSE(is_served(problem_of({497, 1024, 32, 8, 256})));
 
   core::Problem p = problem_of({1, 1024});
   p.block_table = {};  // CSR

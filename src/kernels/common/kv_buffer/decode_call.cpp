@@ -82,7 +82,7 @@ bool is_decode_call(const Problem& p) {
   const int depth = decode_depth(p);
   const Shape shape{"", p.q.dtype, depth, depth};
   return is_decode(p, shape, decode_tile(depth)) &&
-         decode_row_tiles(p, decode_tile(depth)) <= kMostDecodeRowTiles;
+         decode_row_tiles(p, decode_tile(depth)) <= most_decode_row_tiles(depth);
 }
 
 core::Fit fit_decode(const Shape& shape, const Problem& p, const Options& options,
@@ -104,10 +104,10 @@ core::Fit fit_decode(const Shape& shape, const Problem& p, const Options& option
              "rows at multiples of 16 bytes";
     });
   }
-  if (decode_row_tiles(p, tile) > kMostDecodeRowTiles) {
-    return core::unfit(Fit::kFeatures, reason, [] {
-      return "it has workspace for " + std::to_string(kMostDecodeRowTiles) +
-             " row tiles of all sequences";
+  const int64_t most = most_decode_row_tiles(shape.depth_qk);
+  if (decode_row_tiles(p, tile) > most) {
+    return core::unfit(Fit::kFeatures, reason, [&] {
+      return "it has workspace for " + std::to_string(most) + " row tiles of all sequences";
     });
   }
   return Fit::kServes;

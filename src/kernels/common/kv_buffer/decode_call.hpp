@@ -11,8 +11,11 @@
 
 namespace pagoda::kernels::kv_buffer {
 
-// (sequence, KV head) pairs whose partial results fit the workspace that decoding may take.
-inline constexpr int64_t kMostDecodeRowTiles = 7936;
+// Row tiles whose partial results fit the workspace that decoding may take, up to two of each
+// (decode_grid.hpp), by the padded head dim.
+[[nodiscard]] constexpr int64_t most_decode_row_tiles(int depth) {
+  return depth > 128 ? 3968 : 7936;
+}
 
 // Whether some kernel for decoding serves the call, and the padded head dim of that kernel.
 [[nodiscard]] bool is_decode_call(const core::Problem& problem);

@@ -81,10 +81,9 @@ double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms,
       core::ceil_div(core::ceil_div(key_tiles, division.splits), int64_t{division.cluster});
   const int64_t ctas = division.ctas(decode_row_tiles(p, tile));
   const int64_t places = int64_t{num_sms} * division.per_sm;
-  double time = static_cast<double>(ctas / places) * wave_time(p, tile, division.per_sm, tiles);
-  if (const int64_t last = ctas % places; last > 0) {
-    time += wave_time(p, tile, static_cast<double>(last) / num_sms, tiles);
-  }
+  const int64_t whole_waves = ctas / places, last = ctas % places;
+  double time = static_cast<double>(whole_waves) * wave_time(p, tile, division.per_sm, tiles);
+  if (last > 0) time += wave_time(p, tile, static_cast<double>(last) / num_sms, tiles);
   if (division.cluster > 1) {
     time += division.splits == 1 ? kClusterMerge : kClustersMerge;
   } else if (division.splits > 1) {
@@ -119,11 +118,12 @@ Division find_division(const Problem& p, const TileConfig& tile, int32_t num_sms
   };
   // Whole row tiles, more of them at once or fewer.
   for (int32_t per_sm = 2; per_sm <= occupancy.most; ++per_sm) consider({.per_sm = per_sm});
-  // Pairs, but not a third CTA of head dim 128 on some multiprocessors: measured, slower.
+  // Pairs, but not a third CTA of head dim 128 on some multiprocessors: measured, slower. And of few
+  // waves: each CTA has a slot of the workspace.
   const Division pairs{.cluster = 2, .per_sm = std::min(occupancy.most, kMostCtasInClusters)};
-  const int64_t of_pairs = pairs.ctas(row_tiles);
+  const int64_t of_pairs = pairs.ctas(row_tiles), at_once = int64_t{num_sms} * pairs.per_sm;
   if (of_pairs <= int64_t{num_sms} * occupancy.fewest ||
-      of_pairs > int64_t{num_sms} * pairs.per_sm) {
+      (of_pairs > at_once && of_pairs < kManyWaves * at_once)) {
     consider(pairs);
   }
   const auto has_splits = [&](const Division& division, int64_t most_ctas) {

@@ -249,7 +249,8 @@ class DecodeMainloop {
     }
   }
   template <int part, int step, int first, int... pair>
-  PAGODA_DEVICE void multiply_pairs(int slot, const uint32_t (&a)[I::kAWords], AllColumns& o,
+  PAGODA_DEVICE void multiply_pairs([[maybe_unused]] int slot, const uint32_t (&a)[I::kAWords],
+                                    AllColumns& o,
                                     std::integer_sequence<int, pair...> /*pairs*/) const {
     (multiply_pair<part, step, 2 * (first + pair)>(slot, a, o), ...);
   }

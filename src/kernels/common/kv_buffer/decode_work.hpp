@@ -168,7 +168,7 @@ class DecodePartition {
   PAGODA_DEVICE void load_num_keys(int32_t first, int32_t (&keys)[kTogether]) const {
     const DecodeArguments& decode = params_.decode;
     PAGODA_UNROLL
-    for (int i = 0; i < kTogether; ++i) keys[i] = decode.num_keys;
+    for (int32_t& of_sequence : keys) of_sequence = decode.num_keys;
     if (decode.lengths == nullptr) return;
     int32_t sequences[kTogether];
     PAGODA_UNROLL

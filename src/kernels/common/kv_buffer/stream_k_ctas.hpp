@@ -16,6 +16,6 @@ namespace pagoda::kernels::kv_buffer {
 // At most `places`, for which a model of the time is least: a number for each row tile, so that
 // none computes parts of two, or all where row tiles are more.
 [[nodiscard]] int64_t stream_k_ctas(const core::Problem& problem, const PackedRows& packed,
-                                    const TileConfig& tile, int32_t num_sms, int64_t places);
+                                    const TileConfig& config, int32_t num_sms, int64_t places);
 
 }  // namespace pagoda::kernels::kv_buffer
