@@ -17,6 +17,9 @@ Outcome run_sm90_decode_clusters(const emulator::Options& options);
 Outcome run_sm90_decode_tokens(const emulator::Options& options);
 Outcome run_sm90_decode_row_tiles(const emulator::Options& options);
 Outcome run_sm90_decode_narrow(const emulator::Options& options);
+Outcome run_sm90_decode_wide(const emulator::Options& options);
+Outcome run_sm90_decode_alike(const emulator::Options& options);
+Outcome run_sm90_decode_one_each(const emulator::Options& options);
 
 Outcome run_gfx942_prefill(const emulator::Options& options);
 Outcome run_gfx942_prefill_split(const emulator::Options& options);

@@ -46,8 +46,9 @@ struct AttentionShape {
   bool is_mixed = false;  // sequences of up to a block of tokens are decoded beside the others
   kernels::Schedule schedule = kernels::Schedule::kQueue;
   bool is_gathered = false;
-  int page_size = 16;  // TMA: 16
-  int dim_qk = 64;     // of Q and K; V and O have kDepth
+  int page_size = 16;                                           // TMA: 16
+  int dim_qk = 64;                                              // of Q and K; V and O have kDepth
+  kernels::DecodeShares shares = kernels::DecodeShares::kEven;  // kv_buffer, decoding
   bool leaps = false;  // the scores of a third of the rows leap by 150 in log2 units at tile 0
 };
 
@@ -70,15 +71,15 @@ struct CaseElement<arch::Float8E4M3> {
 };
 
 // Causal attention over a paged cache. Rows are ragged; the cache is NaN where it holds no key.
-// O is bf16. T: the type of Q, KV: that of K and V.
-template <class T, class KV = T>
+// O is bf16. T: the type of Q, KV: that of K and V; depth: the head dim of V and O.
+template <class T, class KV = T, int depth = 64>
 class TypedAttentionCase {
  public:
   using Element = CaseElement<T>;
   using KVElement = CaseElement<KV>;
   using Bits = typename Element::Bits;
   using KVBits = typename KVElement::Bits;
-  static constexpr int kDepth = 64, kPageSize = 16;
+  static constexpr int kDepth = depth, kPageSize = 16;
   static constexpr KVBits kNan = static_cast<KVBits>(0xffff);
   // Of the copies of K and V by TMA.
   arch::Eviction kv_eviction = arch::Eviction::kNormal;
@@ -234,7 +235,7 @@ class TypedAttentionCase {
                                    .row_stride = static_cast<uint32_t>(shape_.page_size)};
     params.num_kv_heads = shape_.num_kv_heads;
     params.group = shape_.group;
-    params.by_group = arch::Divisor(shape_.group);
+    params.by_group = arch::Divisor{shape_.group};
     params.dim_qk = shape_.dim_qk;
     params.dim_vo = kDepth;
     params.q_data = q_.data();
@@ -264,13 +265,13 @@ class TypedAttentionCase {
       params.max_rows = block_tokens;
       params.min_rows = block_tokens + 1;
     }
-    params.row_block = {fused, block_tokens, arch::Divisor(fused)};
+    params.row_block = {fused, block_tokens, arch::Divisor{fused}};
     params.is_gathered = shape_.is_gathered;
     params.k_data = k_.data();
     params.v_data = v_.data();
-    const auto key_rows = [&](int32_t depth) -> decltype(params.k_rows) {
-      const int64_t row = int64_t{shape_.num_kv_heads} * depth;
-      return {shape_.page_size * row, row, depth};
+    const auto key_rows = [&](int32_t dim) -> decltype(params.k_rows) {
+      const int64_t row = int64_t{shape_.num_kv_heads} * dim;
+      return {shape_.page_size * row, row, dim};
     };
     params.k_rows = key_rows(shape_.dim_qk);
     params.v_rows = key_rows(kDepth);
@@ -281,13 +282,13 @@ class TypedAttentionCase {
     params.q = rows_map(q_, dim_qk(), kMapType<T>, swizzle, fused, block_tokens);
     params.out = rows_map(out_, kDepth, arch::TensorMapType::kBF16, out_swizzle_of<Config>(), fused,
                           block_tokens);
-    const auto cache = [&](const std::vector<KVBits>& keys, size_t depth) {
+    const auto cache = [&](const std::vector<KVBits>& keys, size_t dim) {
       return Tile::tensor_map(operand::KVRows{.address = reinterpret_cast<uint64_t>(keys.data()),
                                               .num_rows = cache_rows(),
                                               .num_heads = kv_heads(),
-                                              .depth = depth,
-                                              .row_stride_bytes = kv_heads() * depth * sizeof(KV),
-                                              .head_stride_bytes = depth * sizeof(KV),
+                                              .depth = dim,
+                                              .row_stride_bytes = kv_heads() * dim * sizeof(KV),
+                                              .head_stride_bytes = dim * sizeof(KV),
                                               .type = kMapType<KV>});
     };
     const int32_t clusters = shape_.ctas / Traits::Kernel::kClusterSize;
@@ -298,8 +299,7 @@ class TypedAttentionCase {
     constexpr int kDecodeRows = 16;
     const int of_tile = std::max(1, kDecodeRows / shape_.group);
     params.decode = kernels::kv_buffer::decode_arguments(params, std::max(1, clusters - 1), 1,
-                                                         kernels::DecodeShares::kEven,
-                                                         (tokens - 1) / of_tile + 1);
+                                                         shape_.shares, (tokens - 1) / of_tile + 1);
     params.k = cache(k_, dim_qk());
     params.v = cache(v_, kDepth);
     return params;
@@ -307,22 +307,22 @@ class TypedAttentionCase {
 
   // Boxes of `tokens` tokens of `fused` heads.
   template <class Word>
-  [[nodiscard]] arch::TensorMapSpec rows_map(const std::vector<Word>& rows_of, uint64_t depth,
+  [[nodiscard]] arch::TensorMapSpec rows_map(const std::vector<Word>& rows_of, uint64_t dim,
                                              arch::TensorMapType type, arch::Swizzle swizzle,
                                              int32_t fused, int32_t tokens) const {
-    const uint64_t row_bytes = heads() * depth * sizeof(Word);
+    const uint64_t row_bytes = heads() * dim * sizeof(Word);
     return {.type = type,
             .rank = 4,
             .address = reinterpret_cast<uint64_t>(rows_of.data()),
-            .dims = {depth, heads(), rows(), 1},
-            .strides_bytes = {depth * sizeof(Word), row_bytes, row_bytes},
+            .dims = {dim, heads(), rows(), 1},
+            .strides_bytes = {dim * sizeof(Word), row_bytes, row_bytes},
             .box = {static_cast<uint32_t>(swizzle_width_bytes(swizzle) / sizeof(Word)),
                     static_cast<uint32_t>(fused), static_cast<uint32_t>(tokens), 1},
             .swizzle = swizzle};
   }
 
-  static_assert(kDepth == 64);
-  static float scale() { return 0.125F; }  // 1 / sqrt(kDepth)
+  // 1 / sqrt(64), for any depth: the scores of a third of the rows grow by 10 a KV tile.
+  static float scale() { return 0.125F; }
 
   void check_rows(Outcome& outcome) const {
     const std::vector<float> q = widen<T>(q_), k = widen<KV>(k_), v = widen<KV>(v_);

@@ -11,12 +11,14 @@ namespace {
 
 using kernels::kv_buffer::Staging;
 
-template <int ctas, bool has_tokens = false, Staging staging = Staging::kAsync>
+template <int ctas, bool has_tokens = false, Staging staging = Staging::kAsync,
+          int depth = AttentionCase::kDepth>
 struct ClusterConfig {
   using T = arch::BFloat16;
   static constexpr kernels::kv_buffer::TileConfig tile =
-      kernels::kv_buffer::decode_tile(AttentionCase::kDepth, has_tokens, ctas, staging);
+      kernels::kv_buffer::decode_tile(depth, has_tokens, ctas, staging);
 };
+using WideCase = TypedAttentionCase<arch::BFloat16, arch::BFloat16, 256>;
 
 }  // namespace
 
@@ -74,6 +76,43 @@ Outcome run_sm90_decode_narrow(const emulator::Options& options) {
                              .dim_qk = 48};
   using Config = ClusterConfig<2, false, Staging::kAsyncNarrow>;
   return AttentionCase(shape, options.seed).run<KVBufferTraits<Config>>(options);
+}
+// Head dim 256, whose KV tiles come in two parts: 15 KV tiles divided among seven pairs, three
+// each, and one that is left.
+Outcome run_sm90_decode_wide(const emulator::Options& options) {
+  const AttentionShape shape{.kernel = "sm90_decode/wide",
+                             .sequences = {{1, 300}, {1, 37}, {1, 0}, {1, 500}},
+                             .num_kv_heads = 1,
+                             .group = 4,
+                             .ctas = 16,
+                             .schedule = kernels::Schedule::kStreamK,
+                             .dim_qk = WideCase::kDepth};
+  using Config = ClusterConfig<2, false, Staging::kAsync, WideCase::kDepth>;
+  return WideCase(shape, options.seed).run<KVBufferTraits<Config>>(options);
+}
+// More sequences than a warp has lanes, none of which has a second split; CTAs that are left. Three
+// KV tiles each, so that the memory of the first is loaded again.
+Outcome run_sm90_decode_alike(const emulator::Options& options) {
+  AttentionShape shape{.kernel = "sm90_decode/alike",
+                       .sequences = {},
+                       .num_kv_heads = 1,
+                       .group = 4,
+                       .ctas = 40,
+                       .schedule = kernels::Schedule::kStreamK,
+                       .shares = kernels::DecodeShares::kHalvesUnequal};
+  for (int i = 0; i < 37; ++i) shape.sequences.push_back({1, 130 + 7 * (i % 9)});
+  return AttentionCase(shape, options.seed).run<KVBufferTraits<ClusterConfig<1>>>(options);
+}
+// Each row tile of sequences of any lengths one pair.
+Outcome run_sm90_decode_one_each(const emulator::Options& options) {
+  const AttentionShape shape{.kernel = "sm90_decode/one_each",
+                             .sequences = {{1, 300}, {1, 37}, {1, 0}, {1, 129}},
+                             .num_kv_heads = 2,
+                             .group = 4,
+                             .ctas = 16,
+                             .schedule = kernels::Schedule::kStreamK,
+                             .shares = kernels::DecodeShares::kOneEach};
+  return AttentionCase(shape, options.seed).run<KVBufferTraits<ClusterConfig<2>>>(options);
 }
 
 }  // namespace pagoda::emulate

@@ -118,8 +118,8 @@ Division find_division(const Problem& p, const TileConfig& tile, int32_t num_sms
   };
   // Whole row tiles, more of them at once or fewer.
   for (int32_t per_sm = 2; per_sm <= occupancy.most; ++per_sm) consider({.per_sm = per_sm});
-  // Pairs, but not a third CTA of head dim 128 on some multiprocessors: measured, slower. And of few
-  // waves: each CTA has a slot of the workspace.
+  // Pairs, but not a third CTA of head dim 128 on some multiprocessors: measured, slower. Of few
+  // waves, for each CTA has a slot of the workspace.
   const Division pairs{.cluster = 2, .per_sm = std::min(occupancy.most, kMostCtasInClusters)};
   const int64_t of_pairs = pairs.ctas(row_tiles), at_once = int64_t{num_sms} * pairs.per_sm;
   if (of_pairs <= int64_t{num_sms} * occupancy.fewest ||
