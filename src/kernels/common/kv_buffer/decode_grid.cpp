@@ -154,9 +154,7 @@ DecodeGrid cluster_grid(const Problem& p, const TileConfig& tile, int32_t num_sm
   const int64_t row_tiles = decode_row_tiles(p, tile);
   const Division division = find_division(p, tile, num_sms);
   const int64_t ctas = division.ctas(row_tiles), places = int64_t{num_sms} * division.per_sm;
-  DecodeGrid grid{.time = decode_time(p, tile, num_sms, division),
-                  .cluster = division.cluster,
-                  .clusters = row_tiles * division.splits};
+  DecodeGrid grid{.cluster = division.cluster, .clusters = row_tiles * division.splits};
   const bool has_waves = row_tiles > int64_t{num_sms} * tile.ctas_per_sm || ctas > places;
   if (has_waves) grid.min_tiles = kFewestTiles;
   const bool is_pair = division.cluster == 2 && p.max_seqlen_q == 1;
@@ -228,7 +226,8 @@ bool suits_decode_rows(const Problem& p, int32_t num_sms) {
   if (is_narrow || row_tiles > int64_t{num_sms} * tile.ctas_per_sm) return false;
   const int64_t bytes_once = bytes / token_tiles;
   const double loads = static_cast<double>(bytes_once) * kTimeOfByte;
-  return cluster_grid(p, tile, num_sms).time <= loads + kPackedRowsStart;
+  const Division division = find_division(p, tile, num_sms);
+  return decode_time(p, tile, num_sms, division) <= loads + kPackedRowsStart;
 }
 
 int32_t unsplit_ctas_per_sm(int64_t row_tiles, int depth, int32_t num_sms) {

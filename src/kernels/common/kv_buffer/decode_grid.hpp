@@ -10,7 +10,6 @@
 namespace pagoda::kernels::kv_buffer {
 
 struct DecodeGrid {
-  double time = 0;       // of the model, us, where row tiles are few
   int32_t cluster = 1;   // CTAs
   int64_t clusters = 1;  // that the KV tiles are divided among
   int64_t ctas = 1;
