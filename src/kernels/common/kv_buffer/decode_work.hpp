@@ -1,8 +1,7 @@
 // make_decode_work: the work tile of a CTA in decoding, where every sequence has one token that
 // sees all its keys, or a few, which make one or a few row tiles of each KV head. It has a quarter
-// of the instructions of the general partition (stream_k_start.hpp): a kernel that runs once in a
-// while reads its instructions from DRAM, and those before the first load are the largest part of a
-// short decode.
+// of the instructions of the general partition (stream_k_start.hpp): those before the first load
+// are the largest part of a short decode.
 //
 //   Clusters are numbered by sequence, KV head, row tile of the head, split (fastest). A sequence
 //   has a split for each tiles_per_cluster of its KV tiles, at least one, and another for a rest of
