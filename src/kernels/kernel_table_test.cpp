@@ -32,7 +32,12 @@ std::string dims_name(int qk, int vo) {
   return qk == vo ? std::to_string(qk) : std::to_string(qk) + "x" + std::to_string(vo);
 }
 const char* scores_name(ScoreClass scores) {
-  return scores == ScoreClass::kPlain ? " plain" : " general";
+  switch (scores) {
+    case ScoreClass::kPlain: return " plain";
+    case ScoreClass::kGeneral: return " general";
+    case ScoreClass::kCapped: return " capped";
+  }
+  return "?";
 }
 
 // A kernel by its own template arguments: the name that its row must have, and the variant.
@@ -72,7 +77,8 @@ std::string describe(std::type_identity<kv_buffer::Kernel<Config, least_arch>>) 
                         : tile.staging == kv_buffer::Staging::kAsyncNarrow ? " narrow"
                         : tile.staging == kv_buffer::Staging::kVectors     ? " vectors"
                                                                            : " registers";
-  const char* rows = tile.has_tokens              ? " decode tokens"
+  const char* rows = tile.decodes_general         ? " decode general"
+                     : tile.has_tokens            ? " decode tokens"
                      : tile.is_decode             ? " decode"
                      : tile.is_token_generation() ? " token"
                                                   : " prefill";
@@ -126,7 +132,8 @@ bool is_left_out(std::string_view shape, std::string_view variant) {
              (has_wide && shape.starts_with("sm90.d256.")));
   }
   if (shape.ends_with(".f8e4m3")) {
-    return !variant.starts_with(" tokens") && !variant.starts_with(" packed");
+    return variant == " tokens capped" ||
+           (!variant.starts_with(" tokens") && !variant.starts_with(" packed"));
   }
   return shape.starts_with("sm90.d256.") && variant == " widened general";
 }
@@ -159,7 +166,7 @@ TEST(KernelTable, instances_of_mha_sm90_are_what_their_names_say) {
       {" tokens plain", " tokens general", " packed plain", " packed general", " gathered plain",
        " gathered general", " fp8 plain", " fp8 general", " widened plain", " widened general",
        " tall tokens plain", " short tokens plain", " single tokens plain",
-       " stream-K tokens plain", " mixed tokens plain"});
+       " stream-K tokens plain", " mixed tokens plain", " tokens capped"});
   using enum ScoreClass;
   using enum LoadKind;
   EXPECT_EQ(mha_sm90::variant_index({mha_sm90::RowKind::kPacked, kGather, kGeneral}), 5U);
@@ -185,7 +192,10 @@ TEST(KernelTable, instances_of_mha_sm90_decode_are_what_their_names_say) {
        " decode tokens async plain", " decode tokens async plain by 2",
        " decode tokens async plain by 8", " decode narrow plain", " decode narrow plain by 2",
        " decode narrow plain by 8", " decode tokens narrow plain",
-       " decode tokens narrow plain by 2", " decode tokens narrow plain by 8"});
+       " decode tokens narrow plain by 2", " decode tokens narrow plain by 8",
+       " decode general async plain", " decode general async plain by 2",
+       " decode general async plain by 8", " decode general narrow plain",
+       " decode general narrow plain by 2", " decode general narrow plain by 8"});
 }
 
 TEST(KernelTable, instances_of_mha_gfx942_are_what_their_names_say) {

@@ -7,6 +7,7 @@
 
 #include "core/target.hpp"
 #include "softmax/online.hpp"
+#include "softmax/tanh.hpp"
 
 namespace pagoda::softmax {
 
@@ -22,9 +23,13 @@ struct ScoreMap {
     return is_linear() ? ScoreMap{scale_log2 * factor, 0}
                        : ScoreMap{scale_log2, inverse_range * factor};
   }
-  // Score without ALiBi, log2 units.
-  [[nodiscard]] PAGODA_HOST_DEVICE float operator()(float product) const {
-    return is_linear() ? product * scale_log2 : scale_log2 * ::tanhf(product * inverse_range);
+  // Score without ALiBi, log2 units. Under a soft cap within 3e-7 of the cap.
+  [[nodiscard]] PAGODA_DEVICE float operator()(float product) const {
+    return is_linear() ? product * scale_log2 : capped(product);
+  }
+  // The same where it is known that the map is not linear.
+  [[nodiscard]] PAGODA_DEVICE float capped(float product) const {
+    return scale_log2 * tanh_approx(product * inverse_range);
   }
 };
 

@@ -82,6 +82,7 @@ std::vector<Case> build_table() {
   add_length_edges(list);
   add_masks(list);
   add_decode(list);
+  add_soft_caps(list);
   add_scores(list);
   add_fp8(list);
   add_fp8_prefill(list);

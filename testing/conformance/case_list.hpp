@@ -34,6 +34,7 @@ void add_layouts(CaseList& list);
 void add_length_edges(CaseList& list);
 void add_masks(CaseList& list);
 void add_decode(CaseList& list);
+void add_soft_caps(CaseList& list);
 void add_scores(CaseList& list);
 void add_fp8(CaseList& list);
 void add_fp8_prefill(CaseList& list);

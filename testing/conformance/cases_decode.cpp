@@ -1,5 +1,6 @@
-// Decoding: one token of each sequence, which sees all its keys. GPU kernels have a path of its own
-// for it: a partition of the batch from its lengths, and loads for a few layouts.
+// Decoding: one token of each sequence, which sees all its keys or the last of them. GPU kernels
+// have a path of its own for it: a partition of the batch from its lengths, and loads for a few
+// layouts.
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,9 +59,60 @@ NamedLengths two_long_ones() {
   return lengths;
 }
 
+Case windowed(Case c, int32_t left) {
+  c.mask = {"window" + std::to_string(left),
+            [left](MaskMaterial& /*material*/) { return Mask::window(left, 0); }};
+  return c;
+}
+
+// Sliding windows, which begin at any key of a page and of a KV tile, or before the first one.
+void add_windows(CaseList& list) {
+  constexpr std::pair<int32_t, int32_t> kDims[] = {{64, 64}, {128, 128}, {256, 256},
+                                                   {96, 96}, {40, 56},   {176, 160}};
+  for (const auto& [dim_qk, dim_vo] : kDims) {
+    // One token of many sequences; a window of 128 keys and attention sinks.
+    Case c = decode(dim_qk, many(70));
+    c.dim_vo = dim_vo;
+    list.add(windowed(c, 63));
+    c.lengths = {"decodewindow",
+                 {{1, 700}, {1, 1}, {1, 128}, {1, 0}, {1, 129}, {1, 145}, {1, 1009}}};
+    c.q_heads = 16;
+    c.sinks = 0.5F;
+    c.wants_statistics = true;
+    for (const int32_t left : {0, 1, 127}) list.add(windowed(c, left));
+    // Windows that several CTAs share, in clusters and by counters.
+    c.lengths = {"decodewindowalone", {{1, 3000}}};
+    c.page_size = 256;
+    c.page_layout = PageLayout::kHND;
+    c.num_sms = 132;
+    list.add(windowed(c, 1023));
+    c.sinks = {};
+    c.wants_statistics = false;
+    c.num_sms = 5;
+    list.add(windowed(c, 2047));
+    // Several tokens, in one row tile of a KV head and in two, and more tokens than keys.
+    c.page_size = 16;
+    c.q_heads = 8;
+    c.kv_layout = KVLayout::kCsr;
+    c.lengths = {"decodewindowtokens", {{4, 400}, {3, 4}, {1, 129}, {4, 2}, {0, 0}}};
+    list.add(windowed(c, 99));
+    c.num_sms = 132;
+    c.lengths = {"decodewindowrowtiles", {{8, 700}, {5, 64}, {1, 1}, {5, 3}, {3, 333}}};
+    list.add(windowed(c, 99));
+    // Dense; a window that also sees the keys of later tokens.
+    c.kv_layout = KVLayout::kDense;
+    c.is_q_ragged = false;
+    c.padding_keys = 7;
+    c.lengths = {"decodewindowdense", {{2, 500}, {2, 130}, {2, 66}}};
+    c.mask = {"window40_1", [](MaskMaterial& /*material*/) { return Mask::window(40, 1); }};
+    list.add(c);
+  }
+}
+
 }  // namespace
 
 void add_decode(CaseList& list) {
+  add_windows(list);
   for (const int32_t dim : {64, 128, 256}) {
     // More sequences than a warp has lanes, and more than two of each lane.
     for (const int32_t count : {31, 33, 70}) list.add(decode(dim, many(count)));

@@ -20,6 +20,13 @@ struct PrefillConfig {
                                              .BN = 32,
                                              .q_stages = 2};
 };
+struct CappedConfig : PrefillConfig {
+  static constexpr mha_sm90::TileConfig tile = [] {
+    mha_sm90::TileConfig of_prefill = PrefillConfig::tile;
+    of_prefill.scores = kernels::ScoreClass::kCapped;
+    return of_prefill;
+  }();
+};
 struct MixedConfig : PrefillConfig {
   static constexpr mha_sm90::TileConfig tile = [] {
     mha_sm90::TileConfig of_prefill = PrefillConfig::tile;
@@ -170,6 +177,18 @@ Outcome run_prefill_single(const Options& options) {
                              .ctas = 2,
                              .leaps = true};
   return AttentionCase(shape, options.seed).run<Traits<SingleConfig>>(options);
+}
+
+// A soft cap, with scores below and above the range of the polynomials, and P that overflow.
+Outcome run_prefill_capped(const Options& options) {
+  const AttentionShape shape{.kernel = "sm90/prefill_capped",
+                             .sequences = {{128, 130}, {70, 0}, {33, 33}, {130, 200}},
+                             .num_kv_heads = 1,
+                             .group = 2,
+                             .ctas = 2,
+                             .softcap = 180,
+                             .leaps = true};
+  return AttentionCase(shape, options.seed).run<Traits<CappedConfig>>(options);
 }
 
 // 21 tokens of three heads in a block of 64 rows, the last of which is empty. TMA stores whole

@@ -19,6 +19,7 @@ Outcome run_sm90_decode_row_tiles(const emulator::Options& options);
 Outcome run_sm90_decode_narrow(const emulator::Options& options);
 Outcome run_sm90_decode_wide(const emulator::Options& options);
 Outcome run_sm90_decode_alike(const emulator::Options& options);
+Outcome run_sm90_decode_general(const emulator::Options& options);
 Outcome run_sm90_decode_one_each(const emulator::Options& options);
 
 Outcome run_gfx942_prefill(const emulator::Options& options);
@@ -31,6 +32,7 @@ Outcome run_simt_waves(const emulator::Options& options);
 
 Outcome run_prefill(const emulator::Options& options);
 Outcome run_prefill_tall(const emulator::Options& options);
+Outcome run_prefill_capped(const emulator::Options& options);
 Outcome run_prefill_single(const emulator::Options& options);
 Outcome run_prefill_packed_heads(const emulator::Options& options);
 Outcome run_prefill_and_decode(const emulator::Options& options);

@@ -46,8 +46,10 @@ struct AttentionShape {
   bool is_mixed = false;  // sequences of up to a block of tokens are decoded beside the others
   kernels::Schedule schedule = kernels::Schedule::kQueue;
   bool is_gathered = false;
-  int page_size = 16;                                           // TMA: 16
-  int dim_qk = 64;                                              // of Q and K; V and O have kDepth
+  int page_size = 16;  // TMA: 16
+  int dim_qk = 64;     // of Q and K; V and O have kDepth
+  int window = 0;      // kv_buffer, decoding: keys before its own that a row sees; 0: all
+  float softcap = 0;
   kernels::DecodeShares shares = kernels::DecodeShares::kEven;  // kv_buffer, decoding
   bool leaps = false;  // the scores of a third of the rows leap by 150 in log2 units at tile 0
 };
@@ -249,7 +251,8 @@ class TypedAttentionCase {
     params.lse_rows = {0, num_heads, 1};
     params.is_out_by_tma = true;
     params.mask.interval.rule.right = 0;
-    params.score_map = softmax::score_map(scale(), 0);
+    if (shape_.window > 0) params.mask.interval.rule.left = shape_.window;
+    params.score_map = softmax::score_map(scale(), shape_.softcap);
     params.schedule = shape_.schedule;
     schedule::TileGrid grid{.batch = params.sequences.batch,
                             .num_heads = num_heads / fused,
@@ -298,8 +301,9 @@ class TypedAttentionCase {
     }
     constexpr int kDecodeRows = 16;
     const int of_tile = std::max(1, kDecodeRows / shape_.group);
-    params.decode = kernels::kv_buffer::decode_arguments(params, std::max(1, clusters - 1), 1,
-                                                         shape_.shares, (tokens - 1) / of_tile + 1);
+    params.decode = kernels::kv_buffer::decode_arguments(
+        params, std::max(1, clusters - 1), 1, shape_.shares, (tokens - 1) / of_tile + 1,
+        kDecodeRows, shape_.window > 0 ? shape_.window + tokens : INT32_MAX);
     params.k = cache(k_, dim_qk());
     params.v = cache(v_, kDepth);
     return params;
@@ -348,14 +352,15 @@ class TypedAttentionCase {
     outcome.error_share = comparison.shares().worst();
   }
 
-  // The first `num_keys` keys, as a row sees them.
+  // The first `num_keys` keys, or the window of them, as a row sees them.
   [[nodiscard]] std::vector<oracle::VisibleKey> visible_keys(size_t sequence, int num_keys,
                                                              size_t kv_head, const float* q,
                                                              const std::vector<float>& k,
                                                              const std::vector<float>& v) const {
     std::vector<oracle::VisibleKey> keys;
     const double factor = double{scale()} * double{kKScale};
-    for (size_t key = 0; static_cast<int>(key) < num_keys; ++key) {
+    const int first = shape_.window > 0 ? std::max(0, num_keys - 1 - shape_.window) : 0;
+    for (auto key = static_cast<size_t>(first); static_cast<int>(key) < num_keys; ++key) {
       const size_t row = cache_at(sequence, key, kv_head);
       const float* const k_row = k.data() + row * dim_qk();
       oracle::VisibleKey visible{.value = v.data() + row * kDepth};
@@ -363,6 +368,11 @@ class TypedAttentionCase {
         const double term = factor * static_cast<double>(q[i]) * static_cast<double>(k_row[i]);
         visible.score += term;
         visible.magnitude += std::abs(term);
+      }
+      if (shape_.softcap > 0) {
+        const double cap{shape_.softcap};
+        visible.score = cap * std::tanh(visible.score / cap);
+        visible.magnitude += cap;  // whose last digits bound those of tanh
       }
       keys.push_back(visible);
     }

@@ -12,11 +12,11 @@ namespace {
 using kernels::kv_buffer::Staging;
 
 template <int ctas, bool has_tokens = false, Staging staging = Staging::kAsync,
-          int depth = AttentionCase::kDepth>
+          int depth = AttentionCase::kDepth, bool is_general = false>
 struct ClusterConfig {
   using T = arch::BFloat16;
   static constexpr kernels::kv_buffer::TileConfig tile =
-      kernels::kv_buffer::decode_tile(depth, has_tokens, ctas, staging);
+      kernels::kv_buffer::decode_tile(depth, has_tokens, is_general, ctas, staging);
 };
 using WideCase = TypedAttentionCase<arch::BFloat16, arch::BFloat16, 256>;
 
@@ -102,6 +102,20 @@ Outcome run_sm90_decode_alike(const emulator::Options& options) {
                        .shares = kernels::DecodeShares::kHalvesUnequal};
   for (int i = 0; i < 37; ++i) shape.sequences.push_back({1, 130 + 7 * (i % 9)});
   return AttentionCase(shape, options.seed).run<KVBufferTraits<ClusterConfig<1>>>(options);
+}
+// A window of 350 keys of up to three tokens, and a soft cap: 21 KV tiles, up to six of a sequence,
+// each of which has a pair. Windows begin within a KV tile, and before the first key.
+Outcome run_sm90_decode_general(const emulator::Options& options) {
+  const AttentionShape shape{.kernel = "sm90_decode/general",
+                             .sequences = {{2, 322}, {3, 37}, {3, 2}, {1, 0}, {3, 1473}, {1, 360}},
+                             .num_kv_heads = 1,
+                             .group = 4,
+                             .ctas = 12,
+                             .schedule = kernels::Schedule::kStreamK,
+                             .window = 349,
+                             .softcap = 60};
+  using Config = ClusterConfig<2, true, Staging::kAsync, AttentionCase::kDepth, true>;
+  return AttentionCase(shape, options.seed).run<KVBufferTraits<Config>>(options);
 }
 // Each row tile of sequences of any lengths one pair.
 Outcome run_sm90_decode_one_each(const emulator::Options& options) {

@@ -111,8 +111,10 @@ struct DecodeArguments {
   DecodeShares shares = DecodeShares::kEven;
   // Row tiles of a KV head, and the tokens of each but the last.
   uint8_t token_tiles = 1, tile_tokens = 1;
-  arch::Divisor by_row_tiles;                        // of a sequence: num_kv_heads * token_tiles
-  int32_t num_keys = 0;                              // of every sequence where there are no lengths
+  arch::Divisor by_row_tiles;  // of a sequence: num_kv_heads * token_tiles
+  int32_t num_keys = 0;        // of every sequence where there are no lengths
+  // TileConfig::decodes_general: the last keys of a sequence, those that any token of it sees.
+  int32_t window_keys = INT32_MAX;
   arch::GlobalPtr<const int32_t> lengths = nullptr;  // optional: [batch]
   // Optional: [batch, table_stride] page ids of 1 << page_shift keys. Without it the keys of
   // sequence b are in "page" b. With first_page_of, [batch + 1], the ids of sequence b begin there,

@@ -261,13 +261,27 @@ class SplitModel {
 
 }  // namespace
 
-ScoreClass score_class(const Problem& p) {
+namespace {
+
+// Whether scores depend on nothing but the product, and masks are intervals.
+bool has_interval_scores(const Problem& p) {
   const mask::ExpressionMask mask = mask::make_expression_mask(p.mask);
   // Plain kernels fold the K scale of an e4m3 cache only into the scale of the scores.
   const bool has_plain_scales = p.k.dtype == DType::kF8E4M3 || p.k_scales.values == nullptr;
-  const bool is_plain =
-      mask.program == 0 && !mask.has_bias() && p.score_mod.is_identity() && has_plain_scales;
+  return mask.program == 0 && !mask.has_bias() && p.score_mod.alibi_slopes.empty() &&
+         p.score_mod.functor == nullptr && has_plain_scales;
+}
+
+}  // namespace
+
+ScoreClass score_class(const Problem& p) {
+  const bool is_plain = has_interval_scores(p) && p.score_mod.softcap == 0;
   return is_plain ? ScoreClass::kPlain : ScoreClass::kGeneral;
+}
+
+bool is_capped(const Problem& p) {
+  return has_interval_scores(p) && p.score_mod.softcap != 0 && p.softmax_scale != 0 &&
+         size_bytes(p.k.dtype) == 2 && p.k.dtype == p.q.dtype;
 }
 
 int64_t total_rows(const Problem& p) {

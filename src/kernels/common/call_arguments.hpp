@@ -18,7 +18,10 @@
 
 namespace pagoda::kernels {
 
+// kPlain or kGeneral, which every family has.
 [[nodiscard]] ScoreClass score_class(const core::Problem& problem);
+// Whether general scores are those of ScoreClass::kCapped. 16-bit caches, of the queries' type.
+[[nodiscard]] bool is_capped(const core::Problem& problem);
 
 // Query rows of the batch in memory, padding rows included.
 [[nodiscard]] int64_t total_rows(const core::Problem& problem);

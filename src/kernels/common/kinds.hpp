@@ -18,6 +18,7 @@ enum class LoadKind : uint8_t {
 enum class ScoreClass : uint8_t {
   kPlain,    // an interval mask, scores linear in Q K'
   kGeneral,  // any mask expression, biases, soft cap, ALiBi
+  kCapped,   // an interval mask and a soft cap, where a kernel has a class for it
 };
 
 }  // namespace pagoda::kernels

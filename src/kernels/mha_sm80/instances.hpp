@@ -117,7 +117,7 @@ constexpr bool is_for_functors(const Shape& /*shape*/, size_t variant) {
 
 constexpr TileConfig tile_of(int depth_qk, int depth_vo, const Variant& variant) {
   if (variant.rows == RowKind::kDecode) {
-    return kernels::kv_buffer::decode_tile(depth_qk, false, 1, variant.staging);
+    return kernels::kv_buffer::decode_tile(depth_qk, false, false, 1, variant.staging);
   }
   const bool is_token_tile =
       variant.rows != RowKind::kPrefill || !kernels::kv_buffer::has_prefill_tile(depth_vo);

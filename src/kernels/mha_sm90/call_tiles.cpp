@@ -35,6 +35,10 @@ bool is_kv_by_tma(const Problem& p, const TileConfig& tile) {
   return p.k.dtype == dtype && kernels::is_kv_by_tma(p, tile.BN, tile.loaded_swizzle());
 }
 
+ScoreClass tokens_scores(const Problem& p) {
+  return kernels::is_capped(p) ? ScoreClass::kCapped : kernels::score_class(p);
+}
+
 std::optional<LoadKind> tokens_load(const Problem& p, const Shape& shape, ScoreClass scores) {
   const auto serves = [&](LoadKind load) {
     const TileConfig tile = tile_of(shape, RowKind::kTokens, scores, load);

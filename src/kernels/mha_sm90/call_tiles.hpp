@@ -25,6 +25,9 @@ inline constexpr int32_t kFewKeys = 1024;  // of a short prompt, at most
 // Whether TMA can load K and V in KV tiles of `tile`.
 [[nodiscard]] bool is_kv_by_tma(const core::Problem& problem, const TileConfig& tile);
 
+// The class of kernels for row tiles of tokens. Packed rows have those of score_class().
+[[nodiscard]] ScoreClass tokens_scores(const core::Problem& problem);
+
 // How row tiles of tokens load K and V: kTma or kTmaWiden. Nullopt: TMA can't load Q, K or V.
 [[nodiscard]] std::optional<LoadKind> tokens_load(const core::Problem& problem, const Shape& shape,
                                                   ScoreClass scores);

@@ -131,7 +131,7 @@ struct TileConfig {
   // Whether splits are merged in accumulators; otherwise row by row. General scores of wide heads
   // leave no registers for it.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool merges_in_registers() const {
-    return rows == RowKind::kTokens && (scores == ScoreClass::kPlain || depth_vo <= 128);
+    return rows == RowKind::kTokens && (scores != ScoreClass::kGeneral || depth_vo <= 128);
   }
   // Whether all CTAs of a row tile may merge its splits together (kernels/common/shared_merge.hpp):
   // fewer registers would spill, CTAs with a share of two row tiles would wait for the other, and
@@ -143,7 +143,7 @@ struct TileConfig {
   // Whether a row tile may hold several query heads of a group (kernels::RowBlock). Those of e4m3
   // may have different scales.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool may_pack_heads() const {
-    return rows == RowKind::kTokens && scores == ScoreClass::kPlain && element_bytes == 2;
+    return rows == RowKind::kTokens && scores != ScoreClass::kGeneral && element_bytes == 2;
   }
   // Whether a block of several heads may have fewer than 64 rows: their number takes a register of
   // MultiplyAgain, which three consumers of 128 columns do not have.

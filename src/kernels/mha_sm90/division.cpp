@@ -128,7 +128,8 @@ bool are_tokens_faster(const Problem& p, const Shape& shape, ScoreClass scores, 
 }
 
 // Sequences of up to so many query rows are packed, longer ones are row tiles of tokens, unless one
-// launch serves prompts and decoding.
+// launch serves prompts and decoding. Packed rows with a soft cap have general scores, which take
+// longer.
 int32_t most_packed_rows(const Problem& p, const Shape& shape, LoadKind tokens, int32_t num_sms,
                          const ScheduleChoice& choice) {
   const ScoreClass scores = kernels::score_class(p);
@@ -142,7 +143,9 @@ int32_t most_packed_rows(const Problem& p, const Shape& shape, LoadKind tokens, 
     const bool are_wide = shape.depth_vo > 128 && has_plain_scores(p) && tokens == LoadKind::kTma;
     return are_wide && wants_wide_tokens(p, num_sms) ? 0 : kShortRows;
   }
-  return are_tokens_faster(p, shape, scores, tokens, num_sms) ? kWarpRows / p.group : kShortRows;
+  const bool prefers_tokens =
+      kernels::is_capped(p) || are_tokens_faster(p, shape, scores, tokens, num_sms);
+  return prefers_tokens ? kWarpRows / p.group : kShortRows;
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ inline constexpr Variant kVariants[] = {
     {RowKind::kSingleTokens, LoadKind::kTma, ScoreClass::kPlain},
     {RowKind::kStreamKTokens, LoadKind::kTma, ScoreClass::kPlain},
     {RowKind::kMixedTokens, LoadKind::kTma, ScoreClass::kPlain},
+    {RowKind::kTokens, LoadKind::kTma, ScoreClass::kCapped},
 };
 
 // Whether tokens of 16-bit queries over an fp8 cache have a kernel. General scores with O of 256
@@ -87,7 +88,7 @@ constexpr bool has_single_tokens(const Shape& shape) {
 constexpr bool has_stream_k_tokens(const Shape& shape) { return has_single_tokens(shape); }
 // Whether decoding beside prompts has a kernel.
 constexpr bool has_mixed_tokens(const Shape& shape) { return shape.dtype != DType::kF8E4M3; }
-// Shapes of e4m3 queries have K and V by TMA only.
+// Shapes of e4m3 queries have K and V by TMA only, and their soft caps are general scores.
 constexpr bool has_kernel(const Shape& shape, size_t variant) {
   const Variant& wanted = kVariants[variant];
   if (wanted.rows == RowKind::kStreamKTokens) return has_stream_k_tokens(shape);
@@ -96,7 +97,8 @@ constexpr bool has_kernel(const Shape& shape, size_t variant) {
   if (wanted.rows == RowKind::kShortTokens) return has_short_tokens(shape);
   if (wanted.rows == RowKind::kTallTokens) return has_tall_tokens(shape);
   if (wanted.load == LoadKind::kTmaWiden) return has_widened(shape, wanted.scores);
-  return shape.dtype != DType::kF8E4M3 || wanted.load == LoadKind::kTma;
+  return shape.dtype != DType::kF8E4M3 ||
+         (wanted.load == LoadKind::kTma && wanted.scores != ScoreClass::kCapped);
 }
 // Kernels for functors are compiled of these variants alone. Those with kTmaWiden would spill, and
 // those of tall and short row tiles; those of one consumer, of equal shares and beside decoding are

@@ -82,7 +82,7 @@ core::Fit fit(const Shape& shape, const Problem& p, const Options& options, std:
     });
   }
   if (!ScheduleChoice::of(options).allows_stream_k() && total_rows(p) > 0 &&
-      !tokens_load(p, shape, scores)) {
+      !tokens_load(p, shape, tokens_scores(p))) {
     return core::unfit(Fit::kFeatures, reason, [] {
       return "schedule queue, and KV splits by number, need Q, K and V that TMA can move";
     });
@@ -97,8 +97,8 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int3
   plan->shape = &shape;
   plan->is_batch_invariant = !choice.may_split();
   if (p.batch == 0 || total_rows(p) == 0) return plan;  // nothing to write
-  const ScoreClass scores = kernels::score_class(p);
-  const std::optional<LoadKind> tokens = tokens_load(p, shape, scores);
+  const ScoreClass scores = kernels::score_class(p), of_tokens = tokens_scores(p);
+  const std::optional<LoadKind> tokens = tokens_load(p, shape, of_tokens);
   const auto [launches, most_packed] = divide_sequences(p, shape, tokens, num_sms, choice);
   const bool has_both = launches == LaunchSet::kPackedAndTokens;
   const auto add = [&plan](const Launch& launch) {
@@ -116,7 +116,7 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int3
     add(launch);
   }
   if (launches == LaunchSet::kTokens || has_both) {
-    Launch launch = tokens_launch(p, shape, scores, *tokens, num_sms, choice);
+    Launch launch = tokens_launch(p, shape, of_tokens, *tokens, num_sms, choice);
     if (has_both) launch.min_rows = most_packed + 1;
     add(launch);
   }

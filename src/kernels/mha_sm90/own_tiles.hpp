@@ -27,7 +27,7 @@ struct OwnTilesOf {
   static constexpr TileConfig tile = Config::tile;
   // Whether the rows of one consumer may see fewer KV tiles than those of the work tile. General
   // scores have no registers left to skip tiles.
-  static constexpr bool differ = tile.num_consumers > 1 && tile.scores == ScoreClass::kPlain;
+  static constexpr bool differ = tile.num_consumers > 1 && tile.scores != ScoreClass::kGeneral;
   // Functors may need more registers than a producer has: their consumers find the tiles.
   static constexpr bool are_found_by_load_q = differ && !kernels::kHasFunctorMask<Config>;
 

@@ -122,11 +122,12 @@ TEST(ShortRows, of_many_splits_take_longer_to_merge) {
   EXPECT_EQ(plan->launches[0].heads, 8);
 }
 
-// General scores have one head a row tile: 512 row tiles, each of which reads all keys.
-TEST(ShortRows, of_many_sequences_stay_packed_under_general_scores) {
+// Packed rows would have general scores: 4 x 20 tokens over 8,192 keys 325 us, 55.
+TEST(ShortRows, with_a_soft_cap_are_tokens) {
   const auto plan = plan_of({.batch = 16, .tokens = 8, .softcap = 30.0F});
-  EXPECT_EQ(plan->launches[0].rows, RowKind::kPacked);
-  EXPECT_EQ(plan->launches[0].scores, ScoreClass::kGeneral);
+  EXPECT_EQ(plan->launches[0].rows, RowKind::kTokens);
+  EXPECT_EQ(plan->launches[0].scores, ScoreClass::kCapped);
+  EXPECT_GT(plan->launches[0].heads, 1);
 }
 
 TEST(ShortRows, over_an_fp8_cache_are_widened_in_row_tiles_of_tokens) {

@@ -16,6 +16,7 @@
 #include "kernels/mha_sm90/mask.hpp"
 #include "kernels/mha_sm90/schedule.hpp"
 #include "softmax/online.hpp"
+#include "softmax/tanh.hpp"
 
 namespace pagoda::mha_sm90 {
 
@@ -33,8 +34,13 @@ PAGODA_DEVICE void apply_score_mods(const AttentionParams& params, const WorkRea
   if constexpr (Config::tile.load == LoadKind::kTma && Config::tile.element_bytes == 2) {
     map = map.scaled(kernels::k_scale(params, work));
   }
-  PAGODA_UNROLL
-  for (int i = 0; i < BN / 2; ++i) s[i] = map(s[i]);
+  if (map.is_linear()) {
+    PAGODA_UNROLL
+    for (int i = 0; i < BN / 2; ++i) s[i] *= map.scale_log2;
+  } else {
+    PAGODA_UNROLL
+    for (int i = 0; i < BN / 2; ++i) s[i] = map.capped(s[i]);
+  }
   const int32_t first = column + 2 * (arch::lane_idx() % 4);  // this thread's first key
   PAGODA_UNROLL
   for (int r = 0; r < 2; ++r) {
@@ -56,6 +62,38 @@ PAGODA_DEVICE void apply_score_mods(const AttentionParams& params, const WorkRea
         s[i + 2 * r] = bias.rewrite(first + 2 * i, s[i + 2 * r]);
         s[i + 2 * r + 1] = bias.rewrite(first + 2 * i + 1, s[i + 2 * r + 1]);
       }
+    }
+  }
+}
+
+// ScoreClass::kCapped: whether all products of the warp are in the range of ShortTanh for `factor`,
+// as those of models mostly are. Else tanh takes two more instructions of MUFU a score, of which
+// the exponentials have one, and which would bound the kernel.
+template <int BN>
+PAGODA_DEVICE bool has_small_scores(float factor, const float (&s)[BN / 2]) {
+  constexpr int kChains = 4;
+  float largest[kChains] = {0, 0, 0, 0};
+  PAGODA_UNROLL
+  for (int i = 0; i < BN / 2; ++i) largest[i % kChains] = fmaxf(largest[i % kChains], fabsf(s[i]));
+  const float of_thread = fmaxf(fmaxf(largest[0], largest[1]), fmaxf(largest[2], largest[3]));
+  return !arch::any(!softmax::ShortTanh::covers(factor, of_thread));
+}
+
+// Products, times `factor`, become their tanh.
+template <class Config>
+PAGODA_DEVICE void apply_soft_cap(float factor, bool are_small, float (&s)[Config::tile.BN / 2]) {
+  constexpr int registers = Config::tile.BN / 2;
+  // All of them at once would spill beside O of 256 columns.
+  constexpr int kAtOnce = Config::tile.depth_vo > 128 ? 8 : registers;
+  const auto tanh = softmax::ShortTanh::of(1, 1);  // in instructions, not in registers
+  PAGODA_UNROLL
+  for (int first = 0; first < registers; first += kAtOnce) {
+    if (are_small) {
+      PAGODA_UNROLL
+      for (int i = first; i < first + kAtOnce; ++i) s[i] = tanh(s[i] * factor);
+    } else {
+      PAGODA_UNROLL
+      for (int i = first; i < first + kAtOnce; ++i) s[i] = softmax::tanh_by_exp2(s[i] * factor);
     }
   }
 }
@@ -133,13 +171,22 @@ struct SumsOfP {
   float all = 0, largest_group = 0;
 };
 
-// P = 2^(scale * s + offset) of row `r`, of registers `begin` to `end` - 1 of S. The sums are of
-// groups of 4, those of group 0 first.
-template <int BN>
+// What scores are of the registers of S: these.
+struct Scores {
+  float scale = 1;
+
+  [[nodiscard]] PAGODA_DEVICE Scores scaled(float factor) const { return {scale * factor}; }
+  [[nodiscard]] PAGODA_DEVICE float slope(float /*score*/) const { return scale; }
+};
+
+// P = 2^(scale * score + offset) of row `r`, of registers `begin` to `end` - 1 of S. The sums are
+// of groups of 4, those of group 0 first.
+template <int BN, class Map>
 PAGODA_DEVICE void exp2_groups(float (&s)[BN / 2], int r, int begin, int end, float scale,
-                               float offset, SumsOfP& sums) {
+                               float offset, const Map& score, SumsOfP& sums) {
+  const Map scaled = score.scaled(scale);
   const auto p = [&](int i) {
-    return s[i + 2 * r] = arch::exp2_approx(s[i + 2 * r] * scale + offset);
+    return s[i + 2 * r] = arch::exp2_approx(s[i + 2 * r] * scaled.slope(s[i + 2 * r]) + offset);
   };
   PAGODA_UNROLL
   for (int i = begin; i < end; i += 8) {
@@ -150,13 +197,15 @@ PAGODA_DEVICE void exp2_groups(float (&s)[BN / 2], int r, int begin, int end, fl
   }
 }
 
-// Row `r` of S becomes P = 2^(scale * s + offset).
-template <class Rule, int BN>
-PAGODA_DEVICE SumsOfP exp2_row(float (&s)[BN / 2], int r, float scale, float offset) {
+// Row `r` of S becomes P = 2^(scale * score + offset).
+template <class Rule, int BN, class Map = Scores>
+PAGODA_DEVICE SumsOfP exp2_row(float (&s)[BN / 2], int r, float scale, float offset,
+                               const Map& score = {}) {
+  const Map scaled = score.scaled(scale);
   SumsOfP sums;
   if constexpr (Rule::kGroup == 0) {
     const auto p = [&](int i) {
-      return s[i + 2 * r] = arch::exp2_approx(s[i + 2 * r] * scale + offset);
+      return s[i + 2 * r] = arch::exp2_approx(s[i + 2 * r] * scaled.slope(s[i + 2 * r]) + offset);
     };
     float chains[2];  // independent chains of additions
     PAGODA_UNROLL
@@ -167,7 +216,7 @@ PAGODA_DEVICE SumsOfP exp2_row(float (&s)[BN / 2], int r, float scale, float off
     sums.all = sums.largest_group = chains[0] + chains[1];
   } else {
     static_assert(Rule::kGroup == 4 && BN % 16 == 0);
-    exp2_groups<BN>(s, r, 0, BN / 2, scale, offset, sums);
+    exp2_groups<BN>(s, r, 0, BN / 2, scale, offset, score, sums);
   }
   return sums;
 }
@@ -256,12 +305,14 @@ PAGODA_DEVICE void exp2_in_loops(float (&again)[BN / 2], Row (&rows)[2], const f
 // relative to the pivots as they are. They move only if P has become too large for its type. Maxima
 // are an eighth to a sixth of a tile's instructions, and all its exponentials would wait for them.
 //
-// scores_again(float (&)[BN / 2]) makes S again, of a tile whose P have overflowed. `follow_up`
-// learns when P of a part of the tile are known: Consumer::ConvertEarly or NoFollowUp.
-template <int BN, class Row, class ScoresAgain, class FollowUp>
+// scores_again(float (&)[BN / 2]) makes scores again, of a tile whose P have overflowed.
+// `follow_up` learns when P of a part of the tile are known: Consumer::ConvertEarly or NoFollowUp.
+// `score`: what the scores are of S, Scores or softmax::ShortTanh; in one block of code, so that
+// polynomials run under exponentials.
+template <int BN, class Row, class ScoresAgain, class FollowUp, class Map = Scores>
 PAGODA_DEVICE bool exp2_at_pivots(float (&s)[BN / 2], Row (&rows)[2], const float (&of_scores)[2],
                                   float (&factors)[2], const ScoresAgain& scores_again,
-                                  FollowUp follow_up) {
+                                  FollowUp follow_up, const Map& score = {}) {
   using Rule = typename decltype(Row::online)::RescaleRule;
   const float scales[2] = {scale_of(of_scores[0]), scale_of(of_scores[1])};
   const float offsets[2] = {rows[0].online.offset(), rows[1].online.offset()};
@@ -274,7 +325,7 @@ PAGODA_DEVICE bool exp2_at_pivots(float (&s)[BN / 2], Row (&rows)[2], const floa
       PAGODA_UNROLL
       for (int r = 0; r < 2; ++r) {
         exp2_groups<BN>(s, r, registers * part, registers * (part + 1), scales[r], offsets[r],
-                        sums[r]);
+                        score, sums[r]);
       }
       follow_up.has_p_of(part);
     }
@@ -283,7 +334,7 @@ PAGODA_DEVICE bool exp2_at_pivots(float (&s)[BN / 2], Row (&rows)[2], const floa
   PAGODA_UNROLL
   for (int r = 0; r < 2; ++r) {
     if constexpr (FollowUp::kParts == 0) {
-      sums[r] = exp2_row<Rule, BN>(s, r, scales[r], offsets[r]);
+      sums[r] = exp2_row<Rule, BN>(s, r, scales[r], offsets[r], score);
     }
     is_too_large |= static_cast<int>(!rows[r].keys.empty()) &
                     static_cast<int>(sums[r].largest_group > Rule::kLargestSum);

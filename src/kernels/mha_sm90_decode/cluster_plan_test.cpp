@@ -123,14 +123,17 @@ TEST(ClusterPlan, a_cluster_of_eight_for_each_of_few_row_tiles_of_any_lengths) {
   expect_choice({8, 8268, 16, 2}, 8, 16);
   expect_choice({2, 6000}, 8, 16);
   expect_choice({16, 6000, 8, 1}, 8, 16);
-  EXPECT_NE(choice_of({17, 6000, 8, 1}).cluster, 8);
+  expect_choice({7, 5000, 28, 4}, 8, 28);             // 31.1 us, nine CTAs each 33.3
+  expect_choice({3, 5000}, 8, 24);                    // 28.1 us, single CTAs 29.0
+  expect_choice({2, 5260, 12, 12, 128, 16}, 8, 24);   // 29.9 us, 34.5
+  EXPECT_NE(choice_of({31, 6000, 8, 1}).cluster, 8);  // 248 CTAs
+  EXPECT_NE(choice_of({17, 2000, 8, 1}).cluster, 8);  // short ones: at most a multiprocessor each
   expect_choice({3, 4930, 8, 1, 128, 3}, 8, 30);  // six row tiles: 13.3 us, one cluster each 15.8
 }
 
 // Where the lengths turn out to differ pairs take half as many keys. 16 x 4,096 keys: 77.0 us, two
 // CTAs each 79.1; sixteen of 64 to 12,000 95.3 and 99.9.
 TEST(ClusterPlan, pairs_in_batches_of_long_sequences) {
-  EXPECT_EQ(choice_of({7, 5000, 28, 4}).cluster, 1);
   expect_choice({16, 4096}, 2, 128);
   expect_choice({177, 21'896, 8, 1, 64}, 2, 177);
   EXPECT_EQ(plan_of({16, 4096})->launches[0].shares, kernels::DecodeShares::kHalvesUnequal);
@@ -235,11 +238,16 @@ TEST(ClusterPlan, serves_tokens_that_see_all_keys_up_to_their_own) {
   EXPECT_FALSE(is_served(p));
 
   p = problem_of({1, 1024});
-  const Mask window = Mask::window(100, 0);
+  const Mask window = Mask::window(100, 0), chunks = Mask::chunked(100);
   p.mask = window.nodes();
+  EXPECT_TRUE(is_served(p));
+  p.mask = chunks.nodes();
   EXPECT_FALSE(is_served(p));
   p = problem_of({1, 1024});
   p.score_mod.softcap = 30;
+  EXPECT_TRUE(is_served(p));
+  const float slope = 0.5F;
+  p.score_mod.alibi_slopes = {&slope, 1};
   EXPECT_FALSE(is_served(p));
   p = problem_of({1, 1024});
   p.page_size = 8;
@@ -269,6 +277,34 @@ TEST(ClusterPlan, head_dim_256) {
   EXPECT_EQ(plan_of({33, 569, 24, 8, 256})->launches[0].most_ctas_per_sm, 2);
   EXPECT_TRUE(is_served(problem_of({1, 1000, 32, 8, 256, 8})));
   EXPECT_FALSE(is_served(problem_of({1, 500, 8, 1, 256, 9})));
+}
+
+// Of 128k keys, as many as rows that a page may begin at hold.
+TEST(ClusterPlan, windows_are_divided_as_so_many_keys) {
+  for (const Call& call : {Call{1, 131'072}, Call{24, 131'072}, Call{64, 131'072, 64, 8, 64},
+                           Call{4, 131'072, 32, 8, 128, 4}}) {
+    core::Problem p = problem_of(call);
+    const Mask window = Mask::window(1023, 0);
+    p.mask = window.nodes();
+    const Launch launch = Family::plan(shape_of(p), p, kMultiprocessors, {})->launches[0];
+    EXPECT_EQ(launch.rows, RowKind::kDecodeGeneral);
+    Call shorter = call;
+    shorter.keys = 1024 + call.tokens - 1 + 15;
+    const Choice choice = choice_of(shorter);
+    EXPECT_EQ(launch.tile.cluster, choice.cluster);
+    EXPECT_EQ(launch.decode_clusters, choice.clusters);
+  }
+}
+
+// A window that no sequence has as many keys as, and one that is open.
+TEST(ClusterPlan, windows_of_all_keys_are_none) {
+  core::Problem p = problem_of({1, 1024});
+  for (const int64_t left : {int64_t{1023}, int64_t{5000}, int64_t{-1}}) {
+    const Mask window = Mask::window(left, 0);
+    p.mask = window.nodes();
+    EXPECT_EQ(Family::plan(shape_of(p), p, kMultiprocessors, {})->launches[0].rows,
+              RowKind::kDecode);
+  }
 }
 
 TEST(ClusterPlan, leaves_asked_schedules_to_others) {

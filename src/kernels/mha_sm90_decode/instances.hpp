@@ -41,11 +41,18 @@ inline constexpr std::array kVariants = {
     Variant{RowKind::kDecodeTokens, Staging::kAsyncNarrow, ScoreClass::kPlain, 1},
     Variant{RowKind::kDecodeTokens, Staging::kAsyncNarrow, ScoreClass::kPlain, 2},
     Variant{RowKind::kDecodeTokens, Staging::kAsyncNarrow, ScoreClass::kPlain, 8},
+    Variant{RowKind::kDecodeGeneral, Staging::kAsync, ScoreClass::kPlain, 1},
+    Variant{RowKind::kDecodeGeneral, Staging::kAsync, ScoreClass::kPlain, 2},
+    Variant{RowKind::kDecodeGeneral, Staging::kAsync, ScoreClass::kPlain, 8},
+    Variant{RowKind::kDecodeGeneral, Staging::kAsyncNarrow, ScoreClass::kPlain, 1},
+    Variant{RowKind::kDecodeGeneral, Staging::kAsyncNarrow, ScoreClass::kPlain, 2},
+    Variant{RowKind::kDecodeGeneral, Staging::kAsyncNarrow, ScoreClass::kPlain, 8},
 };
 
 constexpr TileConfig tile_of(int depth_qk, int /*depth_vo*/, const Variant& variant) {
   return kernels::kv_buffer::decode_tile(depth_qk, variant.rows == RowKind::kDecodeTokens,
-                                         variant.cluster, variant.staging);
+                                         variant.rows == RowKind::kDecodeGeneral, variant.cluster,
+                                         variant.staging);
 }
 
 struct Chip {

@@ -33,6 +33,9 @@ constexpr DecodeOccupancy decode_occupancy(int depth) {
   return depth == 128 ? DecodeOccupancy{2, 3} : DecodeOccupancy{2, 2};
 }
 
+// Decoding: a page begins at such rows, which a warp loads at once.
+inline constexpr int kPageRows = 16;
+
 struct TileConfig {
   operand::MmaShape mma{};
   int group_size = 2;
@@ -51,8 +54,9 @@ struct TileConfig {
   Staging staging = Staging::kAsync;
   ScoreClass scores = ScoreClass::kPlain;
   // Token generation: every sequence has one token, which sees all its keys (decode_work.hpp), or,
-  // with has_tokens, a few, which see all keys but those of the tokens after them.
-  bool is_decode = false, has_tokens = false;
+  // with has_tokens, a few, which see all keys but those of the tokens after them; with
+  // decodes_general, too, only the last of them, or with a soft cap.
+  bool is_decode = false, has_tokens = false, decodes_general = false;
   // Decoding: CTAs of a cluster, which share the keys of a row tile and add up their partial
   // results in shared memory (cluster_merge.hpp). sm_90.
   int cluster = 1;
@@ -99,8 +103,8 @@ struct TileConfig {
 // The tile of decoding with mma.sync m16n8k16: 16 rows, four warps with 16 keys of a KV tile each
 // (decode_mainloop.hpp), steps of 8 or 16 KB, three of them in flight: whole tiles of K and V, or
 // halves of 128 columns.
-constexpr TileConfig decode_tile(int depth, bool has_tokens = false, int cluster = 1,
-                                 Staging staging = Staging::kAsync) {
+constexpr TileConfig decode_tile(int depth, bool has_tokens = false, bool is_general = false,
+                                 int cluster = 1, Staging staging = Staging::kAsync) {
   TileConfig tile;
   tile.staging = staging;
   tile.mma = {16, 8, 16};
@@ -114,7 +118,8 @@ constexpr TileConfig decode_tile(int depth, bool has_tokens = false, int cluster
   tile.k_tiles = tile.v_tiles = 2;
   tile.num_stages = 3;
   tile.is_decode = true;
-  tile.has_tokens = has_tokens;
+  tile.has_tokens = has_tokens || is_general;
+  tile.decodes_general = is_general;
   tile.cluster = cluster;
   tile.ctas_per_sm = decode_occupancy(depth).fewest;
   return tile;

@@ -10,10 +10,11 @@ namespace pagoda::kernels::kv_buffer {
 // The call must have the layout that has_decode_layout() (decode_call.cpp) asks for. `clusters`:
 // the number of them, or of CTAs, among which the KV tiles of the batch are divided as `shares`
 // says; `min_tiles`: each takes so many or more; `token_tiles`: row tiles, of `rows` rows each, of
-// a KV head.
+// a KV head; `window_keys`: DecodeArguments.
 inline DecodeArguments decode_arguments(const AttentionArguments& call, int32_t clusters,
                                         int32_t min_tiles, DecodeShares shares,
-                                        int32_t token_tiles = 1, int32_t rows = 16) {
+                                        int32_t token_tiles = 1, int32_t rows = 16,
+                                        int32_t window_keys = INT32_MAX) {
   const operand::KeyRows& keys = call.sequences.keys;
   const auto bytes = [](int64_t stride) { return static_cast<int32_t>(2 * stride); };
   const auto operand = [&](const RowsView& view) -> DecodeArguments::Operand {
@@ -23,6 +24,7 @@ inline DecodeArguments decode_arguments(const AttentionArguments& call, int32_t 
   result.cluster_share = static_cast<float>((1.0 + 0x1p-21) / clusters);
   result.min_tiles = min_tiles;
   result.shares = shares;
+  result.window_keys = window_keys;
   result.token_tiles = static_cast<uint8_t>(token_tiles);
   result.tile_tokens = static_cast<uint8_t>(rows / call.group);
   result.by_row_tiles = arch::Divisor(call.num_kv_heads * token_tiles);

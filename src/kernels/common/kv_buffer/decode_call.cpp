@@ -17,14 +17,18 @@ using core::Problem;
 
 constexpr int32_t kMostTokenTiles = 4;
 
-// Whether a sequence's tokens see all its keys but, at most, those of the tokens after them.
-bool sees_all_keys(const Problem& p) {
+// Keys before a token that it sees.
+int32_t keys_to_the_left(const Problem& p) {
+  return mask::make_expression_mask(p.mask).interval.rule.left;
+}
+
+// Whether a sequence's tokens see its last keys, all of them or those of a window, but, at most,
+// those of the tokens after them.
+bool sees_last_keys(const Problem& p) {
   const mask::IntervalMask interval = mask::make_expression_mask(p.mask).interval;
-  const mask::IntervalRule rule = interval.rule;
   return p.seqlens_q_valid.empty() && p.cache_lengths.empty() &&
-         interval.valid_lengths == nullptr && rule.chunk == 0 &&
-         rule.left >= p.max_seqlen_kv_bound - 1 && p.functor.type == nullptr &&
-         score_class(p) == ScoreClass::kPlain;
+         interval.valid_lengths == nullptr && interval.rule.chunk == 0 &&
+         p.functor.type == nullptr && (score_class(p) == ScoreClass::kPlain || is_capped(p));
 }
 
 // Whether the kernels for decoding load Q, K and V of this layout (decode_loads.hpp).
@@ -52,6 +56,15 @@ bool has_decode_layout(const Problem& p, const Shape& shape, const TileConfig& t
 
 }  // namespace
 
+bool has_window(const Problem& p) { return keys_to_the_left(p) < p.max_seqlen_kv_bound - 1; }
+
+int32_t window_keys(const Problem& p) { return keys_to_the_left(p) + p.max_seqlen_q; }
+
+int32_t most_decode_keys(const Problem& p) {
+  if (!has_window(p)) return p.max_seqlen_kv_bound;
+  return std::min(p.max_seqlen_kv_bound, window_keys(p) + kPageRows - 1);
+}
+
 int32_t decode_token_tiles(const Problem& p, const TileConfig& tile) {
   return core::ceil_div(p.max_seqlen_q, std::max(1, tile.BM / p.group));
 }
@@ -69,7 +82,7 @@ bool is_decode(const Problem& p, const Shape& shape, const TileConfig& tile) {
   const int64_t tiles =
       int64_t{p.num_kv_heads} * token_tiles * (p.max_seqlen_kv_bound / tile.BN + 1);
   return has_decode_tile(shape) && p.k.dtype == p.q.dtype && tiles < 1 << 20 &&
-         p.batch * tiles < 1 << 30 && sees_all_keys(p) && has_decode_layout(p, shape, tile);
+         p.batch * tiles < 1 << 30 && sees_last_keys(p) && has_decode_layout(p, shape, tile);
 }
 
 int decode_depth(const Problem& p) {
@@ -100,8 +113,8 @@ core::Fit fit_decode(const Shape& shape, const Problem& p, const Options& option
   if (!is_decode(p, shape, tile)) {
     return core::unfit(Fit::kFeatures, reason, [] {
       return "it is for up to four times 16 rows of a KV head, whose tokens see all keys up to "
-             "their own, without score mods, over a dense cache or pages of 16, 32, .. keys, with "
-             "rows at multiples of 16 bytes";
+             "their own or a window of them, without biases, over a dense cache or pages of 16, "
+             "32, .. keys, with rows at multiples of 16 bytes";
     });
   }
   const int64_t most = most_decode_row_tiles(shape.depth_qk);

@@ -1,5 +1,5 @@
 // Which calls the kernels for decoding serve: up to 16 rows of a KV head, or four times as many in
-// several row tiles, whose tokens see all keys up to their own. Host only.
+// several row tiles, whose tokens see all keys up to their own, or the last of those. Host only.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,12 @@ namespace pagoda::kernels::kv_buffer {
 // Whether that of `tile` serves it, if its workspace is not too large.
 [[nodiscard]] bool is_decode(const core::Problem& problem, const Shape& shape,
                              const TileConfig& tile);
+
+// Whether a mask hides the first keys of a sequence: a sliding window. The last keys of a sequence,
+// those that any token of it sees then; and how many keys of the longest one are loaded.
+[[nodiscard]] bool has_window(const core::Problem& problem);
+[[nodiscard]] int32_t window_keys(const core::Problem& problem);
+[[nodiscard]] int32_t most_decode_keys(const core::Problem& problem);
 
 // Row tiles of a KV head, which have several tokens or one; those of the call.
 [[nodiscard]] int32_t decode_token_tiles(const core::Problem& problem, const TileConfig& tile);

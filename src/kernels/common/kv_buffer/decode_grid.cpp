@@ -32,7 +32,7 @@ constexpr int32_t kShort = 2048;
 bool suits_batch(const Problem& p, int64_t row_tiles, int64_t splits, int32_t num_sms) {
   if (p.batch == 1 || splits > 1) return true;
   const int64_t ctas = 8 * row_tiles;
-  return ctas <= num_sms && (p.max_seqlen_kv_bound <= kShort || 2 * ctas >= num_sms);
+  return most_decode_keys(p) <= kShort ? ctas <= num_sms : 2 * ctas >= num_sms;
 }
 
 // The model of the time of decoding where there are clusters, in us, fitted to an H200
@@ -76,7 +76,7 @@ struct Division {
 
 double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms,
                    const Division& division) {
-  const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
+  const int64_t key_tiles = std::max(1, core::ceil_div(most_decode_keys(p), tile.BN));
   const int64_t tiles =
       core::ceil_div(core::ceil_div(key_tiles, division.splits), int64_t{division.cluster});
   const int64_t ctas = division.ctas(decode_row_tiles(p, tile));
@@ -104,11 +104,12 @@ constexpr int64_t kFewRowTileBytes = 20 << 20;
 constexpr double kTimeOfByte = 0.25e-6, kPackedRowsStart = 11.2;
 
 // The division of the least time.
+constexpr int32_t kFewestAtOnce = 2;  // of a multiprocessor
 Division find_division(const Problem& p, const TileConfig& tile, int32_t num_sms) {
   const DecodeOccupancy occupancy = decode_occupancy(tile.depth_qk);
   const int64_t row_tiles = decode_row_tiles(p, tile);
-  const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
-  Division best{.per_sm = occupancy.fewest};
+  const int64_t key_tiles = std::max(1, core::ceil_div(most_decode_keys(p), tile.BN));
+  Division best{.per_sm = kFewestAtOnce};
   double least = decode_time(p, tile, num_sms, best);
   const auto consider = [&](const Division& division) {
     const double time = decode_time(p, tile, num_sms, division);
@@ -116,8 +117,10 @@ Division find_division(const Problem& p, const TileConfig& tile, int32_t num_sms
     least = time;
     best = division;
   };
-  // Whole row tiles, more of them at once or fewer.
-  for (int32_t per_sm = 2; per_sm <= occupancy.most; ++per_sm) consider({.per_sm = per_sm});
+  // Whole row tiles, no more of them at once than they need: else some multiprocessors have most.
+  for (int32_t per_sm = kFewestAtOnce + 1; per_sm <= occupancy.most; ++per_sm) {
+    consider({.per_sm = per_sm});
+  }
   // Pairs, but not a third CTA of head dim 128 on some multiprocessors: measured, slower. Of few
   // waves, for each CTA has a slot of the workspace.
   const Division pairs{.cluster = 2, .per_sm = std::min(occupancy.most, kMostCtasInClusters)};
@@ -173,9 +176,9 @@ DecodeGrid cluster_grid(const Problem& p, const TileConfig& tile, int32_t num_sm
 // fit the GPU, clusters take kFewestTiles or more anyway.
 bool has_short_tiles(const Problem& p, const TileConfig& tile, const DecodeGrid& grid) {
   constexpr int32_t kShortTiles = 8;
-  const int32_t key_tiles = core::ceil_div(p.max_seqlen_kv_bound, tile.BN);
+  const int32_t key_tiles = core::ceil_div(most_decode_keys(p), tile.BN);
   const int32_t most = grid.min_tiles + grid.min_tiles / 4 - 1;  // num_splits (decode_work.hpp)
-  return key_tiles <= std::max(most, kShortTiles * grid.cluster) && p.max_seqlen_kv_bound <= kShort;
+  return key_tiles <= std::max(most, kShortTiles * grid.cluster) && most_decode_keys(p) <= kShort;
 }
 
 }  // namespace
@@ -220,10 +223,12 @@ bool suits_decode_rows(const Problem& p, int32_t num_sms) {
   if (token_tiles <= 1) return true;
   const int64_t row_tiles = decode_row_tiles(p, tile);
   const int64_t key_bytes = int64_t{p.head_dim_qk + p.head_dim_vo} * size_bytes(p.k.dtype);
-  const int64_t bytes = row_tiles * p.max_seqlen_kv_bound * key_bytes;
+  const int64_t bytes = row_tiles * most_decode_keys(p) * key_bytes;
   if (bytes <= kFewRowTileBytes) return true;
   const bool is_narrow = p.head_dim_qk < tile.depth_qk || p.head_dim_vo < tile.depth_vo;
-  if (is_narrow || row_tiles > int64_t{num_sms} * tile.ctas_per_sm) return false;
+  if (is_narrow) return false;
+  if (has_window(p)) return true;  // packed rows look for windows in the partition of all keys
+  if (row_tiles > int64_t{num_sms} * tile.ctas_per_sm) return false;
   const int64_t bytes_once = bytes / token_tiles;
   const double loads = static_cast<double>(bytes_once) * kTimeOfByte;
   const Division division = find_division(p, tile, num_sms);

@@ -10,6 +10,7 @@
 
 #include "arch/cp_async.hpp"
 #include "arch/quotient.hpp"
+#include "kernels/common/kv_buffer/decode_work.hpp"
 #include "kernels/common/kv_buffer/storage.hpp"
 
 namespace pagoda::kernels::kv_buffer {
@@ -30,7 +31,6 @@ class DecodeLoads {
   }
   // A warp's keys of a part, of K or of V, in shared memory.
   static constexpr operand::VectorLayout layout = operand::panel_layout(tile.WN(), kPartDepth / 8);
-  static constexpr int kPageRows = 16;  // a page begins at such rows
   static constexpr int kPages = tile.WN() / kPageRows;
   static_assert(tile.WN() % kPageRows == 0 && tile.depth_qk == tile.depth_vo);
   // The last columns of a part, without which narrow rows may be.

@@ -151,6 +151,7 @@ class DecodeMainloop {
   PAGODA_DEVICE void kv_tile(int32_t index, Online (&online)[Ops::rows], AllColumns& o) {
     Scores s;
     multiply_k(index, s);
+    if constexpr (tile.decodes_general) softmax_.apply_soft_cap(s);
     softmax_.apply_mods_and_mask(work_, index, warp_ * tile.WN(), s);
     float largest[Ops::rows];
     softmax_.row_max(s, largest);

@@ -18,6 +18,7 @@
 #include "arch/quotient.hpp"
 #include "arch/thread.hpp"
 #include "arch/warp.hpp"
+#include "kernels/common/kv_buffer/config.hpp"
 #include "kernels/common/stream_k_start.hpp"
 #include "kernels/common/work_tile.hpp"
 
@@ -53,10 +54,19 @@ PAGODA_DEVICE int32_t tiles_per_cluster(const DecodeArguments& decode, uint32_t 
   return decode.first_page_of == nullptr ? length : num_keys_of_pages(decode, sequence, length);
 }
 
+// The first key that is loaded of a sequence. With a window these are as many last keys as any
+// token sees, and those before them in the rows that a warp loads at once.
+template <class Config>
+PAGODA_DEVICE int32_t first_key(const DecodeArguments& decode, int32_t num_keys) {
+  if (!Config::tile.decodes_general || num_keys <= decode.window_keys) return 0;
+  return (num_keys - decode.window_keys) / kPageRows * kPageRows;
+}
+
 // At least one: a sequence without keys has a work tile, too.
 template <class Config>
-PAGODA_DEVICE int32_t num_tiles(int32_t num_keys) {
-  return num_keys > 0 ? (num_keys - 1) / Config::tile.BN + 1 : 1;
+PAGODA_DEVICE int32_t num_tiles(const DecodeArguments& decode, int32_t num_keys) {
+  const int32_t loaded = num_keys - first_key<Config>(decode, num_keys);
+  return loaded > 0 ? (loaded - 1) / Config::tile.BN + 1 : 1;
 }
 
 // Splits of a sequence of `tiles` > 0 KV tiles where a cluster takes `tiles_per_cluster` of them. A
@@ -96,7 +106,7 @@ PAGODA_DEVICE bool find_only_share(const AttentionParams& params, int32_t cluste
   load_rows<Config>(params, share.sequence, share);
   share.num_keys = num_keys(params.decode, share.sequence);
   share.first_cluster = share.sequence * row_tiles_of_sequence(params);
-  share.tiles_per_cluster = num_tiles<Config>(share.num_keys);
+  share.tiles_per_cluster = num_tiles<Config>(params.decode, share.num_keys);
   return true;
 }
 
@@ -120,7 +130,7 @@ class DecodePartition {
       load_num_keys(b, keys);
       PAGODA_UNROLL
       for (int i = 0; i < kTogether; ++i) {
-        const int32_t count = b + i < end ? num_tiles<Config>(keys[i]) : 0;
+        const int32_t count = b + i < end ? num_tiles<Config>(params.decode, keys[i]) : 0;
         tiles += count;
         if (longest < count) longest = count;
       }
@@ -182,7 +192,7 @@ class DecodePartition {
   }
 
   [[nodiscard]] PAGODA_DEVICE int32_t splits(int32_t num_keys) const {
-    return num_splits(num_tiles<Config>(num_keys), tiles_per_cluster_, divisor_);
+    return num_splits(num_tiles<Config>(params_.decode, num_keys), tiles_per_cluster_, divisor_);
   }
 
   const AttentionParams& params_;
@@ -206,7 +216,7 @@ PAGODA_DEVICE bool find_share_of_few(const AttentionParams& params, int32_t clus
     load_rows<Config>(params, own, of_lane);
     of_lane.num_keys = num_keys(decode, own);
   }
-  const int32_t tiles = num_tiles<Config>(of_lane.num_keys);
+  const int32_t tiles = num_tiles<Config>(decode, of_lane.num_keys);
   const int32_t row_tiles = exists ? row_tiles_of_sequence(params) : 0;
   const uint32_t total = arch::reduce_add(static_cast<uint32_t>(tiles * row_tiles));
   int32_t longest = 0;
@@ -235,7 +245,7 @@ PAGODA_DEVICE bool find_share_of_one(const AttentionParams& params, int32_t clus
   const DecodeArguments& decode = params.decode;
   load_rows<Config>(params, 0, share);
   share.num_keys = num_keys(decode, 0);
-  const int32_t tiles = num_tiles<Config>(share.num_keys);
+  const int32_t tiles = num_tiles<Config>(decode, share.num_keys);
   const auto total = static_cast<uint32_t>(tiles * row_tiles_of_sequence(params));
   share.tiles_per_cluster = tiles_per_cluster(decode, total);
   share.splits =
@@ -285,14 +295,14 @@ PAGODA_DEVICE bool make_decode_work(const AttentionParams& params, Work& work) {
   }
   work.valid_tokens = work.num_tokens;
   work.rows = mask::RowTile{sequence, keys, keys - tokens, work.first_token, work.num_tokens};
-  const int32_t tiles = num_tiles<Config>(keys);
+  const int32_t tiles = num_tiles<Config>(params.decode, keys);
   int32_t tiles_of_cluster = share.tiles_per_cluster;
   if (share.splits * tiles_of_cluster < tiles) {
     tiles_of_cluster = arch::SmallDivisor(share.splits).quotient(tiles - 1) + 1;
   }
   const int32_t split_keys = tiles_of_cluster * BN;
   work.walk.tile_keys = BN;
-  work.walk.start_column = work.split * split_keys;
+  work.walk.start_column = first_key<Config>(params.decode, keys) + work.split * split_keys;
   const int32_t left = keys > work.walk.start_column ? keys - work.walk.start_column : 0;
   const int32_t length = left < split_keys ? left : split_keys;
   work.walk.end_column = work.walk.start_column + length;

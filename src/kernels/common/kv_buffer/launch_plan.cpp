@@ -20,8 +20,10 @@ using core::Problem;
 // Decoding of a call by clusters of so many CTAs.
 Variant decode_variant(const Problem& p, const Shape& shape, int32_t cluster = 1) {
   const bool is_narrow = p.head_dim_qk < shape.depth_qk || p.head_dim_vo < shape.depth_vo;
-  return {p.max_seqlen_q > 1 ? RowKind::kDecodeTokens : RowKind::kDecode,
-          is_narrow ? Staging::kAsyncNarrow : Staging::kAsync, ScoreClass::kPlain, cluster};
+  const RowKind rows = has_window(p) || is_capped(p) ? RowKind::kDecodeGeneral
+                       : p.max_seqlen_q > 1          ? RowKind::kDecodeTokens
+                                                     : RowKind::kDecode;
+  return {rows, is_narrow ? Staging::kAsyncNarrow : Staging::kAsync, ScoreClass::kPlain, cluster};
 }
 constexpr int64_t kL2Bytes = 32 << 20;  // K and V of a section of TileGrid; not measured
 
@@ -198,7 +200,8 @@ LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& launch, con
     a.ctas_per_kv_head = launch.ctas_per_kv_head;
     if (is_decode(launch.rows)) {
       a.decode = decode_arguments(a, launch.decode_clusters, launch.min_tiles, launch.shares,
-                                  decode_token_tiles(p, launch.tile), launch.tile.BM);
+                                  decode_token_tiles(p, launch.tile), launch.tile.BM,
+                                  has_window(p) ? window_keys(p) : INT32_MAX);
     }
   } else {
     a.schedule = Schedule::kTransient;

@@ -53,7 +53,12 @@ class Softmax {
     if constexpr (tile.is_decode) {
       const int32_t column = work.walk.column(index);
       const int32_t seen_by_all = work.rows.position(work.rows.first_row) + 1;
-      if (column + tile.BN <= seen_by_all) return;
+      bool is_seen_by_all = column + tile.BN <= seen_by_all;
+      if constexpr (tile.decodes_general) {
+        const int32_t last_row = work.rows.first_row + work.rows.num_rows - 1;
+        is_seen_by_all &= work.rows.position(last_row) - column <= params_.mask.interval.rule.left;
+      }
+      if (is_seen_by_all) return;
       PAGODA_UNROLL
       for (int i = 0; i < Ops::rows; ++i) {
         Row row;
@@ -73,6 +78,19 @@ class Softmax {
       if constexpr (is_general) apply_score_mods(work, row, column, k_scale, i, s);
       if constexpr (kHasFunctorScore<Config>) apply_functor_score(work, row, column, i, s);
       if (is_masked) apply_mask(work, row, column, i, s);
+    }
+  }
+
+  // TileConfig::decodes_general: products become their tanh, in units of the cap.
+  PAGODA_DEVICE void apply_soft_cap(Scores& s) const {
+    const float factor = params_.score_map.inverse_range;
+    if (factor == 0) return;
+    PAGODA_UNROLL
+    for (int i = 0; i < Ops::rows; ++i) {
+      PAGODA_UNROLL
+      for (int c = 0; c < kColumns; ++c) {
+        score(s, i, c) = softmax::tanh_by_exp2(score(s, i, c) * factor);
+      }
     }
   }
 
@@ -163,8 +181,14 @@ class Softmax {
  private:
   PAGODA_DEVICE void apply_score_mods(const Work& work, const Row& row, int32_t column,
                                       float k_scale, int i, Scores& s) const {
-    PAGODA_UNROLL
-    for (int c = 0; c < kColumns; ++c) score(s, i, c) = params_.score_map(score(s, i, c) * k_scale);
+    const softmax::ScoreMap map = params_.score_map.scaled(k_scale);
+    if (map.is_linear()) {
+      PAGODA_UNROLL
+      for (int c = 0; c < kColumns; ++c) score(s, i, c) *= map.scale_log2;
+    } else {
+      PAGODA_UNROLL
+      for (int c = 0; c < kColumns; ++c) score(s, i, c) = map.capped(score(s, i, c));
+    }
     if (!row.is_valid) return;
     add_biases<kColumns>(
         params_, work.rows, row, [&s, i](int c) -> float& { return score(s, i, c); },

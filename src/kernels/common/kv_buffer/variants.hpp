@@ -24,10 +24,9 @@ enum class RowKind : uint8_t {
   kTokenGeneration,  // (token, head of the KV head's group) pairs of up to kFewTokens tokens
   kDecode,           // one token of each sequence that sees all its keys: heads of the group
   kDecodeTokens,     // a few tokens, which see all keys but those of the tokens after them
+  kDecodeGeneral,    // one token or a few, with a sliding window, a soft cap, both or neither
 };
-constexpr bool is_decode(RowKind rows) {
-  return rows == RowKind::kDecode || rows == RowKind::kDecodeTokens;
-}
+constexpr bool is_decode(RowKind rows) { return rows >= RowKind::kDecode; }
 
 // One of the kernels of a shape; a launch runs one of them.
 struct Variant {

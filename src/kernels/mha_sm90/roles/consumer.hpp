@@ -457,6 +457,9 @@ class Consumer {
   template <class FollowUp = NoFollowUp>
   PAGODA_DEVICE bool compute_p(const WorkReader& reader, const KVTile& at, float (&s)[BN / 2],
                                Row (&rows)[2], float (&factors)[2], FollowUp follow_up = {}) {
+    if constexpr (tile.scores == ScoreClass::kCapped) {
+      return compute_capped_p(reader, at, s, rows, factors);
+    }
     constexpr bool is_general = tile.scores == ScoreClass::kGeneral;
     float scales[2];
     apply_stored_scales(s, scales);
@@ -486,6 +489,31 @@ class Consumer {
       if (rescales) follow_up.has_other_pivots(factors);
     }
     return rescales;
+  }
+
+  // The same of scores with a soft cap.
+  PAGODA_DEVICE bool compute_capped_p(const WorkReader& reader, const KVTile& at,
+                                      float (&s)[BN / 2], Row (&rows)[2], float (&factors)[2]) {
+    static_assert(tile.scores != ScoreClass::kCapped || (skips_maxima && !is_cache_fp8));
+    const float factor = params_.score_map.inverse_range;
+    const float scales[2] = {params_.score_map.scale_log2, params_.score_map.scale_log2};
+    const bool are_small = has_small_scores<BN>(factor, s);
+    const bool has_pivots = !at.is_masked && !needs_maxima(at, rows);
+    const auto scores_again = [&](float(&again)[BN / 2]) {
+      MultiplyAgain<Config>(params_, reader.work(), q_smem()).run(at.first_key(reader), again);
+      PAGODA_NO_UNROLL
+      for (float& score : again) score = softmax::tanh_by_exp2(score * factor);
+    };
+    if constexpr (tile.depth_vo <= 128) {  // spills beside O of 256 columns
+      if (has_pivots && are_small) {
+        return exp2_at_pivots<BN>(s, rows, scales, factors, scores_again, NoFollowUp{},
+                                  softmax::ShortTanh::of(factor, 1));
+      }
+    }
+    apply_soft_cap<Config>(factor, are_small, s);
+    if (has_pivots) return exp2_at_pivots<BN>(s, rows, scales, factors, scores_again, NoFollowUp{});
+    if (at.is_masked) apply_mask<Config>(params_, reader, rows, at.first_key(reader), s);
+    return exp2_scores<BN>(s, rows, scales, factors);
   }
 
   PAGODA_DEVICE bool needs_maxima(const KVTile& at, const Row (&rows)[2]) const {
