@@ -29,7 +29,7 @@ TEST(Tanh, near_0_is_exact_relative_to_itself) {
 TEST(ShortTanh, is_within_its_bound_for_factors_of_any_size) {
   for (const float inner : {1e-5F, 1.8e-3F, -0.02F, 1.0F, 300.0F, 1e5F}) {
     for (const float outer : {1.0F, 72.0F}) {
-      const ShortTanh tanh = ShortTanh::of(inner, 1).scaled(outer);
+      const ShortTanh tanh = ShortTanh::of(inner).scaled(outer);
       const float range = ShortTanh::kRange / std::abs(inner);
       EXPECT_TRUE(ShortTanh::covers(inner, 0.999F * range));
       EXPECT_FALSE(ShortTanh::covers(inner, 1.001F * range));
@@ -60,7 +60,7 @@ TEST(Tanh, of_what_is_not_finite) {
   }
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_TRUE(std::isnan(tanh_by_exp2(nan)));
-  EXPECT_TRUE(std::isnan(ShortTanh::of(0.1F, 1)(nan)));
+  EXPECT_TRUE(std::isnan(ShortTanh::of(0.1F)(nan)));
   EXPECT_TRUE(std::isnan(tanh_approx(nan)));
 }
 

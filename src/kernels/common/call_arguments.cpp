@@ -259,10 +259,6 @@ class SplitModel {
   bool finds_keys_in_l2_ = false;
 };
 
-}  // namespace
-
-namespace {
-
 // Whether scores depend on nothing but the product, and masks are intervals.
 bool has_interval_scores(const Problem& p) {
   const mask::ExpressionMask mask = mask::make_expression_mask(p.mask);

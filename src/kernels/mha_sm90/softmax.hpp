@@ -85,7 +85,7 @@ PAGODA_DEVICE void apply_soft_cap(float factor, bool are_small, float (&s)[Confi
   constexpr int registers = Config::tile.BN / 2;
   // All of them at once would spill beside O of 256 columns.
   constexpr int kAtOnce = Config::tile.depth_vo > 128 ? 8 : registers;
-  const auto tanh = softmax::ShortTanh::of(1, 1);  // in instructions, not in registers
+  const auto tanh = softmax::ShortTanh::of(1);  // in instructions, not in registers
   PAGODA_UNROLL
   for (int first = 0; first < registers; first += kAtOnce) {
     if (are_small) {

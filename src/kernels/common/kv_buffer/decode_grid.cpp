@@ -25,9 +25,9 @@ constexpr double kPlacesOfClusters = 10 / 11.0;
 
 // Whether clusters of eight, `splits` of them for each row tile, suit a batch, whose sequences may
 // have any lengths up to the bound. Where a row tile has one, those of longer sequences become more
-// CTAs than the GPU holds, while short ones leave most of theirs empty (mha_sm90_decode/README.md
-// has the times): so one where they leave each multiprocessor at most one CTA, and half of them one
-// where sequences may be long.
+// CTAs, while short ones leave most of theirs empty (mha_sm90_decode/README.md has the times). So
+// of up to kShort keys at most as many CTAs as multiprocessors, and of more at least half as many,
+// for with fewer several clusters for each row tile are faster.
 constexpr int32_t kShort = 2048;
 bool suits_batch(const Problem& p, int64_t row_tiles, int64_t splits, int32_t num_sms) {
   if (p.batch == 1 || splits > 1) return true;
@@ -74,9 +74,13 @@ struct Division {
   [[nodiscard]] int64_t ctas(int64_t row_tiles) const { return row_tiles * splits * cluster; }
 };
 
-double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms,
+// KV tiles of the longest sequence.
+int64_t most_key_tiles(const Problem& p, const TileConfig& tile) {
+  return std::max(1, core::ceil_div(most_decode_keys(p), tile.BN));
+}
+
+double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms, int64_t key_tiles,
                    const Division& division) {
-  const int64_t key_tiles = std::max(1, core::ceil_div(most_decode_keys(p), tile.BN));
   const int64_t tiles =
       core::ceil_div(core::ceil_div(key_tiles, division.splits), int64_t{division.cluster});
   const int64_t ctas = division.ctas(decode_row_tiles(p, tile));
@@ -103,16 +107,17 @@ double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms,
 constexpr int64_t kFewRowTileBytes = 20 << 20;
 constexpr double kTimeOfByte = 0.25e-6, kPackedRowsStart = 11.2;
 
+constexpr int32_t kFewestAtOnce = 2;  // single CTAs of a multiprocessor
+
 // The division of the least time.
-constexpr int32_t kFewestAtOnce = 2;  // of a multiprocessor
 Division find_division(const Problem& p, const TileConfig& tile, int32_t num_sms) {
   const DecodeOccupancy occupancy = decode_occupancy(tile.depth_qk);
   const int64_t row_tiles = decode_row_tiles(p, tile);
-  const int64_t key_tiles = std::max(1, core::ceil_div(most_decode_keys(p), tile.BN));
+  const int64_t key_tiles = most_key_tiles(p, tile);
   Division best{.per_sm = kFewestAtOnce};
-  double least = decode_time(p, tile, num_sms, best);
+  double least = decode_time(p, tile, num_sms, key_tiles, best);
   const auto consider = [&](const Division& division) {
-    const double time = decode_time(p, tile, num_sms, division);
+    const double time = decode_time(p, tile, num_sms, key_tiles, division);
     if (time >= least) return;
     least = time;
     best = division;
@@ -227,12 +232,13 @@ bool suits_decode_rows(const Problem& p, int32_t num_sms) {
   if (bytes <= kFewRowTileBytes) return true;
   const bool is_narrow = p.head_dim_qk < tile.depth_qk || p.head_dim_vo < tile.depth_vo;
   if (is_narrow) return false;
-  if (has_window(p)) return true;  // packed rows look for windows in the partition of all keys
+  if (has_window(p)) return true;  // packed rows take 10 to 20 us longer with one
   if (row_tiles > int64_t{num_sms} * tile.ctas_per_sm) return false;
   const int64_t bytes_once = bytes / token_tiles;
   const double loads = static_cast<double>(bytes_once) * kTimeOfByte;
   const Division division = find_division(p, tile, num_sms);
-  return decode_time(p, tile, num_sms, division) <= loads + kPackedRowsStart;
+  return decode_time(p, tile, num_sms, most_key_tiles(p, tile), division) <=
+         loads + kPackedRowsStart;
 }
 
 int32_t unsplit_ctas_per_sm(int64_t row_tiles, int depth, int32_t num_sms) {

@@ -507,7 +507,7 @@ class Consumer {
     if constexpr (tile.depth_vo <= 128) {  // spills beside O of 256 columns
       if (has_pivots && are_small) {
         return exp2_at_pivots<BN>(s, rows, scales, factors, scores_again, NoFollowUp{},
-                                  softmax::ShortTanh::of(factor, 1));
+                                  softmax::ShortTanh::of(factor));
       }
     }
     apply_soft_cap<Config>(factor, are_small, s);
