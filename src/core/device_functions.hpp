@@ -15,7 +15,7 @@
 PAGODA_DEVICE float exp2f(float x) { return __builtin_exp2f(x); }
 PAGODA_DEVICE float log2f(float x) { return __builtin_log2f(x); }
 PAGODA_DEVICE float fmaxf(float a, float b) { return __builtin_fmaxf(a, b); }
-PAGODA_DEVICE float tanhf(float x) { return pagoda::core::tanh_float(x); }
+PAGODA_DEVICE float fabsf(float x) { return __builtin_fabsf(x); }
 PAGODA_DEVICE double exp(double x) { return pagoda::core::exp_double(x); }
 PAGODA_DEVICE double log(double x) { return pagoda::core::log_double(x); }
 PAGODA_DEVICE void* memcpy(void* to, const void* from, size_t bytes) {

@@ -1,4 +1,4 @@
-// exp, log and tanh for a GPU without a math library (device_functions.hpp): plain C++, so that a
+// exp and log for a GPU without a math library (device_functions.hpp): plain C++, so that a
 // test on the host measures their errors.
 #pragma once
 
@@ -59,26 +59,6 @@ inline constexpr double kLn2Low = 1.90821492927058770002e-10;
   odd = z * (odd * w + 6.666666666666735130e-01);
   const double half_square = 0.5 * f * f, dk = k;
   return dk * kLn2High - ((half_square - (s * (half_square + even + odd) + dk * kLn2Low)) - f);
-}
-
-// tanh(x) within 2 ulp: the polynomial of Cephes' tanhf.c below 0.625, above it by 2^x. Both are
-// computed: a branch for each score of a fragment would cost more.
-[[nodiscard]] PAGODA_HOST_DEVICE float tanh_float(float x) {
-  const float magnitude = __builtin_fabsf(x);
-  const float argument = magnitude * 2.885390082F;
-#if defined(__HIP_DEVICE_COMPILE__)  // v_exp_f32 and v_rcp_f32, 1 ulp each
-  const float half = __builtin_amdgcn_rcpf(__builtin_amdgcn_exp2f(argument) + 1.0F);
-#else
-  const float half = 1.0F / (__builtin_exp2f(argument) + 1.0F);  // infinity gives 0
-#endif
-  const float large = __builtin_copysignf(1.0F - 2.0F * half, x);
-  const float square = x * x;
-  float p = -5.70498872745e-3F * square + 2.06390887954e-2F;
-  p = p * square - 5.37397155531e-2F;
-  p = p * square + 1.33314422036e-1F;
-  p = p * square - 3.33332819422e-1F;
-  const float small = p * square * x + x;
-  return magnitude >= 0.625F ? large : small;
 }
 
 }  // namespace pagoda::core

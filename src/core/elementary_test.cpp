@@ -1,4 +1,4 @@
-// exp, log and tanh against the C library in higher precision: errors in ulps, and special values.
+// exp and log against the C library in higher precision: errors in ulps, and special values.
 #include "core/elementary.hpp"
 
 #include <cmath>
@@ -62,19 +62,6 @@ TEST(Elementary, log_is_within_one_ulp) {
   EXPECT_LT(ulps(log_double(0x1p-1074), -744.44007192138126231410729844608L), 1.0);
   EXPECT_TRUE(std::isnan(log_double(-1)));
   EXPECT_TRUE(std::isnan(log_double(kNan)));
-}
-
-TEST(Elementary, tanh_is_within_two_ulps) {
-  double worst = 0;
-  for (float x = -12; x < 12; x += 1e-4F) {
-    worst = std::max(worst, ulps(tanh_float(x), std::tanh(static_cast<long double>(x))));
-  }
-  EXPECT_LT(worst, 2.0);
-  EXPECT_EQ(tanh_float(0), 0);
-  EXPECT_EQ(tanh_float(1e-30F), 1e-30F);
-  EXPECT_EQ(tanh_float(1e30F), 1);
-  EXPECT_EQ(tanh_float(-std::numeric_limits<float>::infinity()), -1);
-  EXPECT_TRUE(std::isnan(tanh_float(std::numeric_limits<float>::quiet_NaN())));
 }
 
 }  // namespace

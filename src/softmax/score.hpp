@@ -23,7 +23,7 @@ struct ScoreMap {
     return is_linear() ? ScoreMap{scale_log2 * factor, 0}
                        : ScoreMap{scale_log2, inverse_range * factor};
   }
-  // Score without ALiBi, log2 units. Under a soft cap within 3e-7 of the cap.
+  // Score without ALiBi, log2 units.
   [[nodiscard]] PAGODA_DEVICE float operator()(float product) const {
     return is_linear() ? product * scale_log2 : capped(product);
   }

@@ -16,22 +16,22 @@ namespace pagoda::softmax {
   return 1 - 2 * arch::reciprocal_approx(1 + power);
 }
 
-// tanh(x) of any x within 3e-7, and within 3e-6 of itself near 0, where the formula above loses
-// digits. Five odd terms, minimax in absolute error, fitted by Lawson's iteration in double
-// precision.
+// The same, but below 0.625, where that formula loses digits, by the polynomial of Cephes' tanhf.c.
+// Both are computed: a branch for each score of a fragment would cost more.
 [[nodiscard]] PAGODA_DEVICE float tanh_approx(float x) {
-  constexpr float kRange = 0.75F;
   const float square = x * x;
-  float factor = 0.012318739F * square - 0.04928034F;
-  factor = factor * square + 0.13226087F;
-  factor = factor * square - 0.33323076F;
-  factor = factor * square + 0.9999972F;
-  return fabsf(x) <= kRange ? x * factor : tanh_by_exp2(x);
+  float p = -5.70498872745e-3F * square + 2.06390887954e-2F;
+  p = p * square - 5.37397155531e-2F;
+  p = p * square + 1.33314422036e-1F;
+  p = p * square - 3.33332819422e-1F;
+  const float small = p * square * x + x;
+  return fabsf(x) < 0.625F ? small : tanh_by_exp2(x);
 }
 
 // tanh(inner * x), and multiples of it, by four odd terms whose coefficients have the factors:
 // four instructions of the FMA pipe, which issues eight times as many as MUFU, beside the product
-// with x. Within 2e-7 of 1 where |inner * x| <= kRange. The same fit.
+// with x. Within 2e-7 of 1 where |inner * x| <= kRange. Minimax in absolute error, fitted by
+// Lawson's iteration in double precision.
 struct ShortTanh {
   static constexpr float kRange = 0.5F;
   // Of `inner`: no coefficient overflows or loses digits.
