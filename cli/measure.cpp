@@ -53,10 +53,13 @@ core::Problem valid_on_host(const ProblemBuffers& buffers) {
 
 bench::Work count_work(const ProblemSpec& spec, const ProblemBuffers& buffers) {
   const engine::Cost cost = engine::cost(valid_on_host(buffers));
-  const double flops_a_pair = 2.0 * static_cast<double>(spec.head_dim_qk + spec.vo());
+  const auto columns = static_cast<double>(spec.head_dim_qk + spec.vo());
+  const double flops_a_pair = 2.0 * columns;
+  // V inside K is read with it.
+  const double of_kv = spec.is_v_inside_k ? static_cast<double>(spec.head_dim_qk) / columns : 1;
   return {.flops = cost.flops,
           .exponentials = cost.flops / flops_a_pair,
-          .bytes = cost.kv_bytes + static_cast<double>(buffers.q_bytes()) +
+          .bytes = cost.kv_bytes * of_kv + static_cast<double>(buffers.q_bytes()) +
                    static_cast<double>(buffers.out_bytes()),
           .dtype = spec.dtype == DType::kF32 ? "fp32" : "bf16"};
 }

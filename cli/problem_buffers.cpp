@@ -88,6 +88,17 @@ void fill_nan(std::byte* begin, int64_t bytes) {
   std::memset(begin, std::to_integer<int>(kNaNByte), static_cast<size_t>(bytes));
 }
 
+// V of a cache: the first columns of K, or memory of its own, as K is.
+ConstTensor values(const ProblemSpec& spec, const ConstTensor& k, const bench::Buffer& v) {
+  ConstTensor values = k;
+  const auto last = static_cast<size_t>(k.rank - 1);
+  values.shape[last] = spec.vo();
+  if (spec.is_v_inside_k) return values;
+  values.data = v.data();
+  for (size_t d = 0; d < last; ++d) values.strides[d] = k.strides[d] / spec.head_dim_qk * spec.vo();
+  return values;
+}
+
 uint64_t fnv1a(uint64_t hash, std::span<const std::byte> bytes) {
   for (const std::byte byte : bytes) {
     hash = (hash ^ std::to_integer<uint64_t>(byte)) * 0x100000001b3U;
@@ -168,21 +179,18 @@ void ProblemBuffers::build_contiguous_kv(const ProblemSpec& spec) {
     cu_seqlens_kv_ = offsets("--seqlen-kv", seqlens_kv_);
     const int64_t rows = cu_seqlens_kv_.back();
     k_ = allocate({rows, heads, spec.head_dim_qk, element});
-    v_ = allocate({rows, heads, spec.vo(), element});
-    attention_.kv = RaggedKV{
-        .k = ConstTensor::contiguous(k_.data(), spec.kv(), {rows, heads, spec.head_dim_qk}),
-        .v = ConstTensor::contiguous(v_.data(), spec.kv(), {rows, heads, spec.vo()}),
-        .cu_seqlens_kv = cu_seqlens_kv_};
+    if (!spec.is_v_inside_k) v_ = allocate({rows, heads, spec.vo(), element});
+    const ConstTensor k =
+        ConstTensor::contiguous(k_.data(), spec.kv(), {rows, heads, spec.head_dim_qk});
+    attention_.kv = RaggedKV{.k = k, .v = values(spec, k, v_), .cu_seqlens_kv = cu_seqlens_kv_};
     return;
   }
   const int64_t padded = largest(seqlens_kv_);
   k_ = allocate({spec.batch, padded, heads, spec.head_dim_qk, element});
-  v_ = allocate({spec.batch, padded, heads, spec.vo(), element});
-  attention_.kv = DenseKV{
-      .k = ConstTensor::contiguous(k_.data(), spec.kv(),
-                                   {spec.batch, padded, heads, spec.head_dim_qk}),
-      .v = ConstTensor::contiguous(v_.data(), spec.kv(), {spec.batch, padded, heads, spec.vo()}),
-      .seqlens_kv = seqlens_kv_};
+  if (!spec.is_v_inside_k) v_ = allocate({spec.batch, padded, heads, spec.vo(), element});
+  const ConstTensor k =
+      ConstTensor::contiguous(k_.data(), spec.kv(), {spec.batch, padded, heads, spec.head_dim_qk});
+  attention_.kv = DenseKV{.k = k, .v = values(spec, k, v_), .seqlens_kv = seqlens_kv_};
 }
 
 void ProblemBuffers::build_paged_kv(const ProblemSpec& spec) {
@@ -196,7 +204,9 @@ void ProblemBuffers::build_paged_kv(const ProblemSpec& spec) {
   num_pages_ = indptr_.back() + kSparePages;
   const int64_t heads = spec.num_kv_heads;
   k_ = allocate({num_pages_, page_size, heads, spec.head_dim_qk, size_bytes(spec.kv())});
-  v_ = allocate({num_pages_, page_size, heads, spec.vo(), size_bytes(spec.kv())});
+  if (!spec.is_v_inside_k) {
+    v_ = allocate({num_pages_, page_size, heads, spec.vo(), size_bytes(spec.kv())});
+  }
 
   std::vector<int32_t> order(static_cast<size_t>(num_pages_));
   std::iota(order.begin(), order.end(), 0);
@@ -204,16 +214,11 @@ void ProblemBuffers::build_paged_kv(const ProblemSpec& spec) {
   order.resize(order.size() - kSparePages);
 
   const bool is_nhd = spec.layout == PageLayout::kNHD;
-  const auto view = [&](const bench::Buffer& buffer, int64_t dim) {
-    return is_nhd ? ConstTensor::contiguous(buffer.data(), spec.kv(),
-                                            {num_pages_, page_size, heads, dim})
-                  : ConstTensor::contiguous(buffer.data(), spec.kv(),
-                                            {num_pages_, heads, page_size, dim});
-  };
-  PagedKV kv{.k = view(k_, spec.head_dim_qk),
-             .v = view(v_, spec.vo()),
-             .layout = spec.layout,
-             .table = {}};
+  const int64_t dim = spec.head_dim_qk;
+  const ConstTensor k =
+      is_nhd ? ConstTensor::contiguous(k_.data(), spec.kv(), {num_pages_, page_size, heads, dim})
+             : ConstTensor::contiguous(k_.data(), spec.kv(), {num_pages_, heads, page_size, dim});
+  PagedKV kv{.k = k, .v = values(spec, k, v_), .layout = spec.layout, .table = {}};
   if (spec.has_csr_table) {
     pages_ = std::move(order);
     kv.table = CsrPages{.indptr = indptr_, .indices = pages_, .last_page_len = last_page_len_};
@@ -250,7 +255,7 @@ void ProblemBuffers::build_extras(const ProblemSpec& spec) {
 void ProblemBuffers::fill_data(const ProblemSpec& spec) {
   fill_random(q_.span(), spec.dtype, spec.seed);
   fill_random(k_.span(), spec.kv(), spec.seed + 1);
-  fill_random(v_.span(), spec.kv(), spec.seed + 2);
+  if (!spec.is_v_inside_k) fill_random(v_.span(), spec.kv(), spec.seed + 2);
   clear_unused_slots(spec);
   poison_outputs();
 }
@@ -261,9 +266,11 @@ void ProblemBuffers::poison_outputs() {
 }
 
 void ProblemBuffers::clear_unused_slots(const ProblemSpec& spec) {
-  // Rows [used, count) of each of `blocks` blocks; `row_bytes` apart.
-  const auto clear_rows = [](std::byte* block, int64_t used, int64_t count, int64_t row_bytes) {
-    fill_nan(block + used * row_bytes, (count - used) * row_bytes);
+  // Rows [used, count) of the block that begins at `row`; `row_bytes` apart.
+  const auto clear_rows = [](const bench::Buffer& of, int64_t row, int64_t used, int64_t count,
+                             int64_t row_bytes) {
+    if (of.data() == nullptr) return;  // V inside K
+    fill_nan(of.data() + (row + used) * row_bytes, (count - used) * row_bytes);
   };
   const int64_t q_row = spec.num_q_heads * spec.head_dim_qk * size_bytes(spec.dtype);
   const int64_t k_row = spec.num_kv_heads * spec.head_dim_qk * size_bytes(spec.kv());
@@ -271,14 +278,14 @@ void ProblemBuffers::clear_unused_slots(const ProblemSpec& spec) {
   if (spec.is_padded) {
     const int64_t padded = largest(seqlens_q_);
     for (int64_t b = 0; b < spec.batch; ++b) {
-      clear_rows(q_.data() + b * padded * q_row, spec.seqlen_q(b), padded, q_row);
+      clear_rows(q_, b * padded, spec.seqlen_q(b), padded, q_row);
     }
   }
   if (spec.kv_kind == Kind::kDense) {
     const int64_t padded = largest(seqlens_kv_);
     for (int64_t b = 0; b < spec.batch; ++b) {
-      clear_rows(k_.data() + b * padded * k_row, spec.seqlen_kv(b), padded, k_row);
-      clear_rows(v_.data() + b * padded * v_row, spec.seqlen_kv(b), padded, v_row);
+      clear_rows(k_, b * padded, spec.seqlen_kv(b), padded, k_row);
+      clear_rows(v_, b * padded, spec.seqlen_kv(b), padded, v_row);
     }
   }
   if (spec.kv_kind != Kind::kPaged) return;
@@ -300,8 +307,8 @@ void ProblemBuffers::clear_unused_slots(const ProblemSpec& spec) {
     if (rows == spec.page_size) continue;
     for (int64_t i = 0; i < blocks; ++i) {
       const int64_t block = (page * blocks + i) * spec.page_size;
-      clear_rows(k_.data() + block * (k_row / blocks), rows, spec.page_size, k_row / blocks);
-      clear_rows(v_.data() + block * (v_row / blocks), rows, spec.page_size, v_row / blocks);
+      clear_rows(k_, block, rows, spec.page_size, k_row / blocks);
+      clear_rows(v_, block, rows, spec.page_size, v_row / blocks);
     }
   }
 }

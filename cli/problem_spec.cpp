@@ -101,6 +101,8 @@ const std::array kFields = std::to_array<Field>({
      false, [](ProblemSpec& s, Text f, Text v) { s.head_dim_qk = parse_count(f, v); }},
     {"v-head-dim", "Head dim of V and O", false,
      [](ProblemSpec& s, Text f, Text v) { s.head_dim_vo = parse_count(f, v); }},
+    {"v-inside-k", "V is the first --v-head-dim columns of K, in its memory (latent attention)",
+     true, [](ProblemSpec& s, Text f, Text v) { s.is_v_inside_k = parse_bool(f, v); }},
     {"dtype", "Type of Q: fp32 (default), fp16, bf16, fp8_e4m3", false,
      [](ProblemSpec& s, Text f, Text v) { s.dtype = parse_dtype(f, v); }},
     {"kv-dtype", "Type of K and V (default: the type of Q)", false,
@@ -168,6 +170,12 @@ ProblemSpec parse_fields(const RawProblem& raw, const std::string& prefix) {
   }
   check_list(prefix + "seqlen-q", spec.seqlens_q, spec.batch);
   check_list(prefix + "seqlen-kv", spec.seqlens_kv, spec.batch);
+  if (spec.is_v_inside_k && spec.vo() > spec.head_dim_qk) {
+    fail(
+        fmt::format("{0}v-inside-k: K has {1} columns, V {2}: {0}v-head-dim is larger than "
+                    "{0}head-dim",
+                    prefix, spec.head_dim_qk, spec.vo()));
+  }
   return spec;
 }
 
@@ -272,6 +280,7 @@ nlohmann::ordered_json to_json(const ProblemSpec& spec) {
                                  {"kv-heads", spec.num_kv_heads},
                                  {"head-dim", spec.head_dim_qk},
                                  {"v-head-dim", spec.vo()},
+                                 {"v-inside-k", spec.is_v_inside_k},
                                  {"dtype", name(spec.dtype)},
                                  {"kv-dtype", name(spec.kv())},
                                  {"out-dtype", name(spec.out())},
@@ -296,6 +305,7 @@ std::string ProblemSpec::summary() const {
                                  batch == 1 ? "" : "s", lengths_text(seqlens_q),
                                  lengths_text(seqlens_kv), num_q_heads, num_kv_heads, head_dim_qk);
   if (vo() != head_dim_qk) text += fmt::format("/{}", vo());
+  if (is_v_inside_k) text += " inside K";
   text += fmt::format(", {}", name(dtype));
   if (kv() != dtype) text += fmt::format(" over {}", name(kv()));
   if (out_dtype) text += fmt::format(" to {}", name(*out_dtype));

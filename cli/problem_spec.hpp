@@ -28,7 +28,8 @@ struct ProblemSpec {
   int64_t num_q_heads = 32;
   int64_t num_kv_heads = 8;
   int64_t head_dim_qk = 128;
-  int64_t head_dim_vo = 0;  // 0 = head_dim_qk
+  int64_t head_dim_vo = 0;     // 0 = head_dim_qk
+  bool is_v_inside_k = false;  // V is the first head_dim_vo columns of K (latent attention)
   DType dtype = DType::kF32;
   std::optional<DType> kv_dtype;   // default: dtype
   std::optional<DType> out_dtype;  // default: dtype, bf16 where it is fp8

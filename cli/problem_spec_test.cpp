@@ -5,8 +5,11 @@
 #include <fstream>
 #include <gtest/gtest.h>
 #include <string>
+#include <variant>
 
 #include <CLI/CLI.hpp>
+
+#include "cli/problem_buffers.hpp"
 
 namespace pagoda::cli {
 namespace {
@@ -75,6 +78,25 @@ TEST(ProblemSpec, json_and_back) {
   EXPECT_TRUE(spec.is_padded && spec.has_sinks && spec.has_csr_table);
   EXPECT_FLOAT_EQ(spec.softcap, 30.5F);
   EXPECT_EQ(to_json(parse_problem_json(to_json(spec))), to_json(spec));
+}
+
+TEST(ProblemSpec, v_inside_k_has_the_first_columns_of_k) {
+  EXPECT_FALSE(parse_problem({}).is_v_inside_k);
+  EXPECT_TRUE(parse_problem({{"v-inside-k", "true"}, {"v-head-dim", "64"}}).is_v_inside_k);
+  const std::string error = error_of({{"v-inside-k", "true"}, {"v-head-dim", "136"}});
+  EXPECT_NE(error.find("--v-inside-k: K has 128 columns, V 136"), std::string::npos) << error;
+  for (const char* kv : {"dense", "ragged", "paged"}) {
+    const ProblemSpec spec = parse_problem(
+        {{"v-inside-k", "true"}, {"v-head-dim", "64"}, {"kv", kv}, {"seqlen-q", "3"}});
+    const ProblemBuffers buffers(spec, true);
+    std::visit(
+        [&](const auto& cache) {
+          EXPECT_EQ(cache.v.data, cache.k.data) << kv;
+          EXPECT_EQ(cache.v.strides, cache.k.strides) << kv;
+          EXPECT_EQ(cache.v.shape[static_cast<size_t>(cache.v.rank - 1)], 64) << kv;
+        },
+        buffers.attention().kv);
+  }
 }
 
 TEST(ProblemSpec, flags_win_over_the_file) {

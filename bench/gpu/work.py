@@ -23,12 +23,14 @@ def flops(problem):
 
 def bytes_moved(problem):
     """Q, K, V read once, O written once; page tables and partial results are not counted."""
-    depths = problem["head-dim"] + problem.get("v-head-dim", problem["head-dim"])
+    depth = problem["head-dim"]
+    depths = depth + problem.get("v-head-dim", depth)
+    key_depths = depth if problem.get("v-inside-k") else depths
     q_bytes = ELEMENT_BYTES[problem["dtype"]]
     kv_bytes = ELEMENT_BYTES[problem.get("kv-dtype", problem["dtype"])]
     rows = problem["batch"] * problem["seqlen-q"] * problem["q-heads"] * q_bytes
     keys = problem["batch"] * problem["seqlen-kv"] * problem["kv-heads"] * kv_bytes
-    return (rows + keys) * depths
+    return rows * depths + keys * key_depths
 
 
 def shares(problem, seconds, ceilings):
