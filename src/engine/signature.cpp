@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/v_inside_k.hpp"
 #include "engine/check.hpp"
 
 namespace pagoda::engine {
@@ -60,6 +61,11 @@ bool walk_mask(const MaskNode& node, Visit&& visit) {
 // Kernels that copy 16 bytes at a time, TMA among them, need it.
 bool is_aligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; }
 
+// Kernels for latent attention read V from K.
+bool needs_v_inside_k(const core::Problem& p) {
+  return p.head_dim_qk > core::kMostDimsOfSeparateV && core::is_v_inside_k(p);
+}
+
 // The bounds that replace lengths in GPU memory, and what decides how kernels load.
 template <typename Visit>
 bool walk_bounds(const core::Problem& p, Visit&& visit) {
@@ -89,8 +95,8 @@ bool walk(const core::Problem& p, Visit&& visit) {
          is_given("row_max", p.row_max.data != nullptr) && walk_view(kQ, p.q, visit) &&
          walk_view(kOut, p.out, visit) && walk_view(kLse, p.lse, visit) &&
          walk_view(kRowMax, p.row_max, visit) && walk_view(kK, p.k, visit) &&
-         walk_view(kV, p.v, visit) && visit("kv.page_size", p.page_size) &&
-         visit("kv.k.max_seqlen_kv", p.max_seqlen_kv) &&
+         walk_view(kV, p.v, visit) && visit("kv.v.is_inside_k", needs_v_inside_k(p)) &&
+         visit("kv.page_size", p.page_size) && visit("kv.k.max_seqlen_kv", p.max_seqlen_kv) &&
          is_given("kv.table.pages", p.block_table.data != nullptr) &&
          visit("kv.table.pages.row_stride", p.block_table.row_stride) &&
          is_given("sinks", !p.sinks.empty()) &&

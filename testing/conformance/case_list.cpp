@@ -83,6 +83,7 @@ std::vector<Case> build_table() {
   add_masks(list);
   add_decode(list);
   add_soft_caps(list);
+  add_latent(list);
   add_scores(list);
   add_fp8(list);
   add_fp8_prefill(list);

@@ -35,6 +35,7 @@ void add_length_edges(CaseList& list);
 void add_masks(CaseList& list);
 void add_decode(CaseList& list);
 void add_soft_caps(CaseList& list);
+void add_latent(CaseList& list);
 void add_scores(CaseList& list);
 void add_fp8(CaseList& list);
 void add_fp8_prefill(CaseList& list);

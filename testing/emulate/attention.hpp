@@ -41,6 +41,8 @@ Outcome run_prefill_shared_merge(const emulator::Options& options);
 Outcome run_prefill_equal_shares(const emulator::Options& options);
 Outcome run_decode(const emulator::Options& options);
 Outcome run_decode_gathered(const emulator::Options& options);
+Outcome run_latent(const emulator::Options& options);
+Outcome run_latent_shared_merge(const emulator::Options& options);
 Outcome run_prefill_widened(const emulator::Options& options);
 Outcome run_prefill_fp8(const emulator::Options& options);
 Outcome run_prefill_fp8_tall(const emulator::Options& options);

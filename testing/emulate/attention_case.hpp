@@ -51,6 +51,7 @@ struct AttentionShape {
   int window = 0;      // kv_buffer, decoding: keys before its own that a row sees; 0: all
   float softcap = 0;
   kernels::DecodeShares shares = kernels::DecodeShares::kEven;  // kv_buffer, decoding
+  bool is_v_inside_k = false;  // V is the first kDepth columns of K; dim_qk may be larger
   bool leaps = false;  // the scores of a third of the rows leap by 150 in log2 units at tile 0
 };
 
@@ -186,9 +187,9 @@ class TypedAttentionCase {
       for (size_t key = 0; key < static_cast<size_t>(lengths_[b]); ++key) {
         for (size_t head = 0; head < kv_heads(); ++head) {
           const size_t row = cache_at(b, key, head);
-          for (size_t i = 0; i < kDepth; ++i) {
+          for (size_t i = 0; i < std::max<size_t>(kDepth, dim_qk()); ++i) {
             if (i < dim_qk()) k_[row * dim_qk() + i] = draw<KV>();
-            v_[row * kDepth + i] = draw<KV>();
+            if (i < kDepth) v_[row * kDepth + i] = draw<KV>();
           }
           const size_t tile = key / static_cast<size_t>(block_keys);
           k_[row * dim_qk()] = height(tile);
@@ -363,7 +364,7 @@ class TypedAttentionCase {
     for (auto key = static_cast<size_t>(first); static_cast<int>(key) < num_keys; ++key) {
       const size_t row = cache_at(sequence, key, kv_head);
       const float* const k_row = k.data() + row * dim_qk();
-      oracle::VisibleKey visible{.value = v.data() + row * kDepth};
+      oracle::VisibleKey visible{.value = shape_.is_v_inside_k ? k_row : v.data() + row * kDepth};
       for (size_t i = 0; i < dim_qk(); ++i) {
         const double term = factor * static_cast<double>(q[i]) * static_cast<double>(k_row[i]);
         visible.score += term;

@@ -72,6 +72,7 @@ struct Dims {
 struct Shape {
   int32_t batch, rows, keys, q_heads, kv_heads;
   int32_t page_size;  // 0 = padded Q, dense K and V
+  bool is_v_inside_k = false;
 };
 constexpr Shape kPrefill{4, 512, 512, 32, 8, 0};
 constexpr Shape kPrompts{8, 2048, 2048, 16, 16, 0};  // tall row tiles on Hopper
@@ -80,8 +81,8 @@ constexpr Shape kFewTiles{1, 512, 512, 8, 2, 0};     // those of one consumer
 constexpr Shape kChunk{1, 256, 100'000, 4, 1, 64};
 constexpr Shape kDecode{64, 1, 4096, 32, 8, 64}, kDecode8{8, 1, 4096, 32, 8, 64};
 constexpr Shape kPages1{64, 1, 4096, 32, 8, 1}, kShort{4, 1, 512, 32, 8, 16};
-constexpr Shape kFewHeads{1, 1, 512, 16, 4, 64};  // a cluster each on Hopper
-constexpr Shape kLatent{8, 1, 4096, 128, 1, 64};  // one cached head for all, as in MLA
+constexpr Shape kFewHeads{1, 1, 512, 16, 4, 64};        // a cluster each on Hopper
+constexpr Shape kLatent{8, 1, 4096, 128, 1, 64, true};  // one cached head for all, as in MLA
 
 // One call. `sm90`, `sm100` and `sm80`: the row of those families that serves it; nullptr = none. A
 // name with a dot has its family: "decode.d128" is sm90_decode.d128.bf16.
@@ -137,8 +138,10 @@ const Call kCalls[] = {
     {"decode d64, ALiBi",    kBF16,  {64, 64},   kDecode,  true,  "d64",      "d64",   "d64"},
     {"decode d256",          kBF16,  {256, 256}, kDecode8, false, "decode.d256", "d256",  "d256"},
     {"decode, fp8 cache",    kFp8KV, {128, 128}, kDecode,  false, "d128",     "d128",  "d128"},
-    {"decode d576x512",      kBF16,  {576, 512}, kLatent,  false, nullptr,    nullptr, "d576x512"},
-    {"decode d576x512 f16",  kF16,   {576, 512}, kLatent,  true,  nullptr,    nullptr, "d576x512"},
+    {"latent",               kBF16,  {576, 512}, kLatent,  false, "d576x512", nullptr, "d576x512"},
+    {"latent f16",           kF16,   {576, 512}, kLatent,  false, "d576x512", nullptr, "d576x512"},
+    {"latent f16, ALiBi",    kF16,   {576, 512}, kLatent,  true,  nullptr,    nullptr, "d576x512"},
+    {"decode d576x512",      kBF16,  {576, 512}, kDecode8, false, nullptr,    nullptr, "d576x512"},
     {"prefill d576x512",     kBF16,  {576, 512}, kPrefill, false, nullptr,    nullptr, "d576x512"},
     {"decode d512, fp8 KV",  kFp8KV, {512, 512}, kDecode8, false, nullptr,    "d512",  "d576x512"},
     {"decode d256, fp8 KV",  kFp8KV, {256, 256}, kDecode8, false, "d256",     "d256",  "d256"},
@@ -167,18 +170,24 @@ Attention attention_of(const Call& call, Device device) {
     }
     return t;
   };
+  const auto first_columns = [](Tensor t, int64_t columns) {
+    t.shape[static_cast<size_t>(t.rank - 1)] = columns;
+    return t;
+  };
   const DType out = types.q == DType::kF8E4M3 ? DType::kBF16 : types.q;
   a.q = tensor(0, types.q, rows_shape(call.dims.qk));
   a.out = tensor(1, out, rows_shape(call.dims.vo));
   if (shape.page_size == 0) {
-    a.kv =
-        DenseKV{.k = tensor(2, types.kv, {shape.batch, shape.keys, shape.kv_heads, call.dims.qk}),
-                .v = tensor(3, types.kv, {shape.batch, shape.keys, shape.kv_heads, call.dims.vo})};
+    const Tensor k = tensor(2, types.kv, {shape.batch, shape.keys, shape.kv_heads, call.dims.qk});
+    const Tensor v = tensor(3, types.kv, {shape.batch, shape.keys, shape.kv_heads, call.dims.vo});
+    a.kv = DenseKV{.k = k, .v = shape.is_v_inside_k ? first_columns(k, call.dims.vo) : v};
   } else {
     const int64_t pages = (shape.keys + shape.page_size - 1) / shape.page_size;
     const int64_t all = pages * shape.batch;
-    a.kv = PagedKV{.k = tensor(2, types.kv, {all, shape.page_size, shape.kv_heads, call.dims.qk}),
-                   .v = tensor(3, types.kv, {all, shape.page_size, shape.kv_heads, call.dims.vo}),
+    const Tensor k = tensor(2, types.kv, {all, shape.page_size, shape.kv_heads, call.dims.qk});
+    const Tensor v = tensor(3, types.kv, {all, shape.page_size, shape.kv_heads, call.dims.vo});
+    a.kv = PagedKV{.k = k,
+                   .v = shape.is_v_inside_k ? first_columns(k, call.dims.vo) : v,
                    .table = BlockTable{MatrixView<int32_t>::contiguous(address<int32_t>(4),
                                                                        shape.batch, pages, device),
                                        {address<int32_t>(5), shape.batch, device}}};
@@ -469,7 +478,7 @@ TEST(DescribedDevices, launches_of_kept_plans_are_those_of_new_ones) {
       std::visit(
           [](auto& kv) {
             kv.k.data = address<std::byte>(12);
-            kv.v.data = address<std::byte>(13);
+            kv.v.data = address<std::byte>(13);  // also where it was inside K
           },
           other.kv);
       std::visit([](auto& kv) { kv.k.data = address<std::byte>(2) + 8; }, misaligned.kv);
@@ -506,9 +515,11 @@ TEST(DescribedDevices, every_row_launches_instances_of_its_own_types) {
                       : contains(row, ".f16") ? DType::kF16
                                               : DType::kF8E4M3;
       const bool is_decoding = row.starts_with("sm90_decode.");
+      const bool is_latent = row.starts_with("sm90.d576x512.");
       for (const bool has_bias : {false, true}) {
         for (const int32_t length : {1, 256}) {
           if (is_decoding && (has_bias || length > 4)) continue;
+          if (is_latent && has_bias) continue;
           for (const DType kv : {q, DType::kF8E4M3}) {
             if (kv != q && !is_sm80) continue;
             Call call{.name = "",
@@ -518,6 +529,10 @@ TEST(DescribedDevices, every_row_launches_instances_of_its_own_types) {
                       .has_bias = has_bias};
             if (is_decoding && contains(row, "d128.")) call.dims = {128, 128};
             if (is_decoding && contains(row, "d256.")) call.dims = {256, 256};
+            if (is_latent) {
+              call.dims = {576, 512};
+              call.shape.is_v_inside_k = true;
+            }
             static_cast<void>(take_launches());
             const Status status =
                 run(attention_of(call, at), Options{.backend = "cuda", .kernel = row});
@@ -534,7 +549,7 @@ TEST(DescribedDevices, every_row_launches_instances_of_its_own_types) {
         }
       }
     }
-    const int rows = device.arch == 90 ? 19 : is_blackwell(device.arch) ? 15 : 0;
+    const int rows = device.arch == 90 ? 21 : is_blackwell(device.arch) ? 15 : 0;
     EXPECT_EQ(of_chip, is_compiled(device.arch) ? rows : 0);
     EXPECT_EQ(of_sm80, sm80_code(device.arch) ? 10 : 0);
     EXPECT_EQ(of_simt, sm80_code(device.arch) ? 3 : 0);
@@ -554,7 +569,7 @@ TEST(DescribedDevices, rows_that_cannot_run_name_the_device_and_the_code_of_this
   on_each_device([](const DescribedDevice& device, Device at) {
     const auto infos = explain(attention_of(kCalls[0], at), Options{.backend = "cuda"});
     ASSERT_TRUE(infos) << infos.status().message();
-    EXPECT_EQ(infos->size(), 47U);
+    EXPECT_EQ(infos->size(), 49U);
     for (const KernelInfo& info : *infos) {
       if (has_code(info.name, device.arch)) continue;
       SCOPED_TRACE(info.name + ": " + info.reason);
@@ -662,7 +677,7 @@ TEST(DescribedDevices, attention_kernels_have_code_for_the_architectures_of_this
     }
     EXPECT_EQ(archs, wanted);
   }
-  EXPECT_EQ(sm90, is_compiled(90) ? 151 + 108 : 0);
+  EXPECT_EQ(sm90, is_compiled(90) ? 153 + 108 : 0);
   EXPECT_EQ(sm100, is_compiled(100) || is_compiled(103) ? 30 : 0);
 }
 

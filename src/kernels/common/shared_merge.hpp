@@ -31,16 +31,24 @@
 
 namespace pagoda::kernels {
 
-// The rows of one block of a work tile of a TileGrid, whose splits have neighbouring slots, after
-// SplitRows::store_accumulators(). most_quads: quads of accumulators that are merged together, of
-// up to 8 splits, or half as many of 16; their loads take 32 registers each.
-template <class T, int blocks, int depth, int most_quads, class Row>
+// What the blocks of a slot are.
+enum class MergeBlocks : uint8_t {
+  kRows,     // rows of a work tile of a TileGrid, whose splits have neighbouring slots
+  kColumns,  // `depth` columns of the same rows of a stream-K partition, of which no CTA has parts
+             // of two row tiles: the slots of splits are Work::slot_step apart
+};
+
+// One block of a work tile after SplitRows::store_accumulators(). most_quads: quads of accumulators
+// that are merged together, of up to 8 splits, or half as many of 16; their loads take 32 registers
+// each.
+template <class T, int blocks, int depth, int most_quads, class Row,
+          MergeBlocks kind = MergeBlocks::kRows>
 class SharedMerge {
  public:
   // `rows`: the two of this thread, 8 apart, whose accumulators it has stored.
   PAGODA_DEVICE SharedMerge(const AttentionParams& params, const Work& work, int block,
                             const Row (&rows)[2])
-      : params_(params), work_(work), rows_(rows), splits_(params, block) {}
+      : params_(params), work_(work), rows_(rows), splits_(params, block), block_(block) {}
 
   // The parts of the block that this warpgroup merges, a bit each, when it has stored its partial
   // result. The barriers and the orders of the atomics publish partial results as those of
@@ -95,6 +103,7 @@ class SharedMerge {
   }
 
  private:
+  static constexpr bool has_columns = kind == MergeBlocks::kColumns;
   static constexpr int block_rows = 64, kThreads = 128;
   static constexpr int kQuads = depth / 8;  // of a thread: two columns of its two rows each
   static constexpr int kPaddedQuads = depth <= 64 ? 8 : depth <= 128 ? 16 : 32;
@@ -148,8 +157,9 @@ class SharedMerge {
   template <int in_flight, int count>
   PAGODA_DEVICE void add(int thread, int first, Merged& rows) const {
     constexpr int of_lane = in_flight / 4;
-    constexpr int32_t slot_floats = blocks * block_rows * depth;
-    constexpr int32_t slot_stats = blocks * block_rows * Splits::kStats;
+    const int32_t slots = has_columns ? work_.slot_step : 1;  // from a split to the next
+    const int32_t slot_floats = slots * (blocks * block_rows * depth);
+    const int32_t slot_stats = slots * (blocks * block_rows * Splits::kStats);
     const int32_t last = work_.num_splits - 1;
     const bool has_row = rows_[0].is_valid || rows_[1].is_valid;
     const arch::GlobalPtr<const float> of_thread =
@@ -279,8 +289,9 @@ class SharedMerge {
 
   // Stores `count` quads from `first` on. What few calls ask for is little code.
   PAGODA_DEVICE void store(int thread, int first, int count, const Merged& rows) const {
-    const int first_column = 8 * first + 2 * (thread % 4);
-    const int left = 8 * (first + count);
+    const int block_column = has_columns ? block_ * depth : 0;
+    const int first_column = block_column + 8 * first + 2 * (thread % 4);
+    const int left = block_column + 8 * (first + count);
     const int end = left < params_.dim_vo ? left : params_.dim_vo;
     float factors[2];
     if (wants_only_o(params_)) {
@@ -294,10 +305,10 @@ class SharedMerge {
         const Place row = place(r);
         const softmax::Sums sums{r == 0 ? rows.sums[0].pivot : rows.sums[1].pivot,
                                  r == 0 ? rows.sums[0].sum : rows.sums[1].sum};
-        const float factor =
-            finish_row(params_, work_, row, sums,
-                       row.is_valid ? max_of_splits(Splits::first_row(thread) + 8 * r) : 0,
-                       row.is_written && first == 0 && thread % 4 == 0);
+        const float factor = finish_row(
+            params_, work_, row, sums,
+            row.is_valid ? max_of_splits(Splits::first_row(thread) + 8 * r) : 0,
+            row.is_written && first == 0 && thread % 4 == 0 && (!has_columns || block_ == 0));
         if (r == 0) factors[0] = factor;
         factors[1] = factor;
       }
@@ -336,6 +347,7 @@ class SharedMerge {
   const Work& work_;
   const Row (&rows_)[2];
   Splits splits_;
+  int block_;
 };
 
 }  // namespace pagoda::kernels

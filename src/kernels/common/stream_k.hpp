@@ -25,14 +25,26 @@
 
 namespace pagoda::kernels {
 
-// The index of this CTA, or pair of CTAs, in the partition, and the number of intervals.
+// Whether the head tiles of a KV head have a CTA each, which take one interval together: they read
+// the same keys at the same time, all but the first from L2. Else they are row tiles like others.
 template <class Config>
-PAGODA_DEVICE int32_t stream_k_index() {
-  return static_cast<int32_t>(arch::block_idx().x) / ctas_of_tile<Config>();
+PAGODA_HOST_DEVICE constexpr bool has_head_tile_ctas() {
+  if constexpr (requires { Config::tile.is_latent; }) return Config::tile.is_latent;
+  return false;
+}
+
+// The index of this CTA, or group of CTAs, in the partition, and the number of intervals.
+template <class Config>
+PAGODA_DEVICE int32_t stream_k_index(const AttentionParams& params) {
+  const int32_t index = static_cast<int32_t>(arch::block_idx().x) / ctas_of_tile<Config>();
+  if constexpr (!has_head_tile_ctas<Config>()) return index;
+  return arch::quotient(index, packed_rows<Config>(params.group).head_tiles);
 }
 template <class Config>
-PAGODA_DEVICE int32_t stream_k_count() {
-  return static_cast<int32_t>(arch::grid_dim().x) / ctas_of_tile<Config>();
+PAGODA_DEVICE int32_t stream_k_count(const AttentionParams& params) {
+  const int32_t count = static_cast<int32_t>(arch::grid_dim().x) / ctas_of_tile<Config>();
+  if constexpr (!has_head_tile_ctas<Config>()) return count;
+  return arch::quotient(count, packed_rows<Config>(params.group).head_tiles);
 }
 
 // The row tiles of one sequence. All have the same KV tiles: those that any of its rows sees.
@@ -67,8 +79,9 @@ PAGODA_DEVICE SequenceTiles sequence_tiles(const AttentionParams& params, int32_
   }
   const PackedRows packed = packed_rows<Config>(params.group);
   result.kv_tiles = result.walk.num_tiles > 0 ? result.walk.num_tiles : 1;
-  result.row_tiles = params.num_kv_heads * packed.head_tiles *
-                     (arch::quotient(result.num_rows - 1, packed.tokens) + 1);
+  const int32_t head_tiles = has_head_tile_ctas<Config>() ? 1 : packed.head_tiles;
+  result.row_tiles =
+      params.num_kv_heads * head_tiles * (arch::quotient(result.num_rows - 1, packed.tokens) + 1);
   return result;
 }
 
@@ -146,8 +159,14 @@ class StreamKWork {
     const int32_t token_tiles = arch::quotient(tiles_.num_rows - 1, packed.tokens) + 1;
     const int32_t heads = arch::quotient(row_tile, token_tiles);  // KV head and head tile
     work.sequence = sequence_;
-    work.kv_head = arch::quotient(heads, packed.head_tiles);
-    const int32_t head_tile = heads - work.kv_head * packed.head_tiles;
+    int32_t head_tile = 0;
+    if constexpr (has_head_tile_ctas<Config>()) {
+      work.kv_head = heads;
+      head_tile = cta_of_head_tiles(packed.head_tiles);
+    } else {
+      work.kv_head = arch::quotient(heads, packed.head_tiles);
+      head_tile = heads - work.kv_head * packed.head_tiles;
+    }
     work.first_head = work.kv_head * params_.group + head_tile * packed.heads;
     const int32_t heads_left = params_.group - head_tile * packed.heads;
     work.num_heads = heads_left < packed.heads ? heads_left : packed.heads;
@@ -160,16 +179,30 @@ class StreamKWork {
                               work.valid_tokens};
   }
 
+  // This CTA's index among the `ctas` of an interval.
+  static PAGODA_DEVICE int32_t cta_of_head_tiles(int32_t ctas) {
+    const auto index = static_cast<int32_t>(arch::block_idx().x);
+    return index - arch::quotient(index, ctas) * ctas;
+  }
+
   // A CTA has at most two splits, hence two slots. Slot 0: the row tile began before the interval,
   // or with it. Slot 1: it begins inside the interval and ends after it.
   PAGODA_DEVICE void set_split(int32_t begin, int32_t end, Work& work) const {
     const int32_t per_cta = start_.tiles_per_cta;
     const int32_t first_cta = arch::quotient(begin, per_cta);
     work.num_splits = arch::quotient(end - 1, per_cta) - first_cta + 1;
-    work.split = stream_k_index<Config>() - first_cta;  // intervals are in the order of the CTAs
+    // Intervals are in the order of the CTAs.
+    work.split = stream_k_index<Config>(params_) - first_cta;
     work.first_slot = 2 * first_cta + (begin == first_cta * per_cta ? 0 : 1);
     work.next_slot = 2 * (first_cta + 1);
     work.slot_step = 2;
+    if constexpr (has_head_tile_ctas<Config>()) {
+      const int32_t ctas = packed_rows<Config>(params_.group).head_tiles;
+      const int32_t cta = cta_of_head_tiles(ctas);
+      work.first_slot = work.first_slot * ctas + cta;
+      work.next_slot = work.next_slot * ctas + cta;
+      work.slot_step *= ctas;
+    }
   }
 
   const AttentionParams& params_;

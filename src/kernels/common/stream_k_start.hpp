@@ -75,7 +75,7 @@ template <class Config, int warp_size>
 PAGODA_DEVICE bool find_row_tile_start(const AttentionParams& params, StreamKStorage& storage) {
   constexpr int threads = Config::tile.threads();
   const int thread = arch::thread_idx();
-  const int32_t ctas = stream_k_count<Config>();
+  const int32_t ctas = stream_k_count<Config>(params);
   SequenceTiles tiles;
   if (thread < params.sequences.batch) tiles = sequence_tiles<Config>(params, thread);
   int32_t before = 0;
@@ -95,7 +95,7 @@ PAGODA_DEVICE bool find_row_tile_start(const AttentionParams& params, StreamKSto
     padded_total = sum(tiles.padded(per_cta).tiles());
   }
   tiles = tiles.padded(per_cta);
-  const int32_t begin = stream_k_index<Config>() * per_cta;
+  const int32_t begin = stream_k_index<Config>(params) * per_cta;
   if (begin >= padded_total && thread == 0) storage.start.store({.tiles_per_cta = per_cta});
   if (before <= begin && begin < before + tiles.tiles()) {
     storage.start.store({begin, begin + per_cta, per_cta, thread, before, tiles});
@@ -131,14 +131,14 @@ PAGODA_DEVICE void find_stream_k_start(const AttentionParams& params, StreamKSto
     sum_before<threads, warp_size>(tiles_of(round + thread).tiles(), sum, storage);
     total += sum;
   }
-  const int32_t ctas = stream_k_count<Config>();
+  const int32_t ctas = stream_k_count<Config>(params);
   int32_t tiles_per_cta = tiles_of_cta(total, ctas);
   const int64_t row_tiles = int64_t{batch} * arch::load(storage.first_tiles.at(0));
   const int32_t kv_tiles = arch::load(storage.first_tiles.at(1));
   if (row_tiles > 0 && row_tiles * kv_tiles == total && total < 1 << 30) {
     tiles_per_cta = whole_row_tiles(tiles_per_cta, static_cast<int32_t>(row_tiles), kv_tiles, ctas);
   }
-  const int32_t begin = stream_k_index<Config>() * tiles_per_cta;
+  const int32_t begin = stream_k_index<Config>(params) * tiles_per_cta;
   const int32_t end = begin < total - tiles_per_cta ? begin + tiles_per_cta : total;
   if (begin >= total && thread == 0) storage.start.store({.tiles_per_cta = tiles_per_cta});
 

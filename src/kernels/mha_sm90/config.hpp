@@ -64,6 +64,10 @@ struct TileConfig {
   // kGather: buffers for tiles of an fp8 cache that are in flight, before their conversion into the
   // stages; half of them for K, half for V.
   int raw_tiles = 0;
+  // Latent attention: V is the first depth_vo columns of K, and a stage of K holds both. Two
+  // warpgroups have the rows of a consumer, each half of O's columns: the first makes P, and both
+  // multiply it with their columns of V (latent_scores.hpp, latent_values.hpp).
+  bool is_latent = false;
   bool is_ping_pong = true;  // consumers issue their products one after the other, in turn
   // Whether the softmax of a KV tile runs under P V of the tile before, of the same consumer. Else
   // only the products of other consumers run under it: P and the next S take the same registers.
@@ -116,8 +120,30 @@ struct TileConfig {
     return stages_o_in_q() ? swizzle : arch::Swizzle::k128B;
   }
 
+  // Warpgroups that share the rows of a consumer, and the columns of O of each.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int column_parts() const { return is_latent ? 2 : 1; }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int out_columns() const {
+    return depth_vo / column_parts();
+  }
+  // Warpgroups that multiply.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int num_multiplying() const {
+    return num_consumers * column_parts();
+  }
+  // Parts of a stage of K, which TMA fills and consumers release one by one.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int k_parts() const {
+    return is_latent ? depth_qk / panel_columns() : 1;
+  }
+  // Columns of 16-bit elements as wide as the swizzle.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int panel_columns() const {
+    return static_cast<int>(swizzle_width_bytes(swizzle)) / 2;
+  }
+  // Latent rows: of P in shared memory, a row of which holds the keys of a tile.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr arch::Swizzle p_swizzle() const {
+    return BN == 64 ? arch::Swizzle::k128B : arch::Swizzle::k64B;
+  }
+
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int num_warpgroups() const {
-    return num_consumers + num_converters() + 1;
+    return num_multiplying() + num_converters() + 1;
   }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int threads() const {
     return num_warpgroups() * kWarpgroup;
@@ -131,7 +157,8 @@ struct TileConfig {
   // Whether splits are merged in accumulators; otherwise row by row. General scores of wide heads
   // leave no registers for it.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool merges_in_registers() const {
-    return rows == RowKind::kTokens && (scores != ScoreClass::kGeneral || depth_vo <= 128);
+    return is_latent ||
+           (rows == RowKind::kTokens && (scores != ScoreClass::kGeneral || depth_vo <= 128));
   }
   // Whether all CTAs of a row tile may merge its splits together (kernels/common/shared_merge.hpp):
   // fewer registers would spill, CTAs with a share of two row tiles would wait for the other, and
@@ -143,7 +170,8 @@ struct TileConfig {
   // Whether a row tile may hold several query heads of a group (kernels::RowBlock). Those of e4m3
   // may have different scales.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool may_pack_heads() const {
-    return rows == RowKind::kTokens && scores != ScoreClass::kGeneral && element_bytes == 2;
+    return is_latent ||
+           (rows == RowKind::kTokens && scores != ScoreClass::kGeneral && element_bytes == 2);
   }
   // Whether a block of several heads may have fewer than 64 rows: their number takes a register of
   // MultiplyAgain, which three consumers of 128 columns do not have.
@@ -179,7 +207,11 @@ struct TileConfig {
   }
   // Of K and V as TMA loads them.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr pipeline::KVTiling k_tiling() const {
-    return loaded_tiling(loaded_depth(depth_qk), widens() ? loaded_stages : k_stages);
+    pipeline::KVTiling tiling =
+        loaded_tiling(loaded_depth(depth_qk), widens() ? loaded_stages : k_stages);
+    tiling.num_qk_stages = k_parts();
+    tiling.BK0 /= k_parts();
+    return tiling;
   }
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr pipeline::KVTiling v_tiling() const {
     return loaded_tiling(loaded_depth(depth_vo), widens() ? loaded_stages : v_stages);

@@ -27,11 +27,13 @@ inline constexpr Shape kShapes[] = {
     {"sm90.d128.bf16", DType::kBF16, 128, 128},
     {"sm90.d192x128.bf16", DType::kBF16, 192, 128},
     {"sm90.d256.bf16", DType::kBF16, 256, 256},
+    {"sm90.d576x512.bf16", DType::kBF16, 576, 512},
     {"sm90.d64.f16", DType::kF16, 64, 64},
     {"sm90.d96.f16", DType::kF16, 96, 96},
     {"sm90.d128.f16", DType::kF16, 128, 128},
     {"sm90.d192x128.f16", DType::kF16, 192, 128},
     {"sm90.d256.f16", DType::kF16, 256, 256},
+    {"sm90.d576x512.f16", DType::kF16, 576, 512},
     {"sm90.d64.f8e4m3", DType::kF8E4M3, 64, 64},
     {"sm90.d128.f8e4m3", DType::kF8E4M3, 128, 128},
     {"sm90.d256.f8e4m3", DType::kF8E4M3, 256, 256},
@@ -65,6 +67,10 @@ inline constexpr Variant kVariants[] = {
     {RowKind::kTokens, LoadKind::kTma, ScoreClass::kCapped},
 };
 
+// Latent attention: packed rows alone, by TMA, of plain scores (latent_launch.hpp).
+PAGODA_HOST_DEVICE constexpr bool is_latent(int depth_qk) { return depth_qk == 576; }
+constexpr bool is_latent(const Shape& shape) { return is_latent(shape.depth_qk); }
+
 // Whether tokens of 16-bit queries over an fp8 cache have a kernel. General scores with O of 256
 // columns spill.
 constexpr bool has_widened(const Shape& shape, ScoreClass scores) {
@@ -87,10 +93,15 @@ constexpr bool has_single_tokens(const Shape& shape) {
 // Whether all CTAs may have equal shares of the row tiles of kTokens.
 constexpr bool has_stream_k_tokens(const Shape& shape) { return has_single_tokens(shape); }
 // Whether decoding beside prompts has a kernel.
-constexpr bool has_mixed_tokens(const Shape& shape) { return shape.dtype != DType::kF8E4M3; }
+constexpr bool has_mixed_tokens(const Shape& shape) {
+  return shape.dtype != DType::kF8E4M3 && !is_latent(shape);
+}
 // Shapes of e4m3 queries have K and V by TMA only, and their soft caps are general scores.
 constexpr bool has_kernel(const Shape& shape, size_t variant) {
   const Variant& wanted = kVariants[variant];
+  if (is_latent(shape)) {
+    return wanted == Variant{RowKind::kPacked, LoadKind::kTma, ScoreClass::kPlain};
+  }
   if (wanted.rows == RowKind::kStreamKTokens) return has_stream_k_tokens(shape);
   if (wanted.rows == RowKind::kMixedTokens) return has_mixed_tokens(shape);
   if (wanted.rows == RowKind::kSingleTokens) return has_single_tokens(shape);
@@ -105,7 +116,7 @@ constexpr bool has_kernel(const Shape& shape, size_t variant) {
 // not worth their compilation.
 constexpr bool is_for_functors(const Shape& shape, size_t variant) {
   const Variant& of = kVariants[variant];
-  return has_kernel(shape, variant) && of.scores == ScoreClass::kPlain &&
+  return has_kernel(shape, variant) && !is_latent(shape) && of.scores == ScoreClass::kPlain &&
          of.load != LoadKind::kTmaWiden &&
          (of.rows == RowKind::kTokens || of.rows == RowKind::kPacked);
 }
@@ -198,6 +209,17 @@ PAGODA_HOST_DEVICE constexpr TileConfig packed_tile(int depth_qk, int depth_vo) 
     if (depth_qk == 64) tile.k_stages = tile.v_stages = 6;
     if (depth_qk == 96) tile.k_stages = tile.v_stages = 4;
   }
+  return tile;
+}
+
+// Latent attention: two warpgroups a row tile, each with half of O's columns.
+PAGODA_HOST_DEVICE constexpr TileConfig latent_tile(int depth_qk, int depth_vo) {
+  TileConfig tile = packed_tile(depth_qk, depth_vo);
+  tile.is_latent = true;
+  tile.k_stages = 2;
+  tile.v_stages = 1;  // none
+  tile.producer_registers = 56;
+  tile.consumer_registers = 224;
   return tile;
 }
 
@@ -302,6 +324,7 @@ PAGODA_HOST_DEVICE constexpr TileConfig widen_tile(int depth_qk, int depth_vo, S
 PAGODA_HOST_DEVICE constexpr TileConfig tile_of(int depth_qk, int depth_vo, RowKind rows,
                                                 ScoreClass scores, LoadKind load = LoadKind::kTma,
                                                 int element_bytes = 2) {
+  if (is_latent(depth_qk)) return latent_tile(depth_qk, depth_vo);
   if (element_bytes == 1) return e4m3_tile(depth_qk, depth_vo, rows, scores);
   if (load == LoadKind::kGather) return gather_tile(depth_qk, depth_vo, scores);
   if (load == LoadKind::kTmaFp8) return fp8_tile(depth_qk, depth_vo, scores);

@@ -11,7 +11,10 @@
 #include "kernels/mha_sm90/roles/consumer.hpp"
 #include "kernels/mha_sm90/roles/epilogue.hpp"
 #include "kernels/mha_sm90/roles/gather.hpp"
+#include "kernels/mha_sm90/roles/latent_scores.hpp"
+#include "kernels/mha_sm90/roles/latent_values.hpp"
 #include "kernels/mha_sm90/roles/load.hpp"
+#include "kernels/mha_sm90/roles/load_latent.hpp"
 #include "kernels/mha_sm90/roles/load_q.hpp"
 #include "kernels/mha_sm90/roles/split_epilogue.hpp"
 #include "kernels/mha_sm90/roles/transpose_v.hpp"
@@ -34,7 +37,7 @@ struct Kernel {
   static constexpr int kRegisters = 65536 / (kThreads * kCtasPerSm) / 8 * 8;
   // A CTA has no more registers than at launch: setmaxnreg would wait for more forever.
   static_assert(!tile.uses_setmaxnreg() ||
-                tile.producer_registers + tile.num_consumers * tile.consumer_registers +
+                tile.producer_registers + tile.num_multiplying() * tile.consumer_registers +
                         tile.num_converters() * tile.converter_registers <=
                     tile.num_warpgroups() * kRegisters);
 
@@ -62,7 +65,7 @@ struct Kernel {
     if constexpr (kSchedulesAtOnce) {
       arch::named_barrier_sync(kInitBarrier, kThreads);  // the barriers are initialised
     } else {
-      find_stream_k_start<Config>(params, storage.stream_k);  // ends with a syncthreads
+      find_start(params, storage);  // ends with a syncthreads
     }
     arch::grid_launch_dependents();
     if (arch::warpgroup_idx() == 0) {
@@ -89,7 +92,9 @@ struct Kernel {
       if constexpr (tile.uses_setmaxnreg()) {
         arch::register_budget_increase<tile.consumer_registers>();
       }
-      if constexpr (tile.uses_mma_sync()) {
+      if constexpr (tile.is_latent) {
+        consume_latent(params, storage);
+      } else if constexpr (tile.uses_mma_sync()) {
         consume_by_warps(params, storage);
       } else {
         consume(params, storage);
@@ -121,8 +126,10 @@ struct Kernel {
     if (tile.load == LoadKind::kGather || arch::warp_idx() != kPrefetchWarp) return;
     if (arch::elect_one() != 0) {
       arch::tma_prefetch_descriptor(params.k);
-      arch::tma_prefetch_descriptor(params.v);
-      if constexpr (tile.rows == RowKind::kTokens) arch::tma_prefetch_descriptor(params.q);
+      if constexpr (!tile.is_latent) arch::tma_prefetch_descriptor(params.v);
+      if constexpr (tile.rows == RowKind::kTokens || tile.is_latent) {
+        arch::tma_prefetch_descriptor(params.q);
+      }
     }
     if constexpr (tile.rows == RowKind::kTokens) {
       arch::grid_dependency_wait();  // the previous kernel may have written the lengths
@@ -142,7 +149,12 @@ struct Kernel {
   static PAGODA_DEVICE void init_barriers(Storage& storage) {
     const auto where = arch::Where::current();
     Ops::KRing::init(storage.k_ring, Ops::releases, "k", where, Ops::k_fills);
-    Ops::VRing::init(storage.v_ring, Ops::releases, "v", where, Ops::v_fills);
+    if constexpr (tile.is_latent) {
+      using Ring = typename LatentStorage<Ops>::Ring;
+      Ring::init(storage.latent.ring, 4, "factors", where, 32);
+    } else {
+      Ops::VRing::init(storage.v_ring, Ops::releases, "v", where, Ops::v_fills);
+    }
     if constexpr (tile.widens()) {
       Ops::LoadedKRing::init(storage.conversion.k_ring, 4, "loaded k", where);
     }
@@ -152,7 +164,7 @@ struct Kernel {
     if constexpr (!kSchedulesAtOnce) init_work_barriers(storage);
     for (int w = 0; w < tile.num_consumers; ++w) {
       constexpr const char* names[] = {"q of consumer 0", "q of consumer 1", "q of consumer 2"};
-      Ops::QRing::init(storage.q_ring[w], 4, names[w], where, Ops::q_fills);
+      Ops::QRing::init(storage.q_ring[w], 4 * tile.column_parts(), names[w], where, Ops::q_fills);
     }
     if constexpr (QBeforeKV<Config>::is_used) {
       storage.q_issued.init(tile.uses_mma_sync() ? 4 : 1);  // warps that load Q
@@ -170,7 +182,9 @@ struct Kernel {
   static PAGODA_DEVICE void produce(const Params& params, Storage& storage) {
     const int page_size = params.sequences.keys.paged_size();
     const int warp = arch::warp_idx();
-    if (warp == 0) {
+    if constexpr (tile.is_latent) {
+      produce_latent(params, storage);
+    } else if (warp == 0) {
       const arch::Role role("load k");
       operand::dispatch_page_size<tile.BN, tile.fewest_copy_rows()>(
           page_size, [&]<int size>() { load_k<Config, size>(params, storage); });
@@ -184,6 +198,34 @@ struct Kernel {
     } else {
       run_scheduler(params, storage);
     }
+  }
+
+  static PAGODA_DEVICE void produce_latent(const Params& params, Storage& storage) {
+    const int warp = arch::warp_idx();
+    if (warp == 0) {
+      const arch::Role role("load latent");
+      operand::dispatch_page_size<tile.BN, tile.fewest_copy_rows()>(
+          params.sequences.keys.paged_size(),
+          [&]<int size>() { LoadLatent<Config, size>(params, storage).run(); });
+    } else if (warp == 2) {
+      const arch::Role role("load q");
+      load_q<Config>(params, storage);
+    } else if (warp == kSchedulerWarp) {
+      run_scheduler(params, storage);
+    }
+  }
+
+  // Partial results of latent rows may be merged by all CTAs of a row tile, if none has parts of
+  // two row tiles; the host has seen to it that there are as many CTAs.
+  static PAGODA_DEVICE void find_start(const Params& params, Storage& storage) {
+    if constexpr (tile.is_latent) {
+      if (params.is_merge_shared) {
+        const bool is_found = kernels::find_row_tile_start<Config, 32>(params, storage.stream_k);
+        arch::expect(is_found, "a merge that CTAs share has fewer row tiles than CTAs");
+        return;
+      }
+    }
+    find_stream_k_start<Config>(params, storage.stream_k);
   }
 
   static PAGODA_DEVICE void run_scheduler(const Params& params, Storage& storage) {
@@ -280,6 +322,43 @@ struct Kernel {
       if (work.walk.num_tiles > 0) consumer.release_q();
     }
     consumer.finish();
+  }
+
+  // The warpgroups of latent rows: a warp of each has the same 16 of 64 rows.
+  static PAGODA_DEVICE void consume_latent(const Params& params, Storage& storage) {
+    if (arch::warpgroup_idx() == 1) {
+      const arch::Role role("scores");
+      multiply_latent(LatentScores<Config>(params, storage), 0, params, storage);
+    } else {
+      const arch::Role role("values");
+      multiply_latent(LatentValues<Config>(params, storage), 1, params, storage);
+    }
+  }
+  // `part`: of O's columns.
+  template <class Consumer>
+  static PAGODA_DEVICE void multiply_latent(Consumer consumer, int part, const Params& params,
+                                            Storage& storage) {
+    const int first = first_row_of(0, arch::warp_idx() % 4, arch::lane_idx());
+    WorkReader reader(storage.work);
+    Epilogue<Config> epilogue(params, part);
+    float o[tile.out_columns() / 2];
+    for (; reader.next(); reader.release()) {
+      Row rows[2];
+      const auto make = [&] { make_rows(params, reader.work(), first, rows); };
+      const bool has_keys = reader.work().walk.num_tiles > 0;
+      if (has_keys) {
+        consumer.mainloop(reader, rows, o, make);
+      } else {
+        make();
+      }
+      const Work work = reader.work();  // loaded again, to free its registers in the mainloop
+      if (!work.is_split() || SplitEpilogue<Config>(params, storage, part).run(work, rows, o)) {
+        float factors[2];
+        epilogue.finish(work, rows, factors);
+        epilogue.store(work, rows, factors, o, consumer.out_smem());
+      }
+      if (has_keys) consumer.release_q();
+    }
   }
 
   // A consumer warpgroup with mma.sync: a warp has all 16 rows and a quarter of the keys.

@@ -10,6 +10,7 @@
 #include "kernels/common/schedule_choice.hpp"
 #include "kernels/mha_sm90/call_tiles.hpp"
 #include "kernels/mha_sm90/division.hpp"
+#include "kernels/mha_sm90/latent_launch.hpp"
 #include "kernels/mha_sm90/packed_launch.hpp"
 #include "kernels/mha_sm90/row_tiles.hpp"
 #include "kernels/mha_sm90/schedule.hpp"
@@ -55,8 +56,8 @@ void size_workspace(const Problem& p, LaunchPlan& plan) {
     const Launch& launch = plan.launches[i];
     const TileConfig tile = tile_of(*plan.shape, launch.rows, launch.scores, launch.load);
     const int64_t blocks =
-        num_slots(p, tile, launch, !plan.is_batch_invariant) * tile.num_consumers;
-    plan.split.hold(blocks, tile.block_rows, tile.depth_vo);
+        num_slots(p, tile, launch, !plan.is_batch_invariant) * tile.num_multiplying();
+    plan.split.hold(blocks, tile.block_rows, tile.out_columns());
     if (blocks > 0) {
       plan.num_split_rows = std::max(plan.num_split_rows, num_split_rows(p, tile, launch));
     }
@@ -70,6 +71,7 @@ void size_workspace(const Problem& p, LaunchPlan& plan) {
 
 core::Fit fit(const Shape& shape, const Problem& p, const Options& options, std::string* reason) {
   using core::Fit;
+  if (is_latent(shape)) return fit_latent(shape, p, options, reason);
   Fit fit = kernels::fit_of(p, shape.dtype, shape.depth_qk, shape.depth_vo, true, reason);
   if (fit != Fit::kServes) return fit;
   fit = kernels::fit_of_schedule(options, {Schedule::kQueue, Schedule::kStreamK}, reason);
@@ -97,6 +99,12 @@ std::unique_ptr<LaunchPlan> make_plan(const Shape& shape, const Problem& p, int3
   plan->shape = &shape;
   plan->is_batch_invariant = !choice.may_split();
   if (p.batch == 0 || total_rows(p) == 0) return plan;  // nothing to write
+  if (is_latent(shape)) {
+    plan->launches[plan->num_launches++] = latent_launch(p, shape, num_sms, choice.may_split());
+    plan->num_work_items = plan->launches[0].ctas;
+    size_workspace(p, *plan);
+    return plan;
+  }
   const ScoreClass scores = kernels::score_class(p), of_tokens = tokens_scores(p);
   const std::optional<LoadKind> tokens = tokens_load(p, shape, of_tokens);
   const auto [launches, most_packed] = divide_sequences(p, shape, tokens, num_sms, choice);
@@ -134,25 +142,31 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& la
   a.min_rows = launch.min_rows;
   a.max_rows = launch.max_rows;
   plan.split.set(workspace, a);
+  const auto set_q = [&] {
+    a.row_block = {launch.heads, kRows / launch.heads, arch::Divisor(launch.heads)};
+    result.q = q_map(p, tile, launch.heads);
+  };
   if (launch.rows != RowKind::kPacked) {
     const schedule::TileGrid grid = grid_of(p, tile, launch);
     a.grid = grid;
     a.is_merge_shared = tile.may_share_merge() && kernels::shares_merge(grid, launch.ctas);
-    const int32_t tokens = kRows / launch.heads;
-    a.row_block = {launch.heads, tokens, arch::Divisor(launch.heads)};
-    result.q = q_map(p, tile, launch.heads);
-    result.out =
-        kernels::rows_map(p, p.out, p.head_dim_vo, launch.heads, tokens, tile.out_swizzle());
+    set_q();
+    result.out = kernels::rows_map(p, p.out, p.head_dim_vo, launch.heads, a.row_block.tokens,
+                                   tile.out_swizzle());
     a.is_out_by_tma = kernels::stores_by_tma(p, result.out);
     if (!a.is_out_by_tma) result.out.rank = 0;
   } else {  // row tiles of tokens keep the normal policy, with which they were measured
     // Evict first is 3 to 5 % slower in decoding: decision 0030.
     a.kv_eviction = kernels::kv_eviction(p, PackedRows::of(p.group, tile.block_rows),
                                          arch::Eviction::kNormal, launch.max_rows);
+    if (tile.is_latent) set_q();
+    a.is_merge_shared = launch.shares_merge;
   }
   if (launch.load != LoadKind::kGather) {
     result.k = kernels::kv_map(p, p.k, p.head_dim_qk, tile.BN, tile.loaded_swizzle());
-    result.v = kernels::kv_map(p, p.v, p.head_dim_vo, tile.BN, tile.loaded_swizzle());
+    if (!tile.is_latent) {
+      result.v = kernels::kv_map(p, p.v, p.head_dim_vo, tile.BN, tile.loaded_swizzle());
+    }
   }
   return result;
 }

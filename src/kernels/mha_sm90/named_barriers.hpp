@@ -7,6 +7,9 @@
 //                                                     or read what the others have stored
 //   7      all      all; two warps when they have       all but the scheduler warp, before they use
 //                   initialised the mbarriers           an mbarrier
+//   8 + s  256      latent rows: the first warpgroup,   the second, before it issues P V of the
+//                   when it has S of the tile after     tile in stage s of K (for speed only);
+//                   that in stage s                     two: the first may be a tile ahead
 #pragma once
 
 #include "arch/named_barrier.hpp"
@@ -17,6 +20,7 @@ namespace pagoda::mha_sm90 {
 inline constexpr int kPingPongBarrier = 1;
 inline constexpr int kWarpgroupBarrier = 4;
 inline constexpr int kInitBarrier = 7;
+inline constexpr int kScoresBarrier = 8;
 
 // Synchronises all threads of one consumer warpgroup.
 PAGODA_DEVICE void sync_warpgroup(int warpgroup, arch::Where where = arch::Where::current()) {

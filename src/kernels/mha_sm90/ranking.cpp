@@ -21,6 +21,7 @@ constexpr int64_t kSmallDecodeBytes = int64_t{512} << 20;
 
 bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
                      std::string* reason) {
+  if (p.head_dim_qk > 256 || p.head_dim_vo > 256) return false;  // latent attention
   // A sequence's kernel must not depend on the rest of its batch, on which these bytes do.
   if (options.is_batch_invariant) return false;
   const int64_t row_bytes = int64_t{2} * (p.head_dim_qk + p.head_dim_vo) * p.num_kv_heads;

@@ -41,7 +41,7 @@ struct Operands {
   // Of the tiles as TMA loads them, where a warpgroup converts them, and as consumers read them.
   using LoadedKRing = typename KProducer::Pipeline;
   using LoadedVRing = typename VProducer::Pipeline;
-  using KRing = pipeline::StagedPipeline<tile.k_stages>;
+  using KRing = pipeline::StagedPipeline<tile.k_stages, tile.k_parts()>;
   using VRing = pipeline::StagedPipeline<tile.v_stages>;
   // K and V as the consumers multiply them.
   static constexpr arch::OperandTile k_tile =
@@ -79,10 +79,10 @@ struct Operands {
   static constexpr bool has_q_stages = !tile.uses_mma_sync();
   // Warps that read work tiles: those that load, those that convert, and the consumers'.
   static constexpr uint32_t work_readers =
-      (tile.num_consumers + tile.num_converters()) * 4 +
-      (tile.load == LoadKind::kGather ? 4 : (has_q_stages ? 3 : 2));
-  // Arrivals that release a K or V stage: one of every consumer warp.
-  static constexpr uint32_t releases = tile.num_consumers * 4;
+      (tile.num_multiplying() + tile.num_converters()) * 4 +
+      (tile.load == LoadKind::kGather ? 4 : (has_q_stages && !tile.is_latent ? 3 : 2));
+  // Arrivals that release a K or V stage, or a part of it: one of every consumer warp.
+  static constexpr uint32_t releases = tile.num_multiplying() * 4;
   // Arrivals that fill one: one with TMA's bytes, or one of each of two gathering warps, or of each
   // of four converting warps.
   static constexpr uint32_t k_fills = tile.widens() ? 4 : (tile.load == LoadKind::kGather ? 2 : 1);
@@ -127,6 +127,16 @@ struct ConversionStorage {
   arch::MBarrier v_ring[has_v ? Ops::LoadedVRing::num_mbars : 1];
 };
 
+// What the two warpgroups of latent rows share besides P (latent_channel.hpp).
+template <class Ops>
+struct LatentStorage {
+  static constexpr bool is_used = Ops::tile.is_latent;
+  using Ring = pipeline::StagedPipeline<2>;
+  // [stage][row][4]: the factor of O; after the last KV tile pivot, sum and maximum
+  arch::SharedArray<float, is_used ? 2 * kRows * 4 : 4, 16> rows;
+  arch::MBarrier ring[is_used ? Ring::num_mbars : 1];
+};
+
 template <class Config>
 struct Storage {
   using Ops = Operands<Config>;
@@ -139,7 +149,9 @@ struct Storage {
       q;
   // [stage][BN, depth_qk], [stage][BN, depth_vo]
   arch::SharedArray<typename Ops::KV, tile.k_stages * Ops::k_elements, 1024> k;
-  arch::SharedArray<typename Ops::KV, tile.v_stages * Ops::v_elements, 1024> v;
+  arch::SharedArray<typename Ops::KV, tile.is_latent ? 16 : tile.v_stages * Ops::v_elements,
+                    tile.is_latent ? 16 : 1024>
+      v;
   // kGather: tiles of an fp8 cache before conversion, [tile][copy][thread of two warps] of 16
   // bytes.
   arch::SharedArray<arch::Words<4>, tile.raw_tiles == 0 ? 1 : tile.raw_tiles * Ops::raw_bytes / 16>
@@ -155,9 +167,11 @@ struct Storage {
   static constexpr int q_words =
       !Ops::has_q_stages && !tile.keeps_q_in_registers() ? tile.depth_qk / 16 * 32 : 1;
   arch::SharedArray<arch::Words<4>, q_words> q_operands;
+  LatentStorage<Ops> latent;
   WarpMergeStorage<Ops> merge;
-  // A word of each consumer: whether it is the last to finish a split row tile (split_rows.hpp).
-  arch::SharedArray<uint32_t, tile.num_consumers> arrivals;
+  // A word of each warpgroup that multiplies: whether it is the last to finish a split row tile
+  // (split_rows.hpp).
+  arch::SharedArray<uint32_t, tile.num_multiplying()> arrivals;
   WorkRing work;
   StreamKStorage stream_k;
   ConversionStorage<Ops> conversion;

@@ -51,7 +51,7 @@ class Epilogue {
       const RowResult result =
           finalize_row(params_, work, rows[r].q_head, rows[r].is_valid, rows[r].sums, rows[r].max);
       factors[r] = result.end.o_factor;
-      if (rows[r].is_written && arch::lane_idx() % 4 == 0) {
+      if (rows[r].is_written && arch::lane_idx() % 4 == 0 && is_first_part()) {
         store_lse_and_max(params_, work, rows[r].token, rows[r].q_head, result);
       }
     }
@@ -59,7 +59,7 @@ class Epilogue {
 
   // Stores O. `staging`: Consumer::out_smem(). This warp's products have read Q.
   PAGODA_DEVICE void store(const Work& work, const Row (&rows)[2], const float (&factors)[2],
-                           const float (&o)[tile.depth_vo / 2], arch::SharedPtr<Out> staging) {
+                           const float (&o)[tile.out_columns() / 2], arch::SharedPtr<Out> staging) {
     if constexpr (tile.rows == RowKind::kTokens) {
       // A work tile without keys has no Q: the stage may already hold the next one's.
       if (params_.is_out_by_tma && work.walk.num_tiles > 0) {
@@ -82,21 +82,29 @@ class Epilogue {
   }
 
  private:
+  // The columns of O that this warpgroup has begin here; the first part stores what a row has one
+  // of.
+  [[nodiscard]] PAGODA_DEVICE int32_t first_column() const {
+    return tile.is_latent ? warpgroup_ * tile.out_columns() : 0;
+  }
+  [[nodiscard]] PAGODA_DEVICE bool is_first_part() const {
+    return !tile.is_latent || warpgroup_ == 0;
+  }
   [[nodiscard]] PAGODA_DEVICE int32_t block_tokens() const {
     return tokens_of_consumer<Config>(params_);
   }
 
   PAGODA_DEVICE void store_from_registers(const Work& work, const Row (&rows)[2],
                                           const float (&factors)[2],
-                                          const float (&o)[tile.depth_vo / 2]) {
-    const int32_t first = 2 * (arch::lane_idx() % 4);
+                                          const float (&o)[tile.out_columns() / 2]) {
+    const int32_t first = first_column() + 2 * (arch::lane_idx() % 4);
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
       if (!rows[r].is_written) continue;
       const arch::GlobalPtr<Out> row = kernels::out_row<Out>(params_, work, rows[r]);
       const bool is_aligned = row.address() % 4 == 0;
       PAGODA_UNROLL
-      for (int j = 0; j < tile.depth_vo / 8; ++j) {
+      for (int j = 0; j < tile.out_columns() / 8; ++j) {
         if (8 * j + first < params_.dim_vo) {
           store_pair(row, 8 * j + first,
                      scaled_pair<Out>(o[4 * j + 2 * r], o[4 * j + 2 * r + 1], factors[r]),
@@ -108,16 +116,19 @@ class Epilogue {
 
   // O of another dtype than Out. `staging` has room for the elements of one row of a thread.
   PAGODA_DEVICE void store_converted(const Work& work, const Row (&rows)[2],
-                                     const float (&factors)[2], const float (&o)[tile.depth_vo / 2],
+                                     const float (&factors)[2],
+                                     const float (&o)[tile.out_columns() / 2],
                                      arch::SharedPtr<Out> staging) {
     if (work.walk.num_tiles == 0) {  // no Q: the memory may already hold the next work tile's
       store_zeros(work, rows);
       return;
     }
-    constexpr int count = tile.depth_vo / 4;
-    static_assert(count * sizeof(float) * kWarpgroup <= kRows * staging_columns * sizeof(Out));
+    constexpr int count = tile.out_columns() / 4;
+    static_assert(tile.column_parts() * count * sizeof(float) * kWarpgroup <=
+                  kRows * staging_columns * sizeof(Out));
     sync_warpgroup(warpgroup_);  // the products of all four warps have read Q
-    const int32_t thread = arch::thread_idx() % kWarpgroup, first = 2 * (arch::lane_idx() % 4);
+    const int32_t thread = arch::thread_idx() % kWarpgroup;
+    const int32_t first = first_column() + 2 * (arch::lane_idx() % 4);
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
       if (!rows[r].is_written) continue;
@@ -136,8 +147,10 @@ class Epilogue {
     for (const Row& row : rows) {
       if (!row.is_written) continue;
       const int64_t offset = kernels::out_offset(params_, work, row);
+      const int32_t begin = first_column(), end = begin + tile.out_columns();
       PAGODA_NO_UNROLL
-      for (int32_t column = arch::lane_idx() % 4; column < params_.dim_vo; column += 4) {
+      for (int32_t column = begin + arch::lane_idx() % 4; column < params_.dim_vo && column < end;
+           column += 4) {
         kernels::store_element(params_, offset + column, 0);
       }
     }

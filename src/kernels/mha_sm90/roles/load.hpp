@@ -67,13 +67,13 @@ PAGODA_DEVICE void load_k(const AttentionParams& params, Storage<Config>& storag
   }
 }
 
-// Zeroes the rows of a V tile from `first` on, by a warp. P is 0 there, but V may hold NaN, and
-// 0 * NaN is NaN.
-template <class Config>
+// Zeroes the rows of a tile of `depth` columns from `first` on, by a warp. P is 0 there, but V may
+// hold NaN, and 0 * NaN is NaN.
+template <class Config, int depth>
 PAGODA_DEVICE void zero_rows(arch::SharedPtr<typename Config::T> tile, int first) {
   using Ops = Operands<Config>;
   constexpr int words = Ops::chunk / 8;  // of 16 bytes, in a row of a panel
-  constexpr int panels = Config::tile.depth_vo / Ops::chunk;
+  constexpr int panels = depth / Ops::chunk;
   const int rows = Config::tile.BN - first;
   for (int i = arch::lane_idx(); i < rows * words; i += 32) {
     PAGODA_UNROLL
@@ -126,7 +126,7 @@ PAGODA_DEVICE void load_v(const AttentionParams& params, Storage<Config>& storag
                                        pages);
         storage.v_tail.wait(tail_phase);  // TMA: the bytes of the valid pages have landed
         tail_phase ^= 1U;
-        zero_rows<Config>(to, static_cast<int>(num_keys - column));
+        zero_rows<Config, Config::tile.depth_vo>(to, static_cast<int>(num_keys - column));
         arch::fence_proxy_async_shared();  // orders this lane's zeros before wgmma reads them
         arch::syncwarp();                  // all lanes have stored zeros and executed the fence
         ring.pipeline.producer_mbar().arrive_if(elect);

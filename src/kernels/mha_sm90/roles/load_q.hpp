@@ -1,6 +1,6 @@
-// load_q: the role that loads Q, a warp. TMA loads tiles of tokens; the lanes load packed rows, 16
-// bytes at a time, which belong to several heads and tokens. Where K and V are gathered no producer
-// warp is left, and the consumer runs PackedLoad itself.
+// load_q: the role that loads Q, a warp. TMA loads tiles of tokens, and latent rows; the lanes load
+// other packed rows, 16 bytes at a time, which belong to several heads and tokens. Where K and V
+// are gathered no producer warp is left, and the consumer runs PackedLoad itself.
 #pragma once
 
 #include <cstdint>
@@ -157,8 +157,9 @@ PAGODA_DEVICE void load_q(const AttentionParams& params, Storage<Config>& storag
     for (int w = 0; w < Config::tile.num_consumers; ++w) {
       const QRing ring{storage.q_ring[w], state};
       ring.producer_acquire();  // the consumer's four warps have released the stage
-      if constexpr (Config::tile.rows == RowKind::kTokens) {
+      if constexpr (Config::tile.rows == RowKind::kTokens || Config::tile.is_latent) {
         load_tokens<Config>(params, storage, work, ring, w, elect);
+        order.arrive_q_issued();
       } else {
         static_assert(Config::tile.num_consumers == 1, "packed rows have one consumer");
         PackedLoad<Config, 32>::run(params, storage, work, order);

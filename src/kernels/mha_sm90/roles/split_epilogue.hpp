@@ -20,7 +20,9 @@ class SplitEpilogue {
   using Out = typename Operands<Config>::Out;
   using Row = mha_sm90::Row<Config>;
   static constexpr TileConfig tile = Config::tile;
-  using Rows = kernels::SplitRows<Out, tile.block_rows, tile.num_consumers, tile.depth_vo, true>;
+  // A block of rows for each consumer; of latent rows, the columns of each warpgroup.
+  using Rows =
+      kernels::SplitRows<Out, tile.block_rows, tile.num_multiplying(), tile.out_columns(), true>;
 
   PAGODA_DEVICE SplitEpilogue(const AttentionParams& params, Storage<Config>& storage,
                               int warpgroup)
@@ -28,7 +30,7 @@ class SplitEpilogue {
 
   // O in the accumulator layout of wgmma. Returns whether `rows` and `o` now hold the merged rows,
   // which the caller must store; otherwise `o` is lost.
-  PAGODA_DEVICE bool run(const Work& work, Row (&rows)[2], float (&o)[tile.depth_vo / 2]) {
+  PAGODA_DEVICE bool run(const Work& work, Row (&rows)[2], float (&o)[tile.out_columns() / 2]) {
     store_partial(work, rows, o);
     if constexpr (!tile.merges_in_registers()) {
       merge_if_last(work);
@@ -88,8 +90,10 @@ class SplitEpilogue {
 
   PAGODA_DEVICE void merge_shared(const Work& work, const Row (&rows)[2]) {
     constexpr int quads = tile.depth_vo > 128 && !tile.widens() ? 4 : 2;  // widened, 4 spill
-    const kernels::SharedMerge<Out, tile.num_consumers, tile.depth_vo, quads, Row> shared(
-        params_, work, warpgroup_, rows);
+    constexpr auto blocks =
+        tile.is_latent ? kernels::MergeBlocks::kColumns : kernels::MergeBlocks::kRows;
+    const kernels::SharedMerge<Out, tile.num_multiplying(), tile.out_columns(), quads, Row, blocks>
+        shared(params_, work, warpgroup_, rows);
     const uint32_t parts =
         shared.take_parts(storage_.arrivals.at(warpgroup_), is_first(),
                           [this](arch::Where where) { sync_warpgroup(warpgroup_, where); });
@@ -100,7 +104,7 @@ class SplitEpilogue {
   }
 
   PAGODA_DEVICE void store_partial(const Work& work, const Row (&rows)[2],
-                                   const float (&o)[tile.depth_vo / 2]) {
+                                   const float (&o)[tile.out_columns() / 2]) {
     const int thread = thread_of_warpgroup(), first = Rows::first_row(thread);
     const int32_t slot = work.slot(work.split);
     if constexpr (tile.merges_in_registers()) {

@@ -1,0 +1,21 @@
+// Latent attention (MLA with absorbed projections): V is the first columns of K, in its memory.
+// Which calls its kernels serve, and their launch: packed rows, a stream-K partition. Host code.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/kernel.hpp"
+#include "core/problem.hpp"
+#include "kernels/mha_sm90/launch_plan.hpp"
+
+namespace pagoda::mha_sm90 {
+
+// core::Kernel::fit of a shape with is_latent().
+[[nodiscard]] core::Fit fit_latent(const Shape& shape, const core::Problem& problem,
+                                   const Options& options, std::string* reason);
+
+[[nodiscard]] Launch latent_launch(const core::Problem& problem, const Shape& shape,
+                                   int32_t num_sms, bool may_split);
+
+}  // namespace pagoda::mha_sm90
