@@ -48,8 +48,6 @@ constexpr EmulatedKernel kKernels[] = {
     {"sm90/prefill_equal_shares", "sm_90a", "Attention, tiles of tokens: an equal share of all keys for each CTA", run_prefill_equal_shares},
     {"sm90/decode", "sm_90a", "Attention, packed rows: equal shares of all keys, merged by the last", run_decode},
     {"sm90/decode_gathered", "sm_90a", "The same, K and V brought row by row by four warps", run_decode_gathered},
-    {"sm90/latent", "sm_90a", "Latent attention: V inside K, two warpgroups with half of O's columns each", run_latent},
-    {"sm90/latent_shared_merge", "sm_90a", "The same, splits merged by all CTAs of a row tile", run_latent_shared_merge},
     {"sm90/prefill_widened", "sm_90a", "Attention over an e4m3 cache, tiles of tokens: a warpgroup widens K and V", run_prefill_widened},
     {"sm90/prefill_fp8", "sm_90a", "Attention, e4m3, tiles of tokens: a warpgroup transposes V", run_prefill_fp8},
     {"sm90/prefill_fp8_tall", "sm_90a", "The same, three consumers, whose P V ends before their next Q K'", run_prefill_fp8_tall},

@@ -34,6 +34,7 @@ core::Problem problem_of(const Call& call) {
   p.max_seqlen_kv = p.max_seqlen_kv_bound = call.keys;
   p.kv_kind = core::KVKind::kPaged;
   p.page_size = 64;
+  p.num_pages = int64_t{call.batch} * core::ceil_div(call.keys, 64);
   p.block_table.data = &table;
   p.block_table.row_stride = core::ceil_div(call.keys, 64);
   p.q.dtype = p.k.dtype = p.v.dtype = p.out.dtype = DType::kBF16;
@@ -96,7 +97,7 @@ TEST(LatentLaunch, other_calls_are_left_to_other_kernels) {
   p.score_mod.softcap = 30;
   EXPECT_NE(refusal(p).find("no soft cap"), std::string::npos);
   p = problem_of({64, 4096});
-  p.page_size = 24;
+  p.page_size = 4;
   EXPECT_NE(refusal(p).find("TMA"), std::string::npos);
   EXPECT_NE(refusal(problem_of({64, 4096}), {.num_kv_splits = 4}).find("split"), std::string::npos);
   EXPECT_NE(refusal(problem_of({64, 4096}), {.schedule = Schedule::kQueue}), "");
