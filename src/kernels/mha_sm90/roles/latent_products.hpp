@@ -39,8 +39,8 @@ struct LatentProducts {
     operand.start_bytes = address;
     return arch::encode(arch::describe(operand), arch::DescriptorFormat::kSm90);
   }
-  // V of the columns of warpgroup `part`, from instruction `step`'s first key on, in the stage at
-  // `address`.
+  // V of the columns of warpgroup `part`, from instruction `step`'s first key on. `stage`: of all V
+  // of a stage.
   static PAGODA_DEVICE arch::SmemDescriptor values(arch::SmemDescriptor stage, int part, int step) {
     constexpr arch::OperandTile v_tile = Ops::v_tile;
     const int from = arch::mutable_value("V of the tile's first keys", step, 0);
