@@ -41,8 +41,10 @@ Outcome run_prefill_shared_merge(const emulator::Options& options);
 Outcome run_prefill_equal_shares(const emulator::Options& options);
 Outcome run_decode(const emulator::Options& options);
 Outcome run_decode_gathered(const emulator::Options& options);
-// Not in the registry: nobody has scored their mutants yet (sm90_latent_attention_test.cpp).
 Outcome run_latent(const emulator::Options& options);
+// Not in the registry: their CTAs have one work tile each, so that rings do not come round and no
+// mutant of those could be shown (sm90_latent_attention_test.cpp).
+Outcome run_latent_window(const emulator::Options& options);
 Outcome run_latent_shared_merge(const emulator::Options& options);
 Outcome run_prefill_widened(const emulator::Options& options);
 Outcome run_prefill_fp8(const emulator::Options& options);

@@ -21,6 +21,7 @@
 #include "kernels/common/attention_params.hpp"
 #include "kernels/common/kv_buffer/decode_arguments.hpp"
 #include "kernels/common/mixed_work.hpp"
+#include "kernels/mha_sm90/latent_launch.hpp"
 #include "operand/kv_tma_tile.hpp"
 #include "operand/paged_row_indices.hpp"
 #include "pagoda/dtype.hpp"
@@ -48,7 +49,7 @@ struct AttentionShape {
   bool is_gathered = false;
   int page_size = 16;  // TMA: 16
   int dim_qk = 64;     // of Q and K; V and O have kDepth
-  int window = 0;      // kv_buffer, decoding: keys before its own that a row sees; 0: all
+  int window = 0;      // decoding: keys before its own that a row sees; 0: all
   float softcap = 0;
   kernels::DecodeShares shares = kernels::DecodeShares::kEven;  // kv_buffer, decoding
   bool is_v_inside_k = false;  // V is the first kDepth columns of K; dim_qk may be larger
@@ -305,6 +306,7 @@ class TypedAttentionCase {
     params.decode = kernels::kv_buffer::decode_arguments(
         params, std::max(1, clusters - 1), 1, shape_.shares, (tokens - 1) / of_tile + 1,
         kDecodeRows, shape_.window > 0 ? shape_.window + tokens : INT32_MAX);
+    if (shape_.is_v_inside_k) mha_sm90::set_latent_work(shape_.ctas, params);
     params.k = cache(k_, dim_qk());
     params.v = cache(v_, kDepth);
     return params;

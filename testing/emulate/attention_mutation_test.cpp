@@ -35,6 +35,11 @@ constexpr Explained kExplained[] = {
     {"sm90/decode", "mbarrier_init", "kernel.hpp", Mutation::kFewer},
     // The first loads of Q are issued before those of K and V: speed only.
     {"sm90/", "mbarrier_wait", "q_before_kv.hpp", Mutation::kDrop, 2},
+    // Latent rows: P V of the second warpgroup after S of the first, speed only; its wait for V,
+    // which follows from P; late lanes at the last tile, the first of a work tile.
+    {"sm90/latent", "named_barrier_sync", "latent_values.hpp", Mutation::kDrop},
+    {"sm90/latent", "mbarrier_wait", "latent_values.hpp", Mutation::kDrop},
+    {"sm90/latent", "syncwarp", "load_latent.hpp", Mutation::kDrop},
     // The next work tile is drawn late: speed only.
     {"sm90/prefill", "mbarrier_wait", "kernel.hpp", Mutation::kDrop},
     {"sm90/prefill", "mbarrier_wait", "kernel.hpp", Mutation::kParity},

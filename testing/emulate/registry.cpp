@@ -52,6 +52,7 @@ constexpr EmulatedKernel kKernels[] = {
     {"sm90/prefill_fp8", "sm_90a", "Attention, e4m3, tiles of tokens: a warpgroup transposes V", run_prefill_fp8},
     {"sm90/prefill_fp8_tall", "sm_90a", "The same, three consumers, whose P V ends before their next Q K'", run_prefill_fp8_tall},
     {"sm90/decode_fp8", "sm_90a", "The same, packed rows: equal shares of all keys, merged by the last", run_decode_fp8},
+    {"sm90/latent", "sm_90a", "Latent attention, two head tiles: equal shares of all keys, merged by the last", run_latent},
     {"sm90_decode/pairs", "sm_90a", "One token of each sequence: pairs of CTAs send each other partial results, the last pair merges", run_sm90_decode_pairs},
     {"sm90_decode/clusters", "sm_90a", "The same, a cluster of eight CTAs for each KV head", run_sm90_decode_clusters},
     {"sm90_decode/tokens", "sm_90a", "Up to three tokens of each sequence, by pairs of CTAs", run_sm90_decode_tokens},

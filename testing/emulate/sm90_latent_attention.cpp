@@ -46,6 +46,20 @@ Outcome run_latent(const emulator::Options& options) {
                              .is_v_inside_k = true};
   return LatentCase(shape, options.seed).run<LatentTraits>(options);
 }
+// The same for windows, whose work tiles are those of any packed rows (StreamKWork).
+Outcome run_latent_window(const emulator::Options& options) {
+  const AttentionShape shape{.kernel = "sm90/latent_window",
+                             .sequences = {{2, 300}, {1, 37}, {3, 190}},
+                             .num_kv_heads = 1,
+                             .group = 4,
+                             .ctas = 5,
+                             .packed_heads = 4,
+                             .is_merge_shared = true,
+                             .dim_qk = kDimQk,
+                             .window = 100,
+                             .is_v_inside_k = true};
+  return LatentCase(shape, options.seed).run<LatentTraits>(options);
+}
 // Tokens of four heads; five CTAs each merge a part of the columns of a row tile, two of another.
 Outcome run_latent_shared_merge(const emulator::Options& options) {
   const AttentionShape shape{.kernel = "sm90/latent_shared_merge",

@@ -21,6 +21,9 @@ TEST(LatentAttention, row_tiles_of_two_head_tiles_in_a_stream_k_partition) {
 TEST(LatentAttention, splits_that_all_ctas_of_a_row_tile_merge) {
   expect_right(run_latent_shared_merge);
 }
+TEST(LatentAttention, windows_in_the_partition_of_any_packed_rows) {
+  expect_right(run_latent_window);
+}
 
 }  // namespace
 }  // namespace pagoda::emulate

@@ -100,8 +100,8 @@ enum class DecodeShares : uint8_t {
   kHalvesUnequal,  // the same where all lengths are alike, else half as many
 };
 
-// What the kernels of kv_buffer for decoding read instead of Sequences, KeyRows and RowsView: the
-// same call with fewer cases and 32-bit strides.
+// What the kernels of kv_buffer for decoding read instead of Sequences, KeyRows and RowsView, the
+// same call with fewer cases and 32-bit strides; and LatentWork, the lengths.
 struct DecodeArguments {
   // The KV tiles that a cluster takes, in kernels without clusters a CTA: those of the batch times
   // `cluster_share`, rounded up, and `min_tiles` or more. The share is above 1 / clusters by 2^-21
@@ -140,7 +140,7 @@ struct AttentionArguments {
   // mha_sm90: kMayPackHeads. Beside `group`, with which it is read (row_tiles.md).
   RowBlock row_block;
   // kv_buffer: CTAs of each KV head where the batch is one sequence of at most one token, instead
-  // of a stream-K partition; 0: it is not.
+  // of a stream-K partition. Latent rows: of each head tile, for LatentWork. 0: it is not used.
   int32_t ctas_per_kv_head = 0;
   DecodeArguments decode;
   arch::GlobalPtr<const void> q_data = nullptr;

@@ -26,6 +26,7 @@
 #include "arch/thread.hpp"
 #include "arch/warp.hpp"
 #include "kernels/common/row_epilogue.hpp"
+#include "kernels/common/row_lines.hpp"
 #include "kernels/common/split_rows.hpp"
 #include "softmax/online.hpp"
 
@@ -72,7 +73,11 @@ class SharedMerge {
       const int end = first + quads < kQuads ? first + quads : kQuads;
       PAGODA_NO_UNROLL
       while (first < end) {
-        Merged rows;
+        if constexpr (has_columns) {
+          first += merge_columns(thread, first);
+          continue;
+        }
+        Merged<most_quads> rows;
         int count = most_quads;
         if (has_few()) {
           add<8, most_quads>(thread, first, rows);
@@ -148,14 +153,29 @@ class SharedMerge {
   }
 
   // Quads of the thread's two rows.
+  template <int quads>
   struct Merged {
     softmax::Sums sums[2] = {};
-    float o[most_quads][4] = {};
+    float o[quads][4] = {};
   };
 
+  // Of columns. Returns how many quads it has merged and stored: of up to four splits twice as
+  // many. Each number has code of its own, of which a call fetches one.
+  PAGODA_DEVICE int merge_columns(int thread, int first) const {
+    const auto merge = [&]<int in_flight, int count>() {
+      Merged<count> rows;
+      add<in_flight, count>(thread, first, rows);
+      store(thread, first, count, rows);
+      return count;
+    };
+    if (work_.num_splits <= 4) return merge.template operator()<4, 2 * most_quads>();
+    if (has_few()) return merge.template operator()<8, most_quads>();
+    return merge.template operator()<16, most_quads / 2>();
+  }
+
   // Adds up `count` quads from `first` on over all splits, in groups of `in_flight`.
-  template <int in_flight, int count>
-  PAGODA_DEVICE void add(int thread, int first, Merged& rows) const {
+  template <int in_flight, int count, int quads>
+  PAGODA_DEVICE void add(int thread, int first, Merged<quads>& rows) const {
     constexpr int of_lane = in_flight / 4;
     const int32_t slots = has_columns ? work_.slot_step : 1;  // from a split to the next
     const int32_t slot_floats = slots * (blocks * block_rows * depth);
@@ -288,7 +308,8 @@ class SharedMerge {
   }
 
   // Stores `count` quads from `first` on. What few calls ask for is little code.
-  PAGODA_DEVICE void store(int thread, int first, int count, const Merged& rows) const {
+  template <int quads>
+  PAGODA_DEVICE void store(int thread, int first, int count, const Merged<quads>& rows) const {
     const int block_column = has_columns ? block_ * depth : 0;
     const int first_column = block_column + 8 * first + 2 * (thread % 4);
     const int left = block_column + 8 * (first + count);
@@ -313,14 +334,29 @@ class SharedMerge {
         factors[1] = factor;
       }
     }
-    if (is_out_of<T>(params_)) {
+    if constexpr (has_columns && quads % 4 == 0) {
+      if (has_whole_lines<T, blocks * depth>(params_)) {
+        float o[4 * quads];
+        PAGODA_UNROLL
+        for (int i = 0; i < 4 * quads; ++i) o[i] = rows.o[i / 4][i % 4];
+        PAGODA_UNROLL
+        for (int r = 0; r < 2; ++r) {
+          store_lines(out_row<T>(params_, work_, rows_[r]), block_column + 8 * first, o, 2 * r,
+                      factors[r], rows_[r].is_written);
+        }
+        return;
+      }
+    }
+    // Lines or single elements: pairs would be code for rare strides.
+    constexpr bool has_pairs = !has_columns || quads % 4 != 0;
+    if (has_pairs && is_out_of<T>(params_)) {
       PAGODA_UNROLL
       for (int r = 0; r < 2; ++r) {
         if (!rows_[r].is_written) continue;
         const arch::GlobalPtr<T> to = out_row<T>(params_, work_, rows_[r]);
         const bool is_aligned = to.address() % 4 == 0;
         PAGODA_UNROLL
-        for (int q = 0; q < most_quads; ++q) {
+        for (int q = 0; q < quads; ++q) {
           const int column = first_column + 8 * q;
           if (column >= end) continue;
           store_pair(to, column, scaled_pair<T>(rows.o[q][2 * r], rows.o[q][2 * r + 1], factors[r]),
@@ -330,11 +366,11 @@ class SharedMerge {
       return;
     }
     PAGODA_NO_UNROLL
-    for (int i = 0; i < 4 * most_quads; ++i) {
+    for (int i = 0; i < 4 * quads; ++i) {
       const int r = i / 2 % 2, column = first_column + i / 4 * 8 + i % 2;
       float value = rows.o[0][0];
       PAGODA_UNROLL
-      for (int k = 1; k < 4 * most_quads; ++k) value = i == k ? rows.o[k / 4][k % 4] : value;
+      for (int k = 1; k < 4 * quads; ++k) value = i == k ? rows.o[k / 4][k % 4] : value;
       const Place row = place(r);
       const float factor = r == 0 ? factors[0] : factors[1];
       if (!row.is_written || column >= end) continue;

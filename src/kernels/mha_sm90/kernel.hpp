@@ -13,6 +13,7 @@
 #include "kernels/mha_sm90/roles/gather.hpp"
 #include "kernels/mha_sm90/roles/latent_scores.hpp"
 #include "kernels/mha_sm90/roles/latent_values.hpp"
+#include "kernels/mha_sm90/roles/latent_work.hpp"
 #include "kernels/mha_sm90/roles/load.hpp"
 #include "kernels/mha_sm90/roles/load_latent.hpp"
 #include "kernels/mha_sm90/roles/load_q.hpp"
@@ -43,33 +44,38 @@ struct Kernel {
 
   static PAGODA_DEVICE void run(const Params& params) {
     auto& storage = arch::shared_storage<Storage>();
-    if constexpr (kSchedulesAtOnce) {
-      if (arch::warpgroup_idx() == 0) {
+    const bool schedules_at_once = kSchedulesAtOnce || finds_latent_work(params);
+    if constexpr (kSchedulesAtOnce || tile.is_latent) {
+      if (schedules_at_once && arch::warpgroup_idx() == 0) {
         release_registers();
         if (arch::warp_idx() == kSchedulerWarp) {
           if (arch::elect_one() != 0) init_work_barriers(storage);
           arch::converge_warp();
           arch::named_barrier_arrive(kInitBarrier, kThreads);
           arch::grid_dependency_wait();
-          run_scheduler(params, storage);
+          if constexpr (tile.is_latent) {
+            schedule_latent(params, storage);
+          } else {
+            run_scheduler(params, storage);
+          }
           return;
         }
       }
     }
     prefetch(params);
-    if (arch::thread_idx() == 0) init_barriers(storage);
+    if (arch::thread_idx() == 0) init_barriers(storage, schedules_at_once);
     // Waits until the previous kernel has completed: from here on its writes are visible. Nothing
     // above touches global memory that it may write; the scheduler warp and prefetch() have waits
     // of their own.
     arch::grid_dependency_wait();
-    if constexpr (kSchedulesAtOnce) {
+    if (schedules_at_once) {
       arch::named_barrier_sync(kInitBarrier, kThreads);  // the barriers are initialised
     } else {
       find_start(params, storage);  // ends with a syncthreads
     }
     arch::grid_launch_dependents();
     if (arch::warpgroup_idx() == 0) {
-      if constexpr (!kSchedulesAtOnce) release_registers();
+      if (!schedules_at_once) release_registers();
       if constexpr (tile.load == LoadKind::kGather) {
         const arch::Role role("gather");  // warps 0, 1: K; warps 2, 3: V
         gather<Config>(params, storage);
@@ -108,9 +114,14 @@ struct Kernel {
 
   // The scheduler warp initialises the barriers that it uses, arrives, and makes the first work
   // tile, for which all others wait, while another thread initialises the other barriers, 19 cycles
-  // each. Packed rows look for it with all threads, of which the last seldom has a sequence.
+  // each. Packed rows, but those of LatentWork, look for it with all threads, of which the last
+  // seldom has a sequence.
   static constexpr bool kSchedulesAtOnce = tile.rows != RowKind::kPacked;
   static constexpr int kSchedulerWarp = 3, kPrefetchWarp = 4;
+  static PAGODA_DEVICE bool finds_latent_work(const Params& params) {
+    if constexpr (tile.is_latent) return LatentWork<Config>::is_used(params);
+    return false;
+  }
 
   using Scheduler =
       std::conditional_t<tile.has_equal_shares, schedule::ShareScheduler, kernels::GridQueue>;
@@ -146,7 +157,7 @@ struct Kernel {
   }
   // By one thread. The barrier after it makes them visible to the other threads, and
   // fence_mbarrier_init to TMA.
-  static PAGODA_DEVICE void init_barriers(Storage& storage) {
+  static PAGODA_DEVICE void init_barriers(Storage& storage, bool schedules_at_once) {
     const auto where = arch::Where::current();
     Ops::KRing::init(storage.k_ring, Ops::releases, "k", where, Ops::k_fills);
     if constexpr (tile.is_latent) {
@@ -161,7 +172,7 @@ struct Kernel {
     if constexpr (tile.num_converters() > 0) {
       Ops::LoadedVRing::init(storage.conversion.v_ring, 4, "loaded v", where);
     }
-    if constexpr (!kSchedulesAtOnce) init_work_barriers(storage);
+    if (!schedules_at_once) init_work_barriers(storage);
     for (int w = 0; w < tile.num_consumers; ++w) {
       constexpr const char* names[] = {"q of consumer 0", "q of consumer 1", "q of consumer 2"};
       Ops::QRing::init(storage.q_ring[w], 4 * tile.column_parts(), names[w], where, Ops::q_fills);
@@ -210,7 +221,7 @@ struct Kernel {
     } else if (warp == 2) {
       const arch::Role role("load q");
       load_q<Config>(params, storage);
-    } else if (warp == kSchedulerWarp) {
+    } else if (warp == kSchedulerWarp) {  // else LatentWork has found them
       run_scheduler(params, storage);
     }
   }
@@ -247,6 +258,15 @@ struct Kernel {
       uint32_t phase = 0;
       write_all(work_tiles, writer, phase, storage);
     }
+    writer.write(Work{});  // no tokens: the end
+  }
+
+  static PAGODA_DEVICE void schedule_latent(const Params& params, Storage& storage) {
+    const arch::Role role("schedule");
+    LatentWork<Config> work_tiles(params);
+    if (arch::elect_one() == 0) return;
+    WorkWriter writer(storage.work);
+    for (Work work; work_tiles.next(work);) writer.write(work);
     writer.write(Work{});  // no tokens: the end
   }
 
@@ -324,21 +344,14 @@ struct Kernel {
     consumer.finish();
   }
 
-  // The warpgroups of latent rows: a warp of each has the same 16 of 64 rows.
+  // The warpgroups of latent rows: a warp of each has the same 16 of 64 rows. Both execute the same
+  // code for what follows the products: it is fetched once.
   static PAGODA_DEVICE void consume_latent(const Params& params, Storage& storage) {
-    if (arch::warpgroup_idx() == 1) {
-      const arch::Role role("scores");
-      multiply_latent(LatentScores<Config>(params, storage), 0, params, storage);
-    } else {
-      const arch::Role role("values");
-      multiply_latent(LatentValues<Config>(params, storage), 1, params, storage);
-    }
-  }
-  // `part`: of O's columns.
-  template <class Consumer>
-  static PAGODA_DEVICE void multiply_latent(Consumer consumer, int part, const Params& params,
-                                            Storage& storage) {
+    using Products = LatentProducts<Config>;
+    const int part = arch::warpgroup_idx() - 1;  // of O's columns
+    const arch::Role role(part == 0 ? "scores" : "values");
     const int first = first_row_of(0, arch::warp_idx() % 4, arch::lane_idx());
+    LatentState<Config> state(storage, part);
     WorkReader reader(storage.work);
     Epilogue<Config> epilogue(params, part);
     float o[tile.out_columns() / 2];
@@ -346,18 +359,23 @@ struct Kernel {
       Row rows[2];
       const auto make = [&] { make_rows(params, reader.work(), first, rows); };
       const bool has_keys = reader.work().walk.num_tiles > 0;
-      if (has_keys) {
-        consumer.mainloop(reader, rows, o, make);
-      } else {
+      if (!has_keys) {
         make();
+      } else if (part == 0) {
+        LatentScores<Config>(params, storage, state).mainloop(reader, rows, o, make);
+      } else {
+        LatentValues<Config>(params, storage, state).mainloop(reader, rows, o, make);
       }
       const Work work = reader.work();  // loaded again, to free its registers in the mainloop
       if (!work.is_split() || SplitEpilogue<Config>(params, storage, part).run(work, rows, o)) {
         float factors[2];
         epilogue.finish(work, rows, factors);
-        epilogue.store(work, rows, factors, o, consumer.out_smem());
+        epilogue.store(work, rows, factors, o, Products::out_smem(storage, part));
       }
-      if (has_keys) consumer.release_q();
+      if (has_keys && !Products::releases_q_early(params)) {
+        arch::syncwarp();  // every lane has read its O there
+        Products::release_q(storage);
+      }
     }
   }
 

@@ -2,10 +2,12 @@
 #include "kernels/mha_sm90/latent_launch.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "core/int_math.hpp"
 #include "core/v_inside_k.hpp"
 #include "kernels/common/call_arguments.hpp"
+#include "kernels/common/kv_buffer/decode_arguments.hpp"
 #include "kernels/common/schedule_choice.hpp"
 #include "kernels/mha_sm90/call_tiles.hpp"
 #include "kernels/mha_sm90/schedule.hpp"
@@ -51,7 +53,7 @@ core::Fit fit_latent(const Shape& shape, const Problem& p, const Options& option
 }
 
 Launch latent_launch(const Problem& p, const Shape& shape, int32_t num_sms, bool may_split) {
-  constexpr int32_t kFewKeyTiles = 64;
+  constexpr int32_t kFewKeyTiles = 96, kFewestKeyTiles = 12;
   Launch launch{.rows = RowKind::kPacked};
   const TileConfig tile = tile_of(shape, launch.rows, launch.scores);
   const PackedRows packed = PackedRows::of(p.group, tile.block_rows);
@@ -62,13 +64,39 @@ Launch latent_launch(const Problem& p, const Shape& shape, int32_t num_sms, bool
   const int32_t most = std::max(1, num_sms / packed.head_tiles);
   const int32_t key_tiles = core::ceil_div(p.max_seqlen_kv_bound, tile.BN) + 1;
   launch.shares_merge = may_split && 2 * row_tiles <= most && p.batch <= tile.threads();
-  // Measured: 1 x 1k 27.4 us with two KV tiles a split, 34 with four; 1 x 8k, whose splits are 65
-  // and 33, 36.5 and 34.4.
-  const int32_t of_split = key_tiles > kFewKeyTiles ? 4 : 2;
+  // Measured, us, with one, two, three and four KV tiles a split: 1 x 512 17.2, 19.3, 22.8, 22.8; 1
+  // x 1k 18.7, 18.7, 21.5, 22.5; 1 x 4k 25.7, 21.6, 22.4, 23.2; 1 x 8k 27.6, 27.6, 25.1, 25.0.
+  const int32_t of_split = key_tiles > kFewKeyTiles ? 4 : key_tiles > kFewestKeyTiles ? 2 : 1;
   const int64_t splits = std::max(2, core::ceil_div(key_tiles, of_split));
   const int64_t wanted = row_tiles * (launch.shares_merge ? splits : key_tiles);
   launch.ctas = packed.head_tiles * static_cast<int32_t>(std::min<int64_t>(wanted, most));
   return launch;
+}
+
+void set_latent_work(int32_t ctas, kernels::AttentionArguments& a) {
+  constexpr int32_t kMostHeadTiles = UINT8_MAX;
+  const mask::IntervalMask& interval = a.mask.interval;
+  const bool sees_all =
+      interval.rule.left == mask::IntervalRule::kOpen &&
+      (interval.rule.right == mask::IntervalRule::kOpen || interval.rule.right == 0) &&
+      interval.rule.chunk == 0 && interval.valid_lengths == nullptr;
+  const operand::KeyRows& keys = a.sequences.keys;
+  const bool has_page_lengths = keys.kind == operand::KeyRowsKind::kPaged &&
+                                (keys.paged.first_page_of == nullptr ||
+                                 std::has_single_bit(static_cast<uint32_t>(keys.paged.page_size)));
+  const bool has_lengths =
+      keys.leftpad == nullptr && (keys.kind == operand::KeyRowsKind::kDense || has_page_lengths);
+  const int32_t head_tiles = core::ceil_div(a.group, a.row_block.heads);
+  if (!sees_all || !has_lengths || a.is_batch_invariant || a.sequences.valid_rows != nullptr ||
+      a.sequences.q_positions != nullptr || a.num_kv_heads > 1 || head_tiles > kMostHeadTiles) {
+    return;
+  }
+  a.ctas_per_kv_head = ctas / head_tiles;
+  kernels::DecodeArguments& decode = a.decode;
+  decode.by_row_tiles = arch::Divisor(head_tiles);
+  decode.token_tiles = static_cast<uint8_t>(head_tiles);
+  decode.tile_tokens = static_cast<uint8_t>(a.row_block.tokens);
+  kernels::kv_buffer::set_lengths(keys, decode);
 }
 
 }  // namespace pagoda::mha_sm90

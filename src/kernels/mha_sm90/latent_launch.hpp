@@ -7,6 +7,7 @@
 
 #include "core/kernel.hpp"
 #include "core/problem.hpp"
+#include "kernels/common/attention_params.hpp"
 #include "kernels/mha_sm90/launch_plan.hpp"
 
 namespace pagoda::mha_sm90 {
@@ -17,5 +18,11 @@ namespace pagoda::mha_sm90 {
 
 [[nodiscard]] Launch latent_launch(const core::Problem& problem, const Shape& shape,
                                    int32_t num_sms, bool may_split);
+
+// Sets the arguments of LatentWork in calls whose work tiles it finds: one KV head, all keys up to
+// a query's own or up to the last, no padding rows, positions or invariant batches, and lengths of
+// dense keys or of pages, which in CSR lists hold a power of two of keys. `arguments` are those of
+// the call.
+void set_latent_work(int32_t ctas, kernels::AttentionArguments& arguments);
 
 }  // namespace pagoda::mha_sm90

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <string>
+#include <vector>
 
 #include "core/int_math.hpp"
 #include "kernels/mha_sm90/launch_plan.hpp"
@@ -115,6 +116,33 @@ TEST(LatentLaunch, as_many_ctas_for_each_head_tile) {
       EXPECT_EQ(launch.heads, std::min(heads, 64));
     }
   }
+}
+
+TEST(LatentLaunch, a_split_has_one_kv_tile_to_four) {
+  EXPECT_EQ(launch_of({1, 512}).ctas, 2 * 9);  // of nine KV tiles, as the last may begin late
+  EXPECT_EQ(launch_of({1, 1024}).ctas, 2 * 9);
+  EXPECT_EQ(launch_of({1, 4096}).ctas, 2 * 33);
+  EXPECT_EQ(launch_of({1, 8192}).ctas, 2 * 33);
+}
+
+kernels::AttentionArguments arguments_of(const core::Problem& p, const Options& options = {}) {
+  const auto plan = make_plan(latent_shape(), p, kMultiprocessors, options);
+  std::vector<std::byte> workspace(static_cast<size_t>(plan->workspace_bytes));
+  return make_arguments(*plan, plan->launches[0], p, workspace).arguments;
+}
+
+TEST(LatentLaunch, one_warp_finds_the_work_tiles_of_plain_calls) {
+  EXPECT_EQ(arguments_of(problem_of({1, 8192})).ctas_per_kv_head, 33);
+  EXPECT_EQ(arguments_of(problem_of({64, 4096, 16, 2})).ctas_per_kv_head, kMultiprocessors);
+  core::Problem p = problem_of({1, 8192});
+  static const Mask window = Mask::window(1000, 0);
+  p.mask = window.nodes();
+  EXPECT_EQ(arguments_of(p).ctas_per_kv_head, 0);
+  EXPECT_EQ(arguments_of(problem_of({1, 8192}), {.is_batch_invariant = true}).ctas_per_kv_head, 0);
+  p = problem_of({1, 8192});
+  static const int32_t position = 8191;
+  p.cache_lengths = {&position, 1};
+  EXPECT_EQ(arguments_of(p).ctas_per_kv_head, 0);
 }
 
 TEST(LatentLaunch, few_row_tiles_are_split_and_merged_by_all_their_ctas) {

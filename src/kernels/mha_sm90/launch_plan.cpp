@@ -159,8 +159,11 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& la
     // Evict first is 3 to 5 % slower in decoding: decision 0030.
     a.kv_eviction = kernels::kv_eviction(p, PackedRows::of(p.group, tile.block_rows),
                                          arch::Eviction::kNormal, launch.max_rows);
-    if (tile.is_latent) set_q();
     a.is_merge_shared = launch.shares_merge;
+    if (tile.is_latent) {
+      set_q();
+      set_latent_work(launch.ctas, a);
+    }
   }
   if (launch.load != LoadKind::kGather) {
     result.k = kernels::kv_map(p, p.k, p.head_dim_qk, tile.BN, tile.loaded_swizzle());

@@ -7,6 +7,19 @@
 
 namespace pagoda::kernels::kv_buffer {
 
+// What num_keys() (decode_work.hpp) reads, of dense or paged keys.
+inline void set_lengths(const operand::KeyRows& keys, DecodeArguments& decode) {
+  if (keys.kind == operand::KeyRowsKind::kPaged) {
+    decode.lengths = keys.paged.lengths;
+    decode.first_page_of = keys.paged.first_page_of;
+    decode.page_shift = 0;
+    while (1 << decode.page_shift < keys.paged.page_size) ++decode.page_shift;
+  } else {
+    decode.lengths = keys.dense.lengths;
+    decode.num_keys = static_cast<int32_t>(keys.dense.keys_per_batch);
+  }
+}
+
 // The call must have the layout that has_decode_layout() (decode_call.cpp) asks for. `clusters`:
 // the number of them, or of CTAs, among which the KV tiles of the batch are divided as `shares`
 // says; `min_tiles`: each takes so many or more; `token_tiles`: row tiles, of `rows` rows each, of
@@ -28,16 +41,10 @@ inline DecodeArguments decode_arguments(const AttentionArguments& call, int32_t 
   result.token_tiles = static_cast<uint8_t>(token_tiles);
   result.tile_tokens = static_cast<uint8_t>(rows / call.group);
   result.by_row_tiles = arch::Divisor(call.num_kv_heads * token_tiles);
+  set_lengths(keys, result);
   if (keys.kind == operand::KeyRowsKind::kPaged) {
-    result.lengths = keys.paged.lengths;
     result.pages = keys.paged.pages;
-    result.first_page_of = keys.paged.first_page_of;
     result.table_stride = static_cast<int32_t>(keys.paged.table_stride);
-    result.page_shift = 0;
-    while (1 << result.page_shift < keys.paged.page_size) ++result.page_shift;
-  } else {
-    result.lengths = keys.dense.lengths;
-    result.num_keys = static_cast<int32_t>(keys.dense.keys_per_batch);
   }
   const bool is_ragged = call.sequences.cu_rows != nullptr;
   const bool has_tokens = is_ragged || call.sequences.padded_rows > 1;

@@ -12,6 +12,7 @@
 #include "arch/tma.hpp"
 #include "arch/warp.hpp"
 #include "kernels/common/row_epilogue.hpp"
+#include "kernels/common/row_lines.hpp"
 #include "kernels/mha_sm90/roles/consumer.hpp"
 
 namespace pagoda::mha_sm90 {
@@ -38,8 +39,8 @@ class Epilogue {
   // The factors of O in the rows of a thread. Stores LSE and row maximum. It needs no O: it runs
   // under the last product.
   PAGODA_DEVICE void finish(const Work& work, const Row (&rows)[2], float (&factors)[2]) const {
-    // With O of 256 columns it would spill.
-    if (tile.depth_vo < 256 && kernels::wants_only_o(params_)) {
+    // With O of 256 columns it would spill; latent rows have more registers.
+    if ((tile.depth_vo < 256 || tile.is_latent) && kernels::wants_only_o(params_)) {
       PAGODA_UNROLL
       for (int r = 0; r < 2; ++r) {
         factors[r] = kernels::o_factor(params_, work, rows[r].is_valid, rows[r].sums);
@@ -74,7 +75,17 @@ class Epilogue {
         return;
       }
     }
-    if (kernels::is_out_of<Out>(params_)) {
+    if constexpr (tile.is_latent) {
+      if (kernels::has_whole_lines<Out, tile.depth_vo>(params_)) {
+        PAGODA_UNROLL
+        for (int r = 0; r < 2; ++r) {
+          kernels::store_lines(kernels::out_row<Out>(params_, work, rows[r]), first_column(), o,
+                               2 * r, factors[r], rows[r].is_written);
+        }
+      } else {
+        store_converted(work, rows, factors, o, staging);
+      }
+    } else if (kernels::is_out_of<Out>(params_)) {
       store_from_registers(work, rows, factors, o);
     } else {
       store_converted(work, rows, factors, o, staging);

@@ -28,13 +28,10 @@ class LatentChannel {
   static constexpr TileConfig tile = Config::tile;
   static constexpr int steps_pv = tile.BN / kKeysOfMma<typename Config::T>;
 
-  // The first warpgroup writes.
-  static PAGODA_DEVICE LatentChannel writer(LatentStorage<Ops>& storage) {
-    return {storage, Ring::producer(storage.ring)};
-  }
-  static PAGODA_DEVICE LatentChannel reader(LatentStorage<Ops>& storage) {
-    return {storage, Ring::consumer(storage.ring)};
-  }
+  // `writes`: in the first warpgroup.
+  PAGODA_DEVICE LatentChannel(LatentStorage<Ops>& storage, bool writes)
+      : storage_(storage),
+        ring_(writes ? Ring::producer(storage.ring) : Ring::consumer(storage.ring)) {}
 
   // `p`: of each instruction of P V, as its A fragments, stored at `to`; `factors`: of the thread's
   // two rows.
@@ -87,9 +84,6 @@ class LatentChannel {
   }
 
  private:
-  PAGODA_DEVICE LatentChannel(LatentStorage<Ops>& storage, Ring ring)
-      : storage_(storage), ring_(ring) {}
-
   PAGODA_DEVICE void publish() {
     arch::syncwarp();  // every lane has stored its part
     // The lanes that have stored a row: compute-sanitizer follows no syncwarp.

@@ -11,11 +11,26 @@
 #include <cstdint>
 
 #include "arch/wgmma.hpp"
+#include "kernels/common/row_lines.hpp"
 #include "kernels/mha_sm90/roles/latent_channel.hpp"
 #include "kernels/mha_sm90/roles/load_latent.hpp"
 #include "kernels/mha_sm90/storage.hpp"
 
 namespace pagoda::mha_sm90 {
+
+// What a warpgroup keeps from a work tile to the next.
+template <class Config>
+struct LatentState {
+  using Ops = Operands<Config>;
+
+  // `part`: of O's columns; the first makes S and P.
+  PAGODA_DEVICE LatentState(Storage<Config>& storage, int part)
+      : k(Ops::KRing::consumer(storage.k_ring)), channel(storage.latent, part == 0) {}
+
+  typename Ops::KRing k;  // of the next S, or of the next P V of the second warpgroup
+  typename Ops::QRing::State q = Ops::QRing::State::consumer();
+  LatentChannel<Config> channel;
+};
 
 // Of one of the warpgroups that share the rows.
 template <class Config>
@@ -77,20 +92,20 @@ struct LatentProducts {
     arch::wgmma_commit_group();
   }
 
-  // One arrival a warp at each part from `begin` to `end` - 1 of the stage.
+  // One arrival a warp at each part from `begin` to `end` - 1 of `stage`.
   template <int begin, int end>
-  static PAGODA_DEVICE void release(const typename Ops::KRing& ring) {
+  static PAGODA_DEVICE void release(const typename Ops::KRing& ring, uint32_t stage) {
     const int32_t elect = arch::elect_one();
     pipeline::for_each_part<end - begin>(
-        [&]<int i>() { ring.template consumer_release_at<begin + i>(ring.state.index, elect); });
+        [&]<int i>() { ring.template consumer_release_at<begin + i>(stage, elect); });
   }
 
-  // O of other types than Out passes through Q's stage, which is then released after the epilogue.
+  // Else O passes through Q's stage, which is released after the epilogue.
   static PAGODA_DEVICE bool releases_q_early(const AttentionParams& params) {
-    return kernels::is_out_of<typename Ops::Out>(params);
+    return kernels::has_whole_lines<typename Ops::Out, tile.depth_vo>(params);
   }
+  // The warp's products have read Q, or none of its lanes will access the stage any more.
   static PAGODA_DEVICE void release_q(Storage<Config>& storage) {
-    arch::syncwarp();  // every lane has read O there, or has waited for the products that read Q
     const typename Ops::QRing ring{storage.q_ring[0], Ops::QRing::State::consumer()};
     ring.consumer_release_at(0, arch::elect_one());
   }

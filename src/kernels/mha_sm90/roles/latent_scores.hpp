@@ -17,7 +17,7 @@
 
 namespace pagoda::mha_sm90 {
 
-// One object in every thread of the warpgroup.
+// One object in every thread of the warpgroup, for a work tile.
 template <class Config>
 class LatentScores {
  public:
@@ -28,12 +28,13 @@ class LatentScores {
   static constexpr TileConfig tile = Config::tile;
   static constexpr int BN = tile.BN, steps_pv = Products::steps_pv;
 
-  PAGODA_DEVICE LatentScores(const AttentionParams& params, Storage<Config>& storage)
+  PAGODA_DEVICE LatentScores(const AttentionParams& params, Storage<Config>& storage,
+                             LatentState<Config>& state)
       : params_(params),
         storage_(storage),
-        k_(Ops::KRing::consumer(storage.k_ring)),
-        v_(Ops::KRing::consumer(storage.k_ring)),
-        channel_(LatentChannel<Config>::writer(storage.latent)),
+        k_(state.k),
+        q_(state.q),
+        channel_(state.channel),
         q_descriptor_(Products::descriptor_at(Ops::q_tile, storage.q.data().address())),
         k_descriptor_(Products::descriptor_at(Ops::k_tile, storage.k.data().address())),
         v_descriptor_(Products::descriptor_at(Ops::v_tile, storage.k.data().address())),
@@ -50,30 +51,27 @@ class LatentScores {
     typename Ops::QRing{storage_.q_ring[0], q_}.consumer_wait();  // load Q: its bytes have landed
     q_.step();
     const OwnTiles walk = OwnTiles::of(reader.work().walk);
-    int32_t i = walk.num_tiles - 1;
     issue_qk(s);
     make_rows();
     arch::wgmma_wait_group<0>();
-    complete_s(s);
-    compute_p(reader, i, walk, s, rows, factors);
-    factors[0] = factors[1] = 1;  // there is no O yet
-    pass_p(s, factors);
     bool has_output = false;
+    // One copy of the softmax: that of the first tile would be fetched for it alone.
     PAGODA_NO_UNROLL
-    for (; i > 0; --i) {
+    for (int32_t i = walk.num_tiles - 1;; --i) {
+      complete_s(s);
+      if (has_output) let_second_multiply(v_stage());
+      const bool rescales = compute_p(reader, i, walk, s, rows, factors) && has_output;
+      pass_p(s, factors);
+      if (rescales) rescale_output(o, factors);
+      if (i == 0) break;
       issue_pv(o, has_output);
       has_output = true;
       issue_qk(s);
       arch::wgmma_wait_group<1>();
       release_v(o);
       arch::wgmma_wait_group<0>();
-      complete_s(s);
-      let_second_multiply(v_.state.index ^ 1U);  // v_ has stepped past the tile
-      const bool rescales = compute_p(reader, i - 1, walk, s, rows, factors);
-      pass_p(s, factors);
-      if (rescales) rescale_output(o, factors);
     }
-    let_second_multiply(v_.state.index);
+    let_second_multiply(v_stage());
     if (Products::releases_q_early(params_)) Products::release_q(storage_);
     issue_pv(o, has_output);
     PAGODA_UNROLL
@@ -84,12 +82,6 @@ class LatentScores {
     channel_.write_sums(rows);
     arch::wgmma_wait_group<0>();
     release_v(o);
-  }
-
-  // Where the epilogue may convert O; called after it, of a work tile with KV tiles.
-  [[nodiscard]] PAGODA_DEVICE auto out_smem() const { return Products::out_smem(storage_, 0); }
-  PAGODA_DEVICE void release_q() {
-    if (!Products::releases_q_early(params_)) Products::release_q(storage_);
   }
 
  private:
@@ -114,7 +106,7 @@ class LatentScores {
   // Of a product that is complete.
   PAGODA_DEVICE void complete_s(float (&s)[BN / 2]) {
     arch::wgmma_pin(s);
-    Products::template release<Products::parts_pv, 2 * Products::parts_pv>(k_);
+    Products::template release<Products::parts_pv, 2 * Products::parts_pv>(k_, k_.state.index);
   }
   PAGODA_DEVICE void pass_p(const float (&s)[BN / 2], const float (&factors)[2]) {
     uint32_t p[steps_pv][4];
@@ -126,7 +118,12 @@ class LatentScores {
   }
 
   PAGODA_DEVICE void issue_pv(float (&o)[Products::columns / 2], bool accumulates) {
-    Products::issue_pv(o, 0, p_descriptor_, v_descriptor_, v_.state.index, accumulates);
+    Products::issue_pv(o, 0, p_descriptor_, v_descriptor_, v_stage(), accumulates);
+  }
+  // That of the tile before the one of k_, whose V is multiplied.
+  [[nodiscard]] PAGODA_DEVICE uint32_t v_stage() const {
+    static_assert(tile.k_stages == 2);
+    return k_.state.index ^ 1U;
   }
   // Of the tile in `stage`.
   static PAGODA_DEVICE void let_second_multiply(uint32_t stage) {
@@ -135,9 +132,8 @@ class LatentScores {
   // Of a product that is complete.
   PAGODA_DEVICE void release_v(float (&o)[Products::columns / 2]) {
     arch::wgmma_pin(o);
-    Products::template release<0, Products::parts_pv>(v_);
-    Products::template release<Products::p_part, Products::p_part + 1>(v_);
-    v_.step();
+    Products::template release<0, Products::parts_pv>(k_, v_stage());
+    Products::template release<Products::p_part, Products::p_part + 1>(k_, v_stage());
   }
 
   // S of tile `index` becomes P. Returns whether O must be multiplied with `factors`, which are 1
@@ -154,9 +150,9 @@ class LatentScores {
 
   const AttentionParams& params_;
   Storage<Config>& storage_;
-  typename Ops::KRing k_, v_;  // positions of S and of P V
-  typename Ops::QRing::State q_ = Ops::QRing::State::consumer();
-  LatentChannel<Config> channel_;
+  typename Ops::KRing& k_;
+  typename Ops::QRing::State& q_;
+  LatentChannel<Config>& channel_;
   arch::SmemDescriptor q_descriptor_, k_descriptor_, v_descriptor_, p_descriptor_;
 };
 

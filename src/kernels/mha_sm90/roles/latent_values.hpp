@@ -10,7 +10,7 @@
 
 namespace pagoda::mha_sm90 {
 
-// One object in every thread of the warpgroup.
+// One object in every thread of the warpgroup, for a work tile.
 template <class Config>
 class LatentValues {
  public:
@@ -20,11 +20,12 @@ class LatentValues {
   using Products = LatentProducts<Config>;
   static constexpr TileConfig tile = Config::tile;
 
-  PAGODA_DEVICE LatentValues(const AttentionParams& params, Storage<Config>& storage)
+  PAGODA_DEVICE LatentValues(const AttentionParams& params, Storage<Config>& storage,
+                             LatentState<Config>& state)
       : params_(params),
         storage_(storage),
-        v_(Ops::KRing::consumer(storage.k_ring)),
-        channel_(LatentChannel<Config>::reader(storage.latent)),
+        v_(state.k),
+        channel_(state.channel),
         p_descriptor_(
             Products::descriptor_at(Products::p_tile, Products::p_at(storage, 0).address())),
         v_descriptor_(Products::descriptor_at(Ops::v_tile, storage.k.data().address())) {}
@@ -42,7 +43,8 @@ class LatentValues {
       channel_.read(factors);
       const bool has_output = i > 0;
       if (has_output && arch::any(factors[0] != 1 || factors[1] != 1)) rescale_output(o, factors);
-      Products::template release<0, Products::parts_pv>(v_);  // it reads none of them
+      // It reads none of them.
+      Products::template release<0, Products::parts_pv>(v_, v_.state.index);
       pipeline::for_each_part<Products::parts_pv>([&]<int part>() {
         v_.template consumer_wait<Products::parts_pv + part>();  // load latent: the part is full
       });
@@ -52,23 +54,17 @@ class LatentValues {
       Products::issue_pv(o, 1, p_descriptor_, v_descriptor_, v_.state.index, has_output);
       arch::wgmma_wait_group<0>();  // O is complete
       arch::wgmma_pin(o);
-      Products::template release<Products::parts_pv, Products::p_part + 1>(v_);
+      Products::template release<Products::parts_pv, Products::p_part + 1>(v_, v_.state.index);
       v_.step();
     }
     channel_.read_sums(rows);
   }
 
-  // As those of LatentScores.
-  [[nodiscard]] PAGODA_DEVICE auto out_smem() const { return Products::out_smem(storage_, 1); }
-  PAGODA_DEVICE void release_q() {
-    if (!Products::releases_q_early(params_)) Products::release_q(storage_);
-  }
-
  private:
   const AttentionParams& params_;
   Storage<Config>& storage_;
-  typename Ops::KRing v_;
-  LatentChannel<Config> channel_;
+  typename Ops::KRing& v_;
+  LatentChannel<Config>& channel_;
   arch::SmemDescriptor p_descriptor_, v_descriptor_;
 };
 

@@ -24,13 +24,13 @@ class LoadLatent {
     QBeforeKV<Config> order(storage_);
     WorkReader reader(storage_.work);
     for (; reader.next(); reader.release()) {
-      order.wait_q_issued();
       const Work work = reader.work();
       const auto num_keys = static_cast<uint32_t>(work.rows.seqlen_kv);
       head_ = static_cast<uint32_t>(work.kv_head);
       for (int32_t i = work.walk.num_tiles; i-- > 0;) {
         const auto column = static_cast<uint32_t>(kernels::first_key_of<Config>(work.walk, i));
         const auto rows = params_.sequences.keys.template populate<Indices>(work.sequence, column);
+        order.wait_q_issued();  // the page ids of the first tile are on their way
         if (column + tile.BN <= num_keys) {
           load(rows);
         } else {
