@@ -209,7 +209,25 @@ void expect_whole(const std::vector<Work>& splits, const Batch& batch) {
   }
 }
 
+// One where there are no keys: O is still written.
+int32_t kv_tiles(int32_t keys) { return std::max(1, core::ceil_div(keys, 64)); }
+
+// The shortest splits, in KV tiles, of which each can have a CTA.
+int32_t shortest_splits(const Batch& batch) {
+  const int32_t heads = std::min(batch.group, kRows), tokens = kRows / heads;
+  const int32_t ctas = batch.ctas / core::ceil_div(batch.group, heads);
+  for (int32_t tiles = 1;; ++tiles) {
+    int32_t splits = 0;
+    for (size_t b = 0; b < batch.keys.size(); ++b) {
+      const int32_t rows = batch.cu_rows[b + 1] - batch.cu_rows[b];
+      splits += core::ceil_div(rows, tokens) * core::ceil_div(kv_tiles(batch.keys[b]), tiles);
+    }
+    if (splits <= ctas) return tiles;
+  }
+}
+
 void expect_every_row_tile_once(const Batch& batch) {
+  const int32_t most = shortest_splits(batch);
   const int32_t heads = std::min(batch.group, kRows), tokens = kRows / heads;
   const int32_t head_tiles = core::ceil_div(batch.group, heads);
   std::map<std::array<int32_t, 3>, std::vector<Work>> row_tiles;
@@ -232,6 +250,7 @@ void expect_every_row_tile_once(const Batch& batch) {
     const int32_t rows = batch.cu_rows[b + 1] - batch.cu_rows[b];
     EXPECT_EQ(splits[0].num_tokens, std::min(tokens, rows - token));
     EXPECT_EQ(splits[0].num_heads, std::min(heads, batch.group - head));
+    EXPECT_EQ(splits[0].num_splits, core::ceil_div(kv_tiles(batch.keys[b]), most));
     expect_whole(splits, batch);
   }
 }
@@ -293,6 +312,15 @@ TEST(LatentWork, as_short_splits_as_the_ctas_allow) {
       EXPECT_EQ(both.found[cta][0].walk.num_tiles, 24);
     }
   }
+}
+// 13, 10 and 16 KV tiles, six CTAs: splits of up to 7 tiles are seven, of 8 six, of 10 five.
+TEST(LatentWork, as_short_splits_of_unequal_sequences) {
+  expect_every_row_tile_once({.keys = {13 * 64, 10 * 64, 16 * 64},
+                              .cu_rows = {0, 1, 2, 3},
+                              .group = 64,
+                              .ctas = 6,
+                              .is_causal = false,
+                              .is_merge_shared = true});
 }
 TEST(LatentWork, of_several_sequences_a_lane) {
   std::mt19937 random(3);

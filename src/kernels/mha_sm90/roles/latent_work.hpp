@@ -1,7 +1,7 @@
 // LatentWork: the work tiles of a CTA of latent rows, those of StreamKWork (stream_k.hpp), in the
 // calls that set_latent_work() (latent_launch.hpp) names. One warp finds them, without a barrier of
-// the CTA and in a quarter of the instructions: what came before the first load took a fifth of a
-// short call.
+// the CTA: the first is known 3,800 cycles after the CTA's start; by the general search after
+// 11,800, a quarter of a short call (notes/latent.md).
 //
 // The batch is divided in units, of which a CTA has an interval: KV tiles, or, where CTAs share the
 // merge of a row tile (SharedMerge), its splits, one a CTA, because no CTA may have parts of two
