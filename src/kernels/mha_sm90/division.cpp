@@ -93,6 +93,16 @@ bool wants_wide_tokens(const Problem& p, int32_t num_sms) {
   return has_few_splits && (!is_one_token || keys <= kMostKeysOfOneToken);
 }
 
+// Up to kWarpRows rows of a KV head over an e4m3 cache of up to so many bytes: row tiles of tokens,
+// which begin sooner and whose splits all CTAs merge. Of more, packed rows move them faster.
+// Measured, notes/fp8.md.
+bool wants_widened_tokens(const Problem& p, const Shape& shape) {
+  constexpr int64_t kMostBytes = int64_t{64} << 20;
+  const int64_t row_bytes = int64_t{p.num_kv_heads} * (p.head_dim_qk + p.head_dim_vo);
+  return shape.depth_qk <= 128 && has_plain_scores(p) &&
+         row_bytes * p.batch * kernels::max_visible_keys(p, p.max_seqlen_q) <= kMostBytes;
+}
+
 // Whether row tiles of tokens are done before packed ones, by a model in the time of a KV tile of a
 // row tile of tokens. Packed rows load each key once for all query heads of a KV head, but a KV
 // tile of theirs takes longer, and where they are split the rows are merged one after the other.
@@ -112,10 +122,11 @@ bool are_tokens_faster(const Problem& p, const Shape& shape, ScoreClass scores, 
   const int32_t heads = scores == ScoreClass::kPlain ? packing_of(p, tile, num_sms).heads : 1;
   const int64_t token_tiles = int64_t{p.num_q_heads / heads} *
                               core::ceil_div(p.max_seqlen_q, tile.num_consumers * (kRows / heads));
-  const double tile_time = tokens == LoadKind::kTmaWiden ? 1.5
-                           : shape.depth_qk <= 64        ? 2
-                           : shape.depth_qk <= 192       ? 2.5
-                                                         : 3.5;
+  const double tile_time = shape.dtype == DType::kF8E4M3   ? 1.35
+                           : tokens == LoadKind::kTmaWiden ? 1.5
+                           : shape.depth_qk <= 64          ? 2
+                           : shape.depth_qk <= 192         ? 2.5
+                                                           : 3.5;
   const int64_t packed_tiles =
       int64_t{p.num_kv_heads} * packed.head_tiles * core::ceil_div(p.max_seqlen_q, packed.tokens);
   const bool is_split = 2 * p.batch * packed_tiles <= num_sms;
@@ -136,10 +147,15 @@ int32_t most_packed_rows(const Problem& p, const Shape& shape, LoadKind tokens, 
   const int32_t fp8_rows = most_fp8_rows(p, shape, scores);
   // The kernel of a sequence must not depend on the rest of an invariant batch.
   if (!choice.may_split()) return fp8_rows > 0 ? fp8_rows : kShortRows;
-  if (shape.dtype == DType::kF8E4M3) return kShortRows;  // not measured
+  if (shape.dtype == DType::kF8E4M3) {
+    // Longer sequences beside short ones: not measured.
+    const bool may_be_tokens = p.max_seqlen_q <= kShortRows;
+    return may_be_tokens && are_tokens_faster(p, shape, scores, tokens, num_sms) ? 0 : kShortRows;
+  }
   // Decoding beside prompts, in a launch of its own.
   if (p.max_seqlen_q > kShortRows) return fp8_rows > 0 ? fp8_rows : kMostDecodeRows;
   if (p.max_seqlen_q * p.group <= kWarpRows) {
+    if (tokens == LoadKind::kTmaWiden && wants_widened_tokens(p, shape)) return 0;
     const bool are_wide = shape.depth_vo > 128 && has_plain_scores(p) && tokens == LoadKind::kTma;
     return are_wide && wants_wide_tokens(p, num_sms) ? 0 : kShortRows;
   }

@@ -36,6 +36,37 @@ int64_t full_tiles(const Problem& p, const TileConfig& tile) {
   return core::ceil_div(total_rows(p) * p.num_q_heads, int64_t{tile.tile_rows()});
 }
 
+// Row tiles of a kind, partly filled ones included.
+int32_t num_row_tiles(const Problem& p, const Shape& shape, RowKind rows, int32_t num_sms) {
+  const int32_t heads = packing_of(p, shape, rows, num_sms).heads;
+  const TileConfig tile = tile_of(shape, rows, ScoreClass::kPlain);
+  return grid_of(p, tile, Launch{.heads = heads}).num_tiles();
+}
+
+// How many row tiles are partly filled is known only where all sequences are as long.
+bool has_equal_lengths(const Problem& p) {
+  return total_rows(p) == int64_t{p.batch} * p.max_seqlen_q;
+}
+
+// At head dim 128, up to 320 keys: where short row tiles leave fewer rows empty, as each row of
+// theirs takes longer, but for one KV tile of 64 keys. Of more keys than a tile of 128 they skip
+// more under a causal mask. Measured, notes/row_tiles.md.
+bool wants_short_rows_128(const Problem& p, const Shape& shape, int32_t num_sms, bool is_half) {
+  constexpr int32_t kOneShortTile = 64, kOneTile = 128, kFewTiles = 192;
+  const int32_t keys = kernels::max_visible_keys(p, 1);
+  if (is_half && keys > kOneTile) return true;
+  if (!has_equal_lengths(p)) return is_half;
+  const double row_time = keys <= kOneShortTile ? 0.9
+                          : is_half             ? 1.04
+                          : keys <= kFewTiles   ? 1.06
+                                                : 1.12;
+  const auto rows = [&](RowKind kind) {
+    const int32_t of_tile = tile_of(shape, kind, ScoreClass::kPlain).tile_rows();
+    return static_cast<double>(num_row_tiles(p, shape, kind, num_sms)) * of_tile;
+  };
+  return row_time * rows(RowKind::kShortTokens) <= rows(RowKind::kTokens);
+}
+
 // Short row tiles: where row tiles see few keys, all of them or, where they are many, on average.
 // Measured, notes/row_tiles.md.
 bool wants_short_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
@@ -46,7 +77,9 @@ bool wants_short_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
   const int32_t keys = kernels::max_visible_keys(p, 1);
   const schedule::TileGrid grid = grid_of(p, tile, Launch{});
   const bool is_half = sees_half(p, grid);
-  if (shape.depth_qk == 128) return keys <= kFewestKeys && is_half;
+  if (shape.depth_qk == 128) {
+    return keys <= kFewestKeys && wants_short_rows_128(p, shape, num_sms, is_half);
+  }
   if (keys <= kFewKeys) {
     const TileConfig larger = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain);
     // Full prompts take whole waves: of 256 rows a multiprocessor, or of 192.
@@ -86,13 +119,6 @@ TokensTime drawn_or_shared(const Problem& p, const Shape& shape, int32_t num_sms
   return {RowKind::kTokens, drawn.splits.time};
 }
 
-// Row tiles of a kind, partly filled ones included.
-int32_t num_row_tiles(const Problem& p, const Shape& shape, RowKind rows, int32_t num_sms) {
-  const int32_t heads = packing_of(p, shape, rows, num_sms).heads;
-  const TileConfig tile = tile_of(shape, rows, ScoreClass::kPlain);
-  return grid_of(p, tile, Launch{.heads = heads}).num_tiles();
-}
-
 // Row tiles of one consumer: where those of more leave multiprocessors idle. Under a causal mask
 // also a few more row tiles than multiprocessors, whose longest come first. Row tiles of many keys
 // are rather split. Measured, notes/row_tiles.md.
@@ -104,9 +130,8 @@ bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms,
   const int32_t keys = kernels::max_visible_keys(p, 1);
   const bool is_half = sees_half(p, grid_of(p, tile, Launch{}));
   const bool is_one_wave = row_tiles <= num_sms;
-  // How many row tiles are partly filled is known only where all sequences are as long.
   const auto has_second_wave = [&] {
-    return total_rows(p) == int64_t{p.batch} * p.max_seqlen_q &&
+    return has_equal_lengths(p) &&
            num_row_tiles(p, shape, RowKind::kSingleTokens, num_sms) > num_sms;
   };
   if (is_half) {
@@ -134,8 +159,9 @@ bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms,
   switch (shape.depth_qk) {
     case 64:
       if (2 * row_tiles <= int64_t{3} * num_sms && keys <= 1024) return true;
+      if (is_one_wave && keys <= 1280) return true;
       if (2 * row_tiles <= num_sms && keys <= 4096) return true;
-      return is_quarter_wave && are_faster();
+      return 3 * row_tiles <= num_sms && are_faster();
     case 128:
       if (is_one_wave && keys <= (is_quarter_wave ? 8192 : 2048)) return true;
       // So few rows that those of more consumers are as many.
@@ -161,8 +187,8 @@ bool wants_tall_rows(const Problem& p, const Shape& shape, int32_t num_sms,
   const int32_t rows = p.max_seqlen_q * packing.heads;
   if (rows < kFewestRows) {
     // One tall row tile instead of two.
-    const bool is_one_tile = rows > other.tile_rows() && rows <= tall.tile_rows() &&
-                             total_rows(p) == int64_t{p.batch} * p.max_seqlen_q;
+    const bool is_one_tile =
+        rows > other.tile_rows() && rows <= tall.tile_rows() && has_equal_lengths(p);
     if (!is_one_tile) return false;
     const kernels::KVSplits splits = packing_of(p, other, num_sms).splits;
     // Split, all of them run at once, and the whole ones are waited for.

@@ -161,6 +161,84 @@ TEST(ShortRows, of_head_dim_128_serve_causal_prompts_of_up_to_320_keys) {
   EXPECT_NE(rows_of({.batch = 16, .tokens = 300, .head_dim = 96}), RowKind::kShortTokens);
 }
 
+// us, by row tiles of kTokens or kTallTokens, short ones: 200 x 40 99.7, 47.9; 100 x 64 68.2, 43.7;
+// 16 x 64 18.8, 15.6; 28 x 63 36.6, 24.0; 33 x 141 65.9, 55.2; 90 x 150 185.7, 165.6; 16 x 150
+// 24.4, 23.1; but 16 x 96 24.0, 25.5; 150 x 96 42.7, 46.2; 32 x 128 42.4, 44.2; 10 x 250 36.1,
+// 38.9; 24 x 310 97.3, 104.8.
+TEST(ShortRows, of_head_dim_128_serve_full_prompts_of_which_they_leave_fewer_rows_empty) {
+  const auto rows = [](int32_t batch, int32_t tokens, int32_t heads, int32_t kv_heads) {
+    return rows_of({.batch = batch,
+                    .tokens = tokens,
+                    .q_heads = heads,
+                    .is_causal = false,
+                    .kv_heads = kv_heads});
+  };
+  EXPECT_EQ(rows(200, 40, 16, 16), RowKind::kShortTokens);
+  EXPECT_EQ(rows(100, 64, 32, 8), RowKind::kShortTokens);
+  EXPECT_EQ(rows(16, 64, 40, 8), RowKind::kShortTokens);
+  EXPECT_EQ(rows(28, 63, 32, 32), RowKind::kShortTokens);
+  EXPECT_EQ(rows(33, 141, 32, 16), RowKind::kShortTokens);
+  EXPECT_EQ(rows(90, 150, 40, 8), RowKind::kShortTokens);
+  EXPECT_EQ(rows(16, 150, 16, 16), RowKind::kShortTokens);
+  EXPECT_NE(rows(16, 96, 32, 32), RowKind::kShortTokens);
+  EXPECT_NE(rows(150, 96, 8, 8), RowKind::kShortTokens);
+  EXPECT_NE(rows(32, 128, 32, 32), RowKind::kShortTokens);
+  EXPECT_NE(rows(10, 250, 32, 32), RowKind::kShortTokens);
+  EXPECT_NE(rows(24, 310, 32, 8), RowKind::kShortTokens);
+}
+
+// Causal, as above: 200 x 93 94.6, 100.6; 16 x 96 24.3, 27.2; 32 x 128 42.5, 44.2; but 64 x 96
+// 56.5, 43.8; 60 x 190 73.1, 60.0.
+TEST(ShortRows, of_head_dim_128_and_one_kv_tile_leave_causal_prompts_that_fill_others_as_well) {
+  const auto rows = [](int32_t batch, int32_t tokens, int32_t heads, int32_t kv_heads) {
+    return rows_of({.batch = batch, .tokens = tokens, .q_heads = heads, .kv_heads = kv_heads});
+  };
+  EXPECT_EQ(rows(200, 93, 16, 16), RowKind::kTokens);
+  EXPECT_EQ(rows(16, 96, 32, 32), RowKind::kTokens);
+  EXPECT_EQ(rows(32, 128, 32, 32), RowKind::kTokens);
+  EXPECT_EQ(rows(64, 96, 28, 4), RowKind::kShortTokens);
+  EXPECT_EQ(rows(64, 64, 40, 8), RowKind::kShortTokens);
+  EXPECT_EQ(rows(60, 190, 16, 16), RowKind::kShortTokens);
+}
+
+// us, with one head a row tile, with all: 90 x 150, 40/8 heads 154.6, 141.0; of head dim 256 100 x
+// 115, 48/8 267.6, 247.9; 20 x 200, 16/4 51.5, 44.9; 60 x 250, 8/4 73.2, 70.1; full 267.4, 257.8;
+// 57.2, 54.6; 86.3, 85.1.
+TEST(HeadPacking, of_short_prompts_has_all_heads) {
+  EXPECT_EQ(launch_of({.batch = 90, .tokens = 150, .q_heads = 40}).heads, 5);
+  for (const bool is_causal : {false, true}) {
+    const auto heads = [&](int32_t batch, int32_t tokens, int32_t q_heads, int32_t kv_heads) {
+      return launch_of({.batch = batch,
+                        .tokens = tokens,
+                        .q_heads = q_heads,
+                        .is_causal = is_causal,
+                        .head_dim = 256,
+                        .kv_heads = kv_heads})
+          .heads;
+    };
+    EXPECT_EQ(heads(100, 115, 48, 8), 6);
+    EXPECT_EQ(heads(20, 200, 16, 4), 4);
+    EXPECT_EQ(heads(60, 250, 8, 4), 2);
+    EXPECT_EQ(heads(4, 2048, 8, 4), 1);  // not measured
+  }
+}
+
+// 425 tokens, 16/2 heads, over 1,094 keys 20.7 us, 17.3; 80 of 28/4 over 16,480 40.9, 36.9; but 128
+// of 32/8 over 9,000 33.3, 35.6.
+TEST(SingleRows, of_head_dim_64_serve_chunks_of_a_third_of_a_wave_or_few_keys) {
+  const auto rows = [](int32_t tokens, int32_t keys, int32_t heads, int32_t kv_heads) {
+    return rows_of({.batch = 1,
+                    .tokens = tokens,
+                    .q_heads = heads,
+                    .keys = keys,
+                    .head_dim = 64,
+                    .kv_heads = kv_heads});
+  };
+  EXPECT_EQ(rows(425, 1094, 16, 2), RowKind::kSingleTokens);
+  EXPECT_EQ(rows(80, 16'480, 28, 4), RowKind::kSingleTokens);
+  EXPECT_EQ(rows(128, 9000, 32, 8), RowKind::kTokens);
+}
+
 // 1 x 1000 tokens, 12 heads: 19.4 us became 17.7 (head dim 64), 22.2 19.6 (128), 35.6 30.7 (256).
 TEST(SingleRows, serve_causal_prompts_of_few_row_tiles) {
   for (const int32_t dim : {64, 128, 256}) {

@@ -104,6 +104,30 @@ TEST(ShortRows, of_head_dim_256_are_tokens) {
   EXPECT_GT(wide_launch_of(6, 4, 700).heads, 1);
 }
 
+// us, packed, tokens, 32/8 heads: 1 x 4 over 2,000 keys 21.1, 15.8; 4 x 8 over 3,000 34.0, 28.3; 1
+// x 16 over 4,000 43.5, 19.3; 1 x 32 over 8,000 52.3, 25.4; 4 x 48 over 3,000 59.4, 29.2; but 16 x
+// 4 over 2,000 37.8, 62.8; 64 x 8 over 3,000 127, 323; 32 x 32 over 2,000 102.6, 122.3.
+TEST(ShortRows, of_e4m3_queries_are_tokens_where_packed_ones_are_few) {
+  const auto rows = [](int32_t batch, int32_t tokens, int32_t keys, Options options = {}) {
+    core::Problem p = dense_problem(batch, tokens, keys, DType::kF8E4M3, 128);
+    p.q.dtype = DType::kF8E4M3;
+    p.num_kv_heads = 8;
+    p.group = p.num_q_heads / p.num_kv_heads;
+    const Shape* shape = kShapes;
+    while (shape->depth_qk != 128 || shape->dtype != DType::kF8E4M3) ++shape;
+    return make_plan(*shape, p, kMultiprocessors, options)->launches[0].rows;
+  };
+  EXPECT_EQ(rows(1, 4, 2000), RowKind::kTokens);
+  EXPECT_EQ(rows(4, 8, 3000), RowKind::kTokens);
+  EXPECT_EQ(rows(1, 16, 4000), RowKind::kTokens);
+  EXPECT_EQ(rows(1, 32, 8000), RowKind::kTokens);
+  EXPECT_EQ(rows(4, 48, 3000), RowKind::kTokens);
+  EXPECT_EQ(rows(16, 4, 2000), RowKind::kPacked);
+  EXPECT_EQ(rows(64, 8, 3000), RowKind::kPacked);
+  EXPECT_EQ(rows(32, 32, 2000), RowKind::kPacked);
+  EXPECT_EQ(rows(1, 16, 4000, {.is_batch_invariant = true}), RowKind::kPacked);
+}
+
 // 6 x 1 over 2,230 keys, 24 row tiles, 40.1 us, 42.4; 64 x 1 over 4,096 726, 760.
 TEST(ShortRows, of_head_dim_256_are_packed_where_one_token_has_many_splits_or_keys) {
   EXPECT_EQ(wide_launch_of(3, 1, 2000).rows, RowKind::kPacked);
@@ -131,12 +155,34 @@ TEST(ShortRows, with_a_soft_cap_are_tokens) {
 }
 
 TEST(ShortRows, over_an_fp8_cache_are_widened_in_row_tiles_of_tokens) {
-  for (const int32_t batch : {1, 16}) {
+  for (const int32_t batch : {1, 17}) {
     EXPECT_EQ(launch_of({.batch = batch, .tokens = 4, .cache = DType::kF8E4M3}).rows,
-              RowKind::kPacked);
+              batch == 1 ? RowKind::kTokens : RowKind::kPacked);
     EXPECT_EQ(launch_of({.batch = batch, .tokens = 24, .cache = DType::kF8E4M3}).load,
               LoadKind::kTmaWiden);
   }
+}
+
+// us, packed, tokens, 32/8 heads: 1 x 1 over 8,000 keys 22.2, 18.0; 1 x 4 over 2,000 23.0, 14.2; 8
+// x 4 over 2,000 31.8, 25.3; 16 x 1 over 1,000 25.6, 23.1; but 64 x 1 over 1,000 52.2, 62.3; 16 x 1
+// over 4,000 52.8, 57.4; 1 x 1 over 64,000 56.5, 61.3. Head dim 256: 4 x 1 of 16/8 heads over 2,000
+// 26.5, 29.1.
+TEST(ShortRows, over_an_fp8_cache_of_few_bytes_are_tokens) {
+  const auto rows = [](int32_t batch, int32_t tokens, int32_t keys, int32_t dim = 128) {
+    const Launch launch = launch_of(
+        {.batch = batch, .tokens = tokens, .cache = DType::kF8E4M3, .dim = dim, .keys = keys});
+    return launch.load == LoadKind::kTmaWiden ? RowKind::kTokens : launch.rows;
+  };
+  for (const int32_t dim : {64, 128}) {
+    EXPECT_EQ(rows(1, 1, 8000, dim), RowKind::kTokens);
+    EXPECT_EQ(rows(1, 4, 2000, dim), RowKind::kTokens);
+    EXPECT_EQ(rows(8, 4, 2000, dim), RowKind::kTokens);
+    EXPECT_EQ(rows(16, 1, 1000, dim), RowKind::kTokens);
+  }
+  EXPECT_EQ(rows(64, 1, 1000), RowKind::kPacked);
+  EXPECT_EQ(rows(16, 1, 4000), RowKind::kPacked);
+  EXPECT_EQ(rows(1, 1, 64'000), RowKind::kPacked);
+  EXPECT_EQ(rows(4, 1, 2000, 256), RowKind::kPacked);
 }
 
 // 60 tokens over 1k to 14k keys and 1988 over 8k: 980 us became 790 (H100).
