@@ -129,7 +129,7 @@ struct Options {
   // A name that kernels(backend) lists, or how names begin and a *: "sm80.*" = the engine chooses
   // among these. Empty = it chooses among all.
   std::string kernel{};
-  Executor* executor = nullptr;  // CPU back end; nullptr = default_executor()
+  Executor* executor = nullptr;  // CPU; nullptr = default_executor(). Must outlive plans
   Stream stream{};               // GPU back ends: where run(attention, options), append_kv() and
                                  // merge_states() launch; run(plan, ...) has an argument instead
 
@@ -138,14 +138,14 @@ struct Options {
 
   // The kernels that do not have the schedule do not serve the call. The CPU has kAutomatic.
   Schedule schedule = Schedule::kAutomatic;
-  // Into how many parts the keys of a work tile are split over CTAs or CPU workers, at most one for
-  // each KV tile, in [0, 128]: 0 = the kernel chooses, 1 = none. The CPU, and batch-invariant mode,
-  // may take fewer. kStreamK, whose splits follow from the schedule, allows 0 and 1.
+  // Into how many parts the keys of a work tile are split over CTAs or CPU workers, in [0, 128], at
+  // most one for each KV tile: 0 = the kernel chooses, 1 = none; kStreamK allows these two. The CPU
+  // may take fewer, and in batch-invariant mode as many as its keys ask for, unless this is 1.
   int32_t num_kv_splits = 0;
 
-  // Checked mode. For host memory: also validate the contents of page tables and slot mappings
-  // (offsets and lengths are always validated), and that visible() of a functor agrees with its
-  // keep() for every row, head and key. For GPU memory: validate that every pointer of the
+  // Checked mode, not of run(plan, ...). Host memory: also validate the contents of page tables and
+  // slot mappings (offsets and lengths are always validated), and that a functor's visible() agrees
+  // with its keep() for every row, head and key. GPU memory: validate that every pointer of the
   // call points to memory that the GPU can read, as its device claims; contents stay unread.
   bool checks_indices = false;
 };

@@ -29,9 +29,16 @@ def empty(like: Any, shape: tuple[int, ...], dtype: Any = None) -> Any:
 
 
 def zeroed_bytes(like: Any, count: int) -> Any:
-    """`count` zero bytes."""
+    """`count` bytes, which are zero for kernels in any stream."""
     memory = empty(like, (count,), "uint8")
     memory[...] = 0
+    framework = _framework(like)
+    if framework == "torch" and like.is_cuda:
+        cuda = importlib.import_module("torch").cuda
+        if not cuda.is_current_stream_capturing():
+            cuda.current_stream(like.device).synchronize()
+    elif framework == "cupy":
+        importlib.import_module("cupy").cuda.get_current_stream().synchronize()
     return memory
 
 

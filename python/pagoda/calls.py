@@ -109,7 +109,9 @@ class _Call:
         if self.out is None or get("return_lse"):
             check_array("q", q)
             check_array("kv.v", kv.v)
-        if self.out is None:
+        if self.out is not None:
+            check_out_dtype(self.out, get("out_dtype"))
+        else:
             self.out = empty(
                 q, (*q.shape[:-1], kv.v.shape[-1]), default_out_dtype(q, get("out_dtype"))
             )
@@ -189,10 +191,13 @@ def plan(q: Any, kv: KV, **arguments: Unpack[Arguments]) -> _core.Plan:
 
     The plan keeps the arrays, and serves every call of the same shapes, strides and types: of other
     arrays that are given to run(), and in GPU memory of other lengths up to the planned maxima.
-    Raises as attention() does; writes nothing.
+    `stream`: where run() launches unless it is given another. Raises as attention() does; writes
+    nothing.
     """
     if arguments.get("out") is None:
         raise invalid("out", "None", "must be given: the plan writes there")
+    if arguments.get("return_lse") and arguments.get("lse") is None:
+        raise invalid("lse", "None", "must be given with return_lse: the plan writes there")
     call = _Call(q, kv, arguments)
 
     def allocate(count: int) -> Any:
@@ -273,8 +278,10 @@ def merge_states(
     partial_out: [num_parts, total_q, num_q_heads, head_dim_vo]; partial_lse: float32 [num_parts,
     total_q, num_q_heads], of base lse_base ("e" or "2"). out: [total_q, num_q_heads, head_dim_vo],
     lse: float32 [total_q, num_q_heads]; allocated if None. row_mask: bool or uint8 [total_q]; rows
-    with 0 keep what out and lse hold. A part with LSE = -infinity is ignored, whatever it holds.
+    with 0 keep what out and lse hold, which must be given then. A part with LSE = -infinity is
+    ignored, whatever it holds.
     """
+    check_kept_rows(row_mask, out=out, lse=lse)
     check_array("partial_out", partial_out)
     check_array("partial_lse", partial_lse)
     backend = "" if backend is None else text("backend", backend)
@@ -368,7 +375,9 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "mask": check_mask,
     **dict.fromkeys(("max_seqlen_q", "max_seqlen_kv", "num_kv_splits"), integer),
     **dict.fromkeys(("softmax_scale", "softcap", "out_scale"), number),
-    **dict.fromkeys(("zero_padding_rows", "is_batch_invariant", "checks_indices"), flag),
+    **dict.fromkeys(
+        ("zero_padding_rows", "is_batch_invariant", "checks_indices", "return_lse"), flag
+    ),
     **dict.fromkeys(("backend", "kernel"), text),
 }
 
@@ -391,6 +400,27 @@ def choice(name: str, value: str, values: dict[str, int]) -> int:
 def split_scale(scale: Any) -> tuple[float, Any]:
     """A scale of the whole tensor and those of its heads, None where there are none."""
     return (scale, None) if isinstance(scale, (int, float)) else (1.0, scale)
+
+
+def check_kept_rows(row_mask: Any, **outputs: Any) -> None:
+    """The rows that a row_mask keeps need outputs that hold something."""
+    for name, output in outputs.items():
+        if row_mask is not None and output is None:
+            raise invalid(name, "None", "must be given with row_mask: rows with 0 keep it")
+
+
+def check_out_dtype(out: Any, out_dtype: Any) -> None:
+    """out_dtype, a dtype or its name, must be that of a given `out`."""
+    if out_dtype is None:
+        return
+    names = [str(dtype).rpartition(".")[2] for dtype in (out.dtype, _dtype_of(out_dtype))]
+    if names[0] != names[1]:
+        raise invalid("out.dtype", names[0], f"must be out_dtype, {names[1]}")
+
+
+def _dtype_of(dtype: Any) -> Any:
+    """numpy.float32, say, is a class."""
+    return dtype.__name__ if isinstance(dtype, type) else dtype
 
 
 def default_out_dtype(q: Any, out_dtype: Any) -> Any:

@@ -206,6 +206,11 @@ def flash_attn_with_kvcache(
         return _run(q, kv, rows_of, arguments, results)
     # All arguments are checked before anything is appended.
     _check_attention(q, kv, rows_of, arguments, results)
+    append_scales = {
+        name: _append_scale(name, arguments[name])
+        for name in ("k_scale", "v_scale")
+        if name in arguments
+    }
     new_batch, new_offset = _token_index(k, cu_seqlens_k_new)
     if rotary_cos is not None and rotary_sin is not None:
         start = cache_seqlens
@@ -214,8 +219,8 @@ def flash_attn_with_kvcache(
             start = rotary_seqlens
         turn = {"cos": rotary_cos, "sin": rotary_sin, "interleaved": rotary_interleaved}
         q_batch, q_offset = _token_index(q, cu_seqlens_q)
-        is_local = causal or _window(window_size) != (-1, -1)
         # Without a mask all queries of a sequence have one position.
+        is_local = arguments["mask"] is not None
         q = _rotated(q, start[q_batch] + (q_offset if is_local else 0), turn)
         k = _rotated(k, start[new_batch] + new_offset, turn)
     ops.append_kv(
@@ -224,6 +229,7 @@ def flash_attn_with_kvcache(
         k_cache,
         v_cache,
         _slots(table, k_cache.shape[1], new_batch, cache_seqlens[new_batch] + new_offset),
+        **append_scales,
     )
     return _run(q, kv, rows_of, arguments, results)
 
@@ -418,6 +424,13 @@ def _pages(
     return torch.arange(batch, dtype=torch.int32, device=k_cache.device).view(-1, 1)
 
 
+def _append_scale(name: str, scale: Any) -> Any:
+    """The scale of new tokens: stored element = value / scale. One number, or [num_heads_k]."""
+    if isinstance(scale, torch.Tensor) and scale.ndim == 2:
+        return _shared_row(name.replace("_scale", "_descale"), scale)
+    return scale
+
+
 def _check_new(
     k: torch.Tensor | None, v: torch.Tensor | None, cu_seqlens: torch.Tensor | None, batch: int
 ) -> None:
@@ -474,6 +487,8 @@ def _token_index(
         return batch.expand(-1, x.shape[1]), torch.arange(x.shape[1], device=x.device)
     token = torch.arange(x.shape[0], device=x.device, dtype=cu_seqlens.dtype)
     batch = torch.searchsorted(cu_seqlens[1:].contiguous(), token, right=True)
+    # Rows past the last sequence pad the batch: they are nobody's, and nothing is read for them.
+    batch = batch.clamp(max=cu_seqlens.shape[0] - 2)
     return batch, token - cu_seqlens[batch]
 
 

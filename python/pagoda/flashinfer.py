@@ -11,7 +11,8 @@ run() reads them again. custom_mask is packed on the host: plan() with one synch
 
 Page ids, indices and positions are checked before anything is written: their types always, their
 values in host memory. Those in GPU memory are not read; a token there whose position is outside of
-the pages of its sequence is skipped.
+the pages of its sequence is skipped. A graph's batch is fixed: its buffers have as many elements as
+the arrays of every plan, but for page ids.
 """
 
 from __future__ import annotations
@@ -58,16 +59,38 @@ class _Wrapper:
                 if buffer is None:
                     raise invalid(name, "None", "must be given with use_cuda_graph")
         self._is_planned = False
+        self._rows: int | None = None  # of the queries, where plan() could read them
+        self._most_rows: int | None = None  # of the plans of a graph
 
     def _place(self, name: str, array: torch.Tensor, device: torch.device) -> torch.Tensor:
         """The array on the device, int32; in a graph's buffer, where there is one."""
         buffer = self._buffers.get(name)
         if buffer is None:
             return array.to(device=device, dtype=torch.int32)
-        if len(array) > len(buffer):
-            raise invalid(name, f"of {len(buffer)} elements", f"must have at least {len(array)}")
-        buffer[: len(array)].copy_(array)
-        return buffer if "indices" in name else buffer[: len(array)]
+        if "indices" in name:
+            if len(array) > len(buffer):
+                limit = f"must have at least {len(array)}"
+                raise invalid(name, f"of {len(buffer)} elements", limit)
+            buffer[: len(array)].copy_(array)
+        else:  # a captured run() reads all of it
+            if len(array) != len(buffer):
+                limit = f"must have {len(array)}: a graph's batch is fixed"
+                raise invalid(name, f"of {len(buffer)} elements", limit)
+            buffer.copy_(array)
+        return buffer
+
+    def _check_rows(self, name: str, qo_indptr: torch.Tensor) -> None:
+        """Checks the offsets of query rows that are in host memory, and remembers their end."""
+        if not is_on_host(qo_indptr):
+            self._rows = None
+            return
+        check_offsets(name, qo_indptr, len(qo_indptr) - 1, int(qo_indptr[-1]))
+        rows, most = int(qo_indptr[-1]), self._most_rows
+        if self._buffers and most is not None and rows > most:
+            limit = f"must be at most {most}, the rows of the first plan: a graph reads so many"
+            raise invalid(f"{name}[{len(qo_indptr) - 1}]", rows, limit)
+        self._most_rows = rows if most is None else most
+        self._rows = rows
 
     def _plan(
         self,
@@ -117,6 +140,10 @@ class _Wrapper:
             raise invalid("plan", "not called", "plan() must be called before run()")
         k, v = k_and_v
         self._check(q, k, v)
+        if cu_seqlens_q is not None:
+            self._check_total(q.shape[0])
+        if out is not None and self._out_dtype not in (None, out.dtype):
+            raise invalid("out.dtype", out.dtype, f"the plan was made for {self._out_dtype}")
         scores = {
             name: value if other_scores.get(name) is None else other_scores[name]
             for name, value in self._scores.items()
@@ -139,6 +166,12 @@ class _Wrapper:
             lse_base=lse_base,
             return_lse=return_lse,
         )
+
+    def _check_total(self, rows: int) -> None:
+        """Rows past the last sequence are not computed: in a graph alone they pad a batch."""
+        if self._rows is None or rows == self._rows or (self._buffers and rows > self._rows):
+            return
+        raise invalid("q.shape[0]", rows, f"must be {self._rows}, the last offset of the queries")
 
     def _check(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
         rows, heads = (-3, -2) if self._layout == "NHD" else (-2, -3)
@@ -235,6 +268,11 @@ class BatchPrefillWithPagedKVCacheWrapper(_Wrapper):
                          paged_kv_indices=paged_kv_indices,
                          paged_kv_last_page_len=paged_kv_last_page_len)  # fmt: skip
         device = paged_kv_indices.device
+        self._check_rows("qo_indptr", qo_indptr)
+        _check_pages_of("paged_kv", paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len,
+                        len(qo_indptr) - 1, page_size)  # fmt: skip
+        if self._buffers:
+            _refuse(custom_mask=custom_mask, packed_custom_mask=packed_custom_mask)
         mask = _custom_mask(
             custom_mask,
             packed_custom_mask,
@@ -366,6 +404,11 @@ class BatchPrefillWithRaggedKVCacheWrapper(_Wrapper):
                 token_pos_in_items_len=token_pos_in_items_len or None, **others)  # fmt: skip
         check_fits_int32(qo_indptr=qo_indptr, kv_indptr=kv_indptr)
         device = self._buffers.get("kv_indptr_buf", kv_indptr).device
+        self._check_rows("qo_indptr", qo_indptr)
+        if is_on_host(kv_indptr):
+            check_offsets("kv_indptr", kv_indptr, len(qo_indptr) - 1, int(kv_indptr[-1]))
+        if self._buffers:
+            _refuse(custom_mask=custom_mask, packed_custom_mask=packed_custom_mask)
         mask = _custom_mask(
             custom_mask, packed_custom_mask, qo_indptr.cpu(), lambda: kv_indptr.cpu().diff(), device
         )
@@ -488,6 +531,7 @@ class BatchDecodeWithPagedKVCacheWrapper(_Wrapper):
                 seq_lens=seq_lens, window_right=window_right or None)  # fmt: skip
         check_fits_int32(indptr=indptr, indices=indices, last_page_len=last_page_len)
         device = indices.device
+        _check_pages_of("", indptr, indices, last_page_len, len(last_page_len), page_size)
         self._q_len = q_len_per_req
         self._plan(
             {
@@ -591,6 +635,8 @@ class BatchAttention(_Wrapper):
         check_fits_int32(qo_indptr=qo_indptr, kv_indptr=kv_indptr, kv_indices=kv_indices,
                          kv_len_arr=kv_len_arr)  # fmt: skip
         last = _last_page_len(kv_indptr, kv_len_arr, page_size)
+        self._check_rows("qo_indptr", qo_indptr)
+        _check_pages_of("kv", kv_indptr, kv_indices, last, len(qo_indptr) - 1, page_size)
         self._qo_indptr = qo_indptr.to(self._device, torch.int32)
         self._plan(
             {
@@ -687,6 +733,8 @@ class BatchMLAPagedAttentionWrapper(_Wrapper):
                          kv_len_arr=kv_len_arr)  # fmt: skip
         device = self._buffers.get("kv_indices", kv_indices).device
         last = _last_page_len(kv_indptr, kv_len_arr, page_size)
+        self._check_rows("qo_indptr", qo_indptr)
+        _check_pages_of("kv", kv_indptr, kv_indices, last, len(qo_indptr) - 1, page_size)
         self._place("kv_len_arr", kv_len_arr, device)
         self._qo_indptr = self._place("qo_indptr", qo_indptr, device)
         self._parts = {"head_dim_ckv": head_dim_ckv, "head_dim_kpe": head_dim_kpe}
@@ -752,6 +800,7 @@ class BatchMLAPagedAttentionWrapper(_Wrapper):
         if keys is None:
             used = planned["indices"].long()
             _check_pages(used, planned["indptr"], ckv_cache.shape[0])
+            used = used.clamp(0, ckv_cache.shape[0] - 1)  # past the plan's a buffer holds anything
             keys = torch.cat((ckv_cache[used], kpe_cache[used]), -1)
             here = torch.arange(len(used), device=used.device, dtype=torch.int32)
             self._cache = {**planned, "indices": here}
@@ -917,6 +966,21 @@ def _check_pages(indices: torch.Tensor, indptr: torch.Tensor, num_pages: int) ->
         check_integers("kv_indices", indices[: int(indptr[-1])], largest=num_pages - 1)
 
 
+def _check_pages_of(
+    name: str,
+    indptr: torch.Tensor,
+    indices: torch.Tensor,
+    last_page_len: torch.Tensor,
+    batch: int,
+    page_size: int,
+) -> None:
+    """Checks what of a page table is in host memory, but for page ids, whose limit is the cache's.
+    name: what the arguments' names begin with."""
+    prefix = name + "_" if name else ""
+    check_offsets(f"{prefix}indptr", indptr, batch, len(indices))
+    check_integers(f"{prefix}last_page_len", last_page_len, batch, largest=page_size)
+
+
 def get_seq_lens(
     kv_indptr: torch.Tensor, kv_last_page_len: torch.Tensor, page_size: int
 ) -> torch.Tensor:
@@ -1004,6 +1068,9 @@ def _scores(
         mask = window if mask is None else mask & window
     arguments["mask"] = mask
     if pos_encoding_mode == "ALIBI":
+        if logits_soft_cap:  # FlashInfer caps the biased scores, Pagoda adds biases to capped ones
+            raise Unsupported("logits_soft_cap is given; not with pos_encoding_mode ALIBI",
+                              "logits_soft_cap")  # fmt: skip
         if return_lse:
             raise Unsupported("return_lse is given; not with pos_encoding_mode ALIBI", "return_lse")
         arguments["alibi_slopes"] = _alibi_slopes(q.shape[-2]).to(q.device)

@@ -24,6 +24,8 @@ from pagoda.calls import (
     as_cache,
     check_mask,
     choice,
+    check_kept_rows,
+    check_out_dtype,
     default_out_dtype,
     described,
     flag,
@@ -188,6 +190,8 @@ def attention(
             refuse_grad(**{name: array})
     if out is None:
         out = _empty(q, (*q.shape[:-1], v.shape[-1]), default_out_dtype(q, out_dtype))
+    elif out_dtype is not None:
+        check_out_dtype(out, out_dtype)
     if lse is None and return_lse:
         lse = _empty(q, q.shape[:-1], torch.float32)
     if lse is not None:
@@ -301,6 +305,7 @@ def merge_states(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """pagoda.merge_states() as an operator."""
     _check_tensors({"partial_out": partial_out, "partial_lse": partial_lse})
+    check_kept_rows(row_mask, out=out, lse=lse)
     refuse_grad(partial_out=partial_out, partial_lse=partial_lse, out=out, lse=lse)
     out = torch.empty_like(partial_out[0]) if out is None else out
     lse = torch.empty_like(partial_lse[0]) if lse is None else lse

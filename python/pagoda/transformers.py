@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 import pagoda.torch as ops
-from pagoda.errors import Unsupported
+from pagoda.errors import Unsupported, invalid
 from pagoda.kv_cache import KVCache
 from pagoda.mask import Mask
 
@@ -77,6 +77,8 @@ def attention_forward(
     if is_causal is None:
         is_causal = getattr(module, "is_causal", True)
     batch, _, rows, _ = query.shape
+    if attention_mask is not None:
+        _check_shape(attention_mask, batch, rows, key.shape[2])
     mask, cache_lengths = _mask(attention_mask), None
     if attention_mask is None and is_causal and rows > 1:
         mask = Mask.causal()
@@ -121,6 +123,13 @@ def _takes_kwargs(cache_type: type) -> bool:
 @functools.cache
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(function).parameters
+
+
+def _check_shape(given: torch.Tensor, batch: int, rows: int, keys: int) -> None:
+    shape = tuple(given.shape)
+    if len(shape) != 4 or shape[2:] != (rows, keys) or shape[0] not in (1, batch):
+        limit = f"must be [1 or {batch}, num_heads or 1, {rows}, {keys}], by query and key"
+        raise invalid("attention_mask.shape", shape, limit)
 
 
 def _mask(given: torch.Tensor | None) -> Mask | None:

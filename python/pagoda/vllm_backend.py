@@ -144,12 +144,11 @@ class PagodaImpl(AttentionImpl[PagodaMetadata]):
         self.attn_type = attn_type
         self.kv_sharing_target_layer_name = kv_sharing_target_layer_name
         self.sinks = sinks
-        self._float_sinks: torch.Tensor | None = None
         self.alibi_slopes = None if alibi_slopes is None else torch.tensor(alibi_slopes)
         self._masks = {True: Mask.causal(), False: Mask.none()}
         if sliding_window is not None:
-            window = Mask.window(sliding_window - 1, -1)
-            self._masks = {True: Mask.window(sliding_window - 1, 0), False: window}
+            left = sliding_window - 1
+            self._masks = {True: Mask.window(left, 0), False: Mask.window(left, left)}
         self._scores = {"softmax_scale": self.scale, "softcap": logits_soft_cap or 0.0}
         self._is_batch_invariant = bool(vllm.envs.VLLM_BATCH_INVARIANT)
 
@@ -184,10 +183,10 @@ class PagodaImpl(AttentionImpl[PagodaMetadata]):
         if self._is_batch_invariant:
             arguments["is_batch_invariant"] = True
         if self.sinks is not None:
-            if self._float_sinks is None:  # once the weights are loaded
-                self._float_sinks = self.sinks.detach().float()
-            arguments["sinks"] = self._float_sinks
+            arguments["sinks"] = self.sinks.detach().float()  # weights may be loaded again
         if self.alibi_slopes is not None:
+            if not batch.causal:  # -slope * |k - q| there, not slope * (k - q)
+                raise Unsupported("alibi_slopes is given; needs causal attention", "alibi_slopes")
             if self.alibi_slopes.device != query.device:
                 self.alibi_slopes = self.alibi_slopes.to(query.device)
             arguments["alibi_slopes"] = self.alibi_slopes

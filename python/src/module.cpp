@@ -42,6 +42,7 @@ class Plan {
        const nb::callable& allocate)
       : arrays_(arrays),
         mask_arrays_(mask_arrays),
+        stream_(nb::borrow(stream)),
         call_(arrays, mask, mask_arrays, numbers, to_stream(stream)) {
     const CallOptions how(options);
     const pagoda_options c_options = how.get(nullptr);
@@ -56,10 +57,10 @@ class Plan {
     make_workspace(allocate, to_stream(stream));
   }
 
-  // Arrays by position as `attention` has them; None = as planned.
+  // Arrays by position as `attention` has them; None = as planned, the stream included.
   void run(nb::handle q, nb::handle out, nb::handle lse, nb::handle stream,
            const nb::kwargs& others) {
-    const StreamArgument given = to_stream(stream);
+    const StreamArgument given = to_stream(stream.is_none() ? stream_ : stream);
     Structs structs = call_.structs();
     std::array<View, kNumArrays> views;
     const auto replace = [&](size_t i, nb::handle object) {
@@ -121,6 +122,7 @@ class Plan {
   }
 
   nb::tuple arrays_, mask_arrays_;  // what the views of call_ point into
+  nb::object stream_;               // of runs that name none
   AttentionCall call_;
   std::unique_ptr<pagoda_plan, DestroyPlan> plan_;
   pagoda_plan_info info_{};

@@ -208,7 +208,8 @@ Status to_merge_states(const pagoda_merge_states_args* from, MergeStates& to) {
   if (Status s = to_tensor("lse", m.lse, to.lse, ElementTypes::kFloat32); !s) return s;
   if (Status s = to_log_base(m.lse_base, to.lse_base); !s) return s;
   if (Status s = check_reserved("merge", m.reserved); !s) return s;
-  return to_array("row_mask", m.row_mask, to.row_mask, 0);
+  const int64_t total_q = to.partial_out.shape[1];
+  return to_array("row_mask", m.row_mask, to.row_mask, total_q == 0 ? 0 : 1);
 }
 
 }  // namespace pagoda::c_api

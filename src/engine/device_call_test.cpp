@@ -683,6 +683,29 @@ TEST(KeptPlans, serve_no_call_that_differs_in_a_field_that_decides) {
   }
 }
 
+// Two paddings of the same lengths are one interval, which kernels without mask programs serve.
+TEST(DeviceCalls, of_one_plan_have_equal_paddings_where_it_had_some) {
+  const ArrayView<int32_t> one = nowhere<int32_t>(3), other{one.data() + 16, 3, kGpu},
+                           third{one.data() + 32, 3, kGpu};
+  const auto with = [](const ArrayView<int32_t>& first, const ArrayView<int32_t>& second) {
+    DeviceCall call;
+    call.a.mask = Mask::padding(first) & Mask::padding(second);
+    return call;
+  };
+  const DeviceCall equal = with(one, one), different = with(one, other);
+  const Result<Plan> of_equal = plan(equal.a, equal.options);
+  const Result<Plan> of_different = plan(different.a, different.options);
+  ASSERT_TRUE(of_equal && of_different);
+  EXPECT_TRUE(run(*of_equal, with(other, other).a, kept_memory));
+  EXPECT_TRUE(run(*of_different, with(third, one).a, kept_memory));
+  EXPECT_EQ(run(*of_equal, different.a, kept_memory).field(), "mask.first_with_its_lengths");
+  EXPECT_EQ(run(*of_different, equal.a, kept_memory).field(), "mask.first_with_its_lengths");
+  on_new_thread([&] {
+    EXPECT_EQ(plans_for(equal), 1);
+    EXPECT_EQ(plans_for(different), 1) << "the kept plan of the other does not serve it";
+  });
+}
+
 TEST(KeptPlans, that_were_used_longest_ago_make_room) {
   on_new_thread([] {
     DeviceCall call;

@@ -42,12 +42,25 @@ bool walk_view(const ViewNames& names, const core::KVView& view, Visit&& visit) 
          visit(names.head_stride, view.head_stride);
 }
 
+// The first padding with the lengths of this one. The intersection of two paddings is an interval
+// only where they are the same, and kernels are chosen by that (mask::narrow()).
+int64_t first_with_lengths_of(const MaskNode& node, const core::Problem& p) {
+  if (node.kind != MaskKind::kPadding) return 0;
+  const auto is_same = [&](const MaskNode& other) {
+    return other.kind == MaskKind::kPadding &&
+           other.valid_lengths.data() == node.valid_lengths.data();
+  };
+  return std::find_if(p.mask.begin(), p.mask.end(), is_same) - p.mask.begin();
+}
+
 template <typename Visit>
-bool walk_mask(const MaskNode& node, Visit&& visit) {
+bool walk_mask(const core::Problem& p, const MaskNode& node, Visit&& visit) {
   const bool same = visit("mask.kind", static_cast<int64_t>(node.kind)) &&
                     visit("mask.left", node.left) && visit("mask.right", node.right) &&
                     visit("mask.chunk", node.chunk) && visit("mask.lhs", node.lhs) &&
-                    visit("mask.rhs", node.rhs) && visit("mask.tensor.rank", node.tensor.rank);
+                    visit("mask.rhs", node.rhs) &&
+                    visit("mask.first_with_its_lengths", first_with_lengths_of(node, p)) &&
+                    visit("mask.tensor.rank", node.tensor.rank);
   if (!same) return false;
   for (size_t d = 0; d < static_cast<size_t>(node.tensor.rank); ++d) {
     if (!visit("mask.tensor.shape", node.tensor.shape[d]) ||
@@ -109,7 +122,7 @@ bool walk(const core::Problem& p, Visit&& visit) {
          is_given("kv_scales.v_per_head", p.v_scales.values != nullptr) &&
          visit("mask.nodes().size()", static_cast<int64_t>(p.mask.size())) &&
          std::all_of(p.mask.begin(), p.mask.end(),
-                     [&](const MaskNode& node) { return walk_mask(node, visit); });
+                     [&](const MaskNode& node) { return walk_mask(p, node, visit); });
 }
 
 std::string text_of(int64_t value, Text text) {

@@ -61,7 +61,10 @@ Status check_tile(const core::Problem& p, const QueryRows& rows) {
 
 Status check_functor(const Attention& a, core::Problem& p) {
   const FunctorCall& call = a.functor;
-  if (call.name.empty()) return {};
+  if (call.name.empty()) {
+    if (call.value_bytes == 0 && call.num_arrays == 0) return {};
+    return complain("functor.name", "\"\"", "must be given: functor has a value or arrays");
+  }
   const std::string name = '"' + std::string(call.name) + '"';
   const core::RegisteredFunctor* type = find_functor(call.name);
   if (type == nullptr) {

@@ -171,6 +171,8 @@ class FunctorErrors : public testing::Test {
 TEST_F(FunctorErrors, name_field_value_and_limit) {
   call().functor = functor("nobody", Liar{});
   expect(error("cpu"), {"functor.name", "\"nobody\"", "liar", "documents"});
+  call().functor = functor("", Liar{});
+  expect(error("cpu"), {"functor.name", "\"\"", "must be given"});
   call().functor = functor("liar", int64_t{1});
   expect(error("cpu"), {"functor.value_bytes", "is 8", "4"});
   call().functor = functor("liar", Liar{});

@@ -271,15 +271,36 @@ def test_merged_parts_are_the_whole(base, normal):
     assert_close(out, expected)
     assert_lse(lse, expected_lse / (np.log(2) if base == "2" else 1))
     rows = np.array([1, 0, 1, 0], bool)
-    kept = poisoned(out.shape)
-    pagoda.merge_states(
-        np.stack([o[0] for o, _ in parts]),
-        np.stack([s[0] for _, s in parts]),
-        out=kept,
-        lse_base=base,
-        row_mask=rows,
-    )
+    kept, kept_lse = poisoned(out.shape), poisoned(lse.shape)
+    stacked = np.stack([o[0] for o, _ in parts]), np.stack([s[0] for _, s in parts])
+    masked = {"lse_base": base, "row_mask": rows}
+    pagoda.merge_states(*stacked, out=kept, lse=kept_lse, **masked)
     assert (kept[rows] == out[rows]).all() and np.isnan(kept[~rows]).all()
+    assert (kept_lse[rows] == lse[rows]).all() and np.isnan(kept_lse[~rows]).all()
+    for given, absent in ({"out": kept}, "lse"), ({"lse": kept_lse}, "out"):
+        with pytest.raises(pagoda.InvalidArgument, match=f"^{absent} is None; must be given with"):
+            pagoda.merge_states(*stacked, **given, **masked)
+    with pytest.raises(pagoda.InvalidArgument, match="^row_mask"):
+        pagoda.merge_states(*stacked, out=kept, lse=kept_lse, row_mask=rows[:0])
+
+
+def test_out_dtype_is_that_of_out(call):
+    q, kv, _ = call
+    for same in ("float32", np.float32, np.dtype("float32")):
+        pagoda.attention(q, kv, out=np.empty_like(q), out_dtype=same)
+    out = poisoned(q.shape)
+    with pytest.raises(pagoda.InvalidArgument, match="^out.dtype is float32; must be out_dtype, f"):
+        pagoda.attention(q, kv, out=out, out_dtype="float16")
+    assert np.isnan(out).all()
+
+
+def test_a_plan_has_an_lse_of_the_caller_or_none(call):
+    q, kv, _ = call
+    out, lse = np.empty_like(q), poisoned(q.shape[:-1])
+    with pytest.raises(pagoda.InvalidArgument, match="^lse is None; must be given with return_lse"):
+        pagoda.plan(q, kv, out=out, return_lse=True)
+    pagoda.plan(q, kv, out=out, lse=lse, return_lse=True).run()
+    assert not np.isnan(lse).any()
 
 
 def test_info_lists_the_back_ends():

@@ -281,7 +281,7 @@ def kvcache(seed, tally):
             cos, sin = angles.cos().to(case.dtype), angles.sin().to(case.dtype)
             interleaved = r.random() < 0.5
             named.update(rotary_cos=cos, rotary_sin=sin, rotary_interleaved=interleaved)
-            is_local = case.causal or (case.left, case.right) != (-1, -1)
+            is_local = case.causal or (case.left, case.right) != (-1, -1) or case.chunk
             for b, n in enumerate(lengths):
                 at = n + torch.arange(rows) if is_local else torch.full((rows,), n)
                 q_seq[b] = rotated(q[b], cos, sin, at, interleaved).to(case.dtype)
@@ -585,3 +585,29 @@ def test_compiles_as_a_whole_graph():
     expected = step(q, *first, new, lengths)
     got = torch.compile(step, fullgraph=True)(q, *second, new, lengths)
     assert torch.equal(got, expected) and torch.equal(first[0], second[0])
+
+
+@pytest.mark.parametrize("by_head", [False, True])
+def test_new_tokens_are_stored_with_the_descales_of_an_fp8_cache(by_head):
+    """Read back as k_descale * stored, so the attention sees the tokens that were given."""
+    q, new = (torch.randn(2, 3, h, 64, generator=torch.Generator().manual_seed(h)) for h in (4, 2))
+    q, new = q.to(torch.bfloat16), new.to(torch.bfloat16)
+    descale = torch.tensor([0.25, 0.5] if by_head else [0.25, 0.25]).expand(2, 2)
+    caches = [torch.zeros(2, 8, 2, 64).to(torch.float8_e4m3fn) for _ in range(2)]
+    named = {"k_descale": descale, "v_descale": descale}
+    out = flash_attn_with_kvcache(
+        on_device(q), *map(on_device, caches), on_device(new), on_device(new),
+        cache_seqlens=on_device(torch.zeros(2, dtype=torch.int32)), causal=True,
+        **on_device(named),
+    )  # fmt: skip
+    for b in range(2):
+        expected, _ = grids.attention(
+            q[b], new[b], new[b], torch.float64, visible=grids.visible_keys(3, 3, -1, 0)
+        )
+        error = (out[b].cpu().double() - expected).abs().max() / expected.abs().max()
+        assert error < 0.1, "e4m3 has three bits of mantissa"
+    named["k_descale"] = torch.full((2, 2), 0.5)
+    with pytest.raises(pagoda.Unsupported, match="^k_descale is of"):
+        flash_attn_with_kvcache(
+            q, *caches, new, new, cache_seqlens=torch.zeros(2, dtype=torch.int32), **named
+        )

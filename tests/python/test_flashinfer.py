@@ -67,6 +67,8 @@ class Case:
         if r.random() < 0.15:
             self.plan["pos_encoding_mode"] = "ALIBI"
             self.slopes = slopes_by_formula(self.heads)
+            if self.softcap:
+                self.refused.add("logits_soft_cap")
             if self.has_lse:
                 self.refused.add("return_lse")
         if r.random() < 0.1:
@@ -313,7 +315,8 @@ def mixed(seed, tally):
     q_scale = case.run.get("q_scale")
     case.factor /= q_scale or 1
     case.refused -= {"return_lse", "seq_lens", "block_tables", "rope_theta", "rope_scale",
-                     "pos_encoding_mode", "skip_softmax_threshold_scale_factor"}  # fmt: skip
+                     "pos_encoding_mode", "logits_soft_cap",
+                     "skip_softmax_threshold_scale_factor"}  # fmt: skip
     named = {n: v for n, v in case.run.items() if n in ("k_scale", "v_scale", "kv_cache_sf")}
     planned_cap = case.softcap
     if case.random.random() < 0.3:
@@ -562,6 +565,7 @@ def test_graph_buffers_are_filled_by_plan_and_read_by_run():
             w.plan(*table, 2, 2, 64, 4, data_type=torch.float32)
         assert buffers[0].tolist() == table[0].tolist()
         assert torch.equal(wrapper.run(q, cache), plain.run(q, cache))
+    buffers[1] = buffers[0].clone()
     ragged = fi.BatchPrefillWithRaggedKVCacheWrapper(None, "NHD", True, *buffers[:2])
     of_mla = [torch.zeros(n).int() for n in (2, 2, 4, 1)]
     mla = fi.BatchMLAPagedAttentionWrapper(None, True, *of_mla)
@@ -569,7 +573,7 @@ def test_graph_buffers_are_filled_by_plan_and_read_by_run():
     for lengths in ([0, 2, 5], [0, 3, 4]):
         offsets = torch.tensor(lengths, dtype=torch.int32)
         ragged.plan(torch.tensor([0, 1, 2]), offsets, 2, 2, 64, q_data_type="float32")
-        assert torch.equal(buffers[1][:3], offsets)
+        assert torch.equal(buffers[1], offsets)
         mla.plan(torch.tensor([0, 1]), torch.tensor([0, 1]), offsets[1:2], offsets[2:] - 1, 1, 64,
                  0, 4, True, 0.1, "float32", "float32")  # fmt: skip
         assert mla._buffers["kv_len_arr"].item() == lengths[2] - 1
@@ -578,3 +582,59 @@ def test_graph_buffers_are_filled_by_plan_and_read_by_run():
     assert places[0] == places[1], "a captured graph would read other memory"
     with pytest.raises(pagoda.InvalidArgument, match="^paged_kv_indices_buffer is None"):
         fi.BatchDecodeWithPagedKVCacheWrapper(None, "NHD", True, False, buffers[0])
+
+
+def test_the_batch_of_a_graph_is_fixed():
+    buffers = [torch.zeros(n, dtype=torch.int32) for n in (3, 3, 8, 2)]
+    wrapper = fi.BatchPrefillWithPagedKVCacheWrapper(None, "NHD", True, *buffers)
+
+    def plan(qo, indptr, pages, last, **more):
+        arrays = (torch.tensor(x, dtype=torch.int32) for x in (qo, indptr, pages, last))
+        wrapper.plan(*arrays, 2, 2, 64, 4, q_data_type="float32", **more)
+
+    plan([0, 2, 5], [0, 1, 3], [4, 2, 0], [2, 1])
+    planned = [buffer.clone() for buffer in buffers]
+    with pytest.raises(pagoda.InvalidArgument, match="^qo_indptr_buf is of 3 elements; must have 2"):
+        plan([0, 2], [0, 1], [4], [2])
+    with pytest.raises(pagoda.InvalidArgument, match=r"^qo_indptr\[2\] is 6; must be at most 5"):
+        plan([0, 3, 6], [0, 1, 3], [4, 2, 0], [2, 1])
+    with pytest.raises(pagoda.Unsupported, match="^custom_mask is given"):
+        plan([0, 1, 2], [0, 1, 2], [4, 2], [1, 1], custom_mask=torch.ones(2, dtype=torch.bool))
+    assert all(torch.equal(*pair) for pair in zip(buffers, planned))
+    q, cache = torch.randn(5, 2, 64), torch.randn(8, 2, 4, 2, 64)
+    plan([0, 1, 3], [0, 1, 3], [4, 2, 0], [2, 1])
+    assert wrapper.run(q[:3], cache).isfinite().all()
+    with pytest.raises(pagoda.InvalidArgument, match=r"^q.shape\[0\] is 2; must be 3"):
+        wrapper.run(q[:2], cache)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "field"),
+    [
+        (([0, 3, 2], [0, 1, 3], [4, 2, 0], [2, 1]), "qo_indptr[1]"),
+        (([0, 2, 5], [0, 2, 1], [4, 2, 0], [2, 1]), "paged_kv_indptr"),
+        (([0, 2, 5], [0, 1, 4], [4, 2, 0], [2, 1]), "paged_kv_indptr[2]"),
+        (([0, 2, 5], [0, 1, 3], [4, 2, 0], [2, 5]), "paged_kv_last_page_len[1]"),
+        (([0, 2, 5], [0, 1, 3], [4, 2, 0], [2]), "paged_kv_last_page_len.shape"),
+    ],
+)
+def test_plan_checks_arrays_in_host_memory(arrays, field):
+    wrapper = fi.BatchPrefillWithPagedKVCacheWrapper(None)
+    with pytest.raises(pagoda.InvalidArgument) as error:
+        wrapper.plan(*(torch.tensor(x, dtype=torch.int32) for x in arrays), 2, 2, 64, 4)
+    assert error.value.field == field
+
+
+def test_run_takes_the_rows_and_the_type_of_the_plan():
+    wrapper = fi.BatchPrefillWithPagedKVCacheWrapper(None)
+    arrays = ([0, 2, 5], [0, 1, 3], [4, 2, 0], [2, 1])
+    arrays = [torch.tensor(x, dtype=torch.int32) for x in arrays]
+    wrapper.plan(*arrays, 2, 2, 64, 4, q_data_type="float32", o_data_type="float32")
+    q, cache = torch.randn(6, 2, 64), torch.randn(8, 2, 4, 2, 64)
+    with pytest.raises(pagoda.InvalidArgument, match=r"^q.shape\[0\] is 6; must be 5"):
+        wrapper.run(q, cache)
+    out = torch.full((5, 2, 64), math.nan, dtype=torch.float16)
+    with pytest.raises(pagoda.InvalidArgument, match="^out.dtype is torch.float16; the plan was"):
+        wrapper.run(q[:5], cache, out=out)
+    assert out.isnan().all()
+    assert wrapper.run(q[:5], cache).shape == (5, 2, 64)

@@ -248,3 +248,11 @@ def test_float_masks_and_masks_by_head_are_biases():
                       **{n: x.to(DEVICE) for n, x in named.items()})  # fmt: skip
         expected, _ = attention(*sequences, torch.float64, visible=seen, bias=expected_bias[0])
         torch.testing.assert_close(out[0].cpu().double(), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 3, 9), (2, 1, 4, 7), (3, 1, 3, 7), (2, 3, 7)])
+def test_a_mask_of_another_shape_is_refused(shape):
+    q, k = torch.randn(2, 4, 3, 64), torch.randn(2, 2, 7, 64)
+    call = pagoda.transformers.attention_forward
+    with pytest.raises(pagoda.InvalidArgument, match="^attention_mask.shape is"):
+        call(torch.nn.Module(), q, k, k, torch.ones(shape, dtype=torch.bool))

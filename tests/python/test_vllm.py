@@ -109,10 +109,10 @@ class Batch:
                             output) is output  # fmt: skip
         return self.output.cpu()
 
-    def check(self, out, left=-1, causal=True, **scores):
+    def check(self, out, left=-1, causal=True, right=-1, **scores):
         at = 0
         for (k, v), rows in zip(self.kv, self.rows):
-            seen = grids.visible_keys(rows, len(k), left, 0 if causal else -1)
+            seen = grids.visible_keys(rows, len(k), left, 0 if causal else right)
             q = self.query[at : at + rows].cpu()
             expected, _ = grids.attention(q, k, v, torch.float64, visible=seen, **scores)
             same, _ = grids.attention(q, k, v, DTYPE, visible=seen, **scores)
@@ -153,6 +153,20 @@ def test_windows_soft_caps_sinks_slopes_and_non_causal_batches():
     batch = Batch(*MIXED)
     batch.common.causal = False
     batch.check(batch.run(impl()), causal=False)
+    batch = Batch(*MIXED)
+    batch.common.causal = False
+    batch.check(batch.run(impl(sliding_window=9)), left=8, causal=False, right=8)
+    with pytest.raises(pagoda.Unsupported, match="^alibi_slopes is given; needs causal"):
+        batch.run(impl(alibi_slopes=slopes))
+
+
+def test_sinks_that_are_loaded_again_are_used():
+    sinks = on_device(torch.linspace(-1, 2, HEADS).to(DTYPE))
+    layer = impl(sinks=sinks)
+    for factor in (1, -2):
+        sinks.data.mul_(factor)
+        batch = Batch(*MIXED)
+        batch.check(batch.run(layer), sinks=sinks.cpu())
 
 
 @pytest.mark.parametrize("per_head", [False, True])
