@@ -87,27 +87,27 @@ TEST_F(Emulator, serves_every_type_and_says_why_by_a_slow_kernel) {
 }
 
 TEST_F(Emulator, grids_follow_the_settings_of_the_process) {
-  EXPECT_EQ(planned_ctas("emu:sm90", 128), 3);
+  EXPECT_EQ(planned_ctas("emu:sm90", 96), 3);
   EXPECT_EQ(planned_ctas("emu:sm100"), 3);
   EXPECT_EQ(planned_ctas("emu:sm100", 128), 2);  // a pair: every row sees all keys
   EXPECT_EQ(planned_ctas("emu:sm100", 256), 4);  // two pairs
   ASSERT_TRUE(register_emulator({.num_sms = 40}));
-  EXPECT_EQ(planned_ctas("emu:sm90", 128), 40);
+  EXPECT_EQ(planned_ctas("emu:sm90", 96), 40);
   EXPECT_EQ(planned_ctas("emu:sm100"), 40);
   EXPECT_EQ(planned_ctas("emu:sm100", 256), 40);
 }
 
 TEST_F(Emulator, a_scope_holds_for_its_own_thread_and_scopes_nest) {
   const EmulatorScope outer({.num_sms = 20});
-  EXPECT_EQ(planned_ctas("emu:sm90", 128), 20);
+  EXPECT_EQ(planned_ctas("emu:sm90", 96), 20);
   {
     const EmulatorScope inner({.num_sms = 11});
-    EXPECT_EQ(planned_ctas("emu:sm90", 128), 11);
+    EXPECT_EQ(planned_ctas("emu:sm90", 96), 11);
     int64_t elsewhere = 0;
-    std::thread([&] { elsewhere = planned_ctas("emu:sm90", 128); }).join();
+    std::thread([&] { elsewhere = planned_ctas("emu:sm90", 96); }).join();
     EXPECT_EQ(elsewhere, 3);
   }
-  EXPECT_EQ(planned_ctas("emu:sm90", 128), 20);
+  EXPECT_EQ(planned_ctas("emu:sm90", 96), 20);
 }
 
 TEST_F(Emulator, numbers_out_of_range_change_nothing) {
@@ -117,7 +117,7 @@ TEST_F(Emulator, numbers_out_of_range_change_nothing) {
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
     EXPECT_EQ(status.field(), "num_sms");
   }
-  EXPECT_EQ(planned_ctas("emu:sm90", 128), 5);
+  EXPECT_EQ(planned_ctas("emu:sm90", 96), 5);
 }
 
 }  // namespace
