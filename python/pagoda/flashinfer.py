@@ -84,8 +84,8 @@ class _Wrapper:
         if not is_on_host(qo_indptr):
             self._rows = None
             return
-        check_offsets(name, qo_indptr, len(qo_indptr) - 1, int(qo_indptr[-1]))
-        rows, most = int(qo_indptr[-1]), self._most_rows
+        rows, most = _end_of(name, qo_indptr), self._most_rows
+        check_offsets(name, qo_indptr, len(qo_indptr) - 1, rows)
         if self._buffers and most is not None and rows > most:
             limit = f"must be at most {most}, the rows of the first plan: a graph reads so many"
             raise invalid(f"{name}[{len(qo_indptr) - 1}]", rows, limit)
@@ -406,7 +406,8 @@ class BatchPrefillWithRaggedKVCacheWrapper(_Wrapper):
         device = self._buffers.get("kv_indptr_buf", kv_indptr).device
         self._check_rows("qo_indptr", qo_indptr)
         if is_on_host(kv_indptr):
-            check_offsets("kv_indptr", kv_indptr, len(qo_indptr) - 1, int(kv_indptr[-1]))
+            end = _end_of("kv_indptr", kv_indptr)
+            check_offsets("kv_indptr", kv_indptr, len(qo_indptr) - 1, end)
         if self._buffers:
             _refuse(custom_mask=custom_mask, packed_custom_mask=packed_custom_mask)
         mask = _custom_mask(
@@ -964,6 +965,12 @@ def _check_pages(indices: torch.Tensor, indptr: torch.Tensor, num_pages: int) ->
     """Checks the page ids in host memory that indptr refers to."""
     if is_on_host(indices) and is_on_host(indptr):
         check_integers("kv_indices", indices[: int(indptr[-1])], largest=num_pages - 1)
+
+
+def _end_of(name: str, offsets: torch.Tensor) -> int:
+    if len(offsets) == 0:
+        raise invalid(f"{name}.shape", (0,), "must be [batch + 1]")
+    return int(offsets[-1])
 
 
 def _check_pages_of(

@@ -611,6 +611,7 @@ def test_the_batch_of_a_graph_is_fixed():
 @pytest.mark.parametrize(
     ("arrays", "field"),
     [
+        (([], [0, 1, 3], [4, 2, 0], [2, 1]), "qo_indptr.shape"),
         (([0, 3, 2], [0, 1, 3], [4, 2, 0], [2, 1]), "qo_indptr[1]"),
         (([0, 2, 5], [0, 2, 1], [4, 2, 0], [2, 1]), "paged_kv_indptr"),
         (([0, 2, 5], [0, 1, 4], [4, 2, 0], [2, 1]), "paged_kv_indptr[2]"),
