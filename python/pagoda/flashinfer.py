@@ -167,6 +167,16 @@ class _Wrapper:
             return_lse=return_lse,
         )
 
+    def _custom_mask(
+        self,
+        custom_mask: torch.Tensor | None,
+        packed: torch.Tensor | None,
+        *queries_and_keys: Any,
+    ) -> Mask | None:
+        if self._buffers:  # a captured run() would read a mask that the next plan() frees
+            _refuse(custom_mask=custom_mask, packed_custom_mask=packed)
+        return _custom_mask(custom_mask, packed, *queries_and_keys)
+
     def _check_total(self, rows: int) -> None:
         """Rows past the last sequence are not computed: in a graph alone they pad a batch."""
         if self._rows is None or rows == self._rows or (self._buffers and rows > self._rows):
@@ -271,9 +281,7 @@ class BatchPrefillWithPagedKVCacheWrapper(_Wrapper):
         self._check_rows("qo_indptr", qo_indptr)
         _check_pages_of("paged_kv", paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len,
                         len(qo_indptr) - 1, page_size)  # fmt: skip
-        if self._buffers:
-            _refuse(custom_mask=custom_mask, packed_custom_mask=packed_custom_mask)
-        mask = _custom_mask(
+        mask = self._custom_mask(
             custom_mask,
             packed_custom_mask,
             qo_indptr,
@@ -408,9 +416,7 @@ class BatchPrefillWithRaggedKVCacheWrapper(_Wrapper):
         if is_on_host(kv_indptr):
             end = _end_of("kv_indptr", kv_indptr)
             check_offsets("kv_indptr", kv_indptr, len(qo_indptr) - 1, end)
-        if self._buffers:
-            _refuse(custom_mask=custom_mask, packed_custom_mask=packed_custom_mask)
-        mask = _custom_mask(
+        mask = self._custom_mask(
             custom_mask, packed_custom_mask, qo_indptr.cpu(), lambda: kv_indptr.cpu().diff(), device
         )
         self._qo_indptr = self._place("qo_indptr_buf", qo_indptr, device)

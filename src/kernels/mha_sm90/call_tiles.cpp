@@ -69,6 +69,12 @@ schedule::TileGrid grid_of(const Problem& p, const TileConfig& tile, const Launc
   return grid;
 }
 
+int64_t visible_kv_bytes(const Problem& p) {
+  const int64_t key_bytes = (p.head_dim_qk + p.head_dim_vo) * size_bytes(p.k.dtype);
+  return int64_t{p.batch} * p.num_kv_heads * key_bytes *
+         kernels::max_visible_keys(p, p.max_seqlen_q);
+}
+
 bool sees_half(const Problem& p, const schedule::TileGrid& grid) {
   return grid.order == schedule::TileOrder::kLongestFirst &&
          p.max_seqlen_kv_bound < 2 * int64_t{p.max_seqlen_q};

@@ -41,6 +41,9 @@ inline constexpr int32_t kFewKeys = 1024;  // of a short prompt, at most
 [[nodiscard]] schedule::TileGrid grid_of(const core::Problem& problem, const TileConfig& tile,
                                          const Launch& launch);
 
+// The bytes of K and V that any row of any sequence sees, by the bounds of the lengths.
+[[nodiscard]] int64_t visible_kv_bytes(const core::Problem& problem);
+
 // Whether a mean row sees half of the keys: a causal mask over prompts.
 [[nodiscard]] bool sees_half(const core::Problem& problem, const schedule::TileGrid& grid);
 

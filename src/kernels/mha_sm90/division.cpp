@@ -98,9 +98,7 @@ bool wants_wide_tokens(const Problem& p, int32_t num_sms) {
 // Measured, notes/fp8.md.
 bool wants_widened_tokens(const Problem& p, const Shape& shape) {
   constexpr int64_t kMostBytes = int64_t{64} << 20;
-  const int64_t row_bytes = int64_t{p.num_kv_heads} * (p.head_dim_qk + p.head_dim_vo);
-  return shape.depth_qk <= 128 && has_plain_scores(p) &&
-         row_bytes * p.batch * kernels::max_visible_keys(p, p.max_seqlen_q) <= kMostBytes;
+  return shape.depth_qk <= 128 && has_plain_scores(p) && visible_kv_bytes(p) <= kMostBytes;
 }
 
 // Whether row tiles of tokens are done before packed ones, by a model in the time of a KV tile of a

@@ -37,16 +37,14 @@ Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
   constexpr double kMostTime = 0.97, kMostUncertainTime = 0.85, kMostTimeOfShares = 0.95;
   constexpr double kMostTimeOfHalf = 0.88;
   // Short prompts with O of 256 columns: with as many row tiles, too, since they load fewer keys.
-  constexpr int32_t kFewKeys = 512;
+  constexpr int32_t kFewWideKeys = 512;
   constexpr double kMostLongTime = 0.93, kLongTime = 20;
   // Of the time with fewer heads, but several: fewer row tiles load the keys fewer times.
   constexpr double kMostTimeOfMore = 1.03;
   // What DRAM delivers to a multiprocessor, if all of them load, in the time of a KV tile; and the
   // KV tiles that begin, end and merge take.
   constexpr double kBytesOfKVTile = 26 << 10, kWholeCost = 2, kSplitCost = 6;
-  const int64_t key_bytes = (p.head_dim_qk + p.head_dim_vo) * size_bytes(p.k.dtype);
-  const auto bytes = static_cast<double>(int64_t{p.batch} * p.num_kv_heads * key_bytes *
-                                         kernels::max_visible_keys(p, p.max_seqlen_q));
+  const auto bytes = static_cast<double>(visible_kv_bytes(p));
   const double split_cost = kSplitCost * (tile.depth_vo > 128 ? 2 : 1);
   const double of_loads = bytes * tile.ctas_per_sm / (kBytesOfKVTile * num_ctas);
   const auto is_split = [&](const kernels::KVSplits& splits) {
@@ -63,7 +61,7 @@ Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
   // Windows: fewer keys for fewer tokens, by the model; measured, 4 % slower.
   if (kernels::max_visible_keys(p, 1) < p.max_seqlen_kv_bound) return best;
   const bool is_half = sees_half(p, grid_of(p, tile, Launch{}));
-  const bool has_wide_keys = tile.depth_vo > 128 && p.max_seqlen_kv_bound <= kFewKeys;
+  const bool has_wide_keys = tile.depth_vo > 128 && p.max_seqlen_kv_bound <= kFewWideKeys;
   for (int32_t heads = 2; heads <= std::min(p.group, int32_t{kRows}); ++heads) {
     if (p.group % heads != 0) continue;
     if (kRows % heads != 0 && !tile.may_have_empty_rows()) continue;

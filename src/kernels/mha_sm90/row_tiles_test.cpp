@@ -161,17 +161,22 @@ TEST(ShortRows, of_head_dim_128_serve_causal_prompts_of_up_to_320_keys) {
   EXPECT_NE(rows_of({.batch = 16, .tokens = 300, .head_dim = 96}), RowKind::kShortTokens);
 }
 
+RowKind prompt_rows(int32_t batch, int32_t tokens, int32_t heads, int32_t kv_heads,
+                    bool is_causal) {
+  return rows_of({.batch = batch,
+                  .tokens = tokens,
+                  .q_heads = heads,
+                  .is_causal = is_causal,
+                  .kv_heads = kv_heads});
+}
+
 // us, by row tiles of kTokens or kTallTokens, short ones: 200 x 40 99.7, 47.9; 100 x 64 68.2, 43.7;
 // 16 x 64 18.8, 15.6; 28 x 63 36.6, 24.0; 33 x 141 65.9, 55.2; 90 x 150 185.7, 165.6; 16 x 150
 // 24.4, 23.1; but 16 x 96 24.0, 25.5; 150 x 96 42.7, 46.2; 32 x 128 42.4, 44.2; 10 x 250 36.1,
 // 38.9; 24 x 310 97.3, 104.8.
 TEST(ShortRows, of_head_dim_128_serve_full_prompts_of_which_they_leave_fewer_rows_empty) {
   const auto rows = [](int32_t batch, int32_t tokens, int32_t heads, int32_t kv_heads) {
-    return rows_of({.batch = batch,
-                    .tokens = tokens,
-                    .q_heads = heads,
-                    .is_causal = false,
-                    .kv_heads = kv_heads});
+    return prompt_rows(batch, tokens, heads, kv_heads, false);
   };
   EXPECT_EQ(rows(200, 40, 16, 16), RowKind::kShortTokens);
   EXPECT_EQ(rows(100, 64, 32, 8), RowKind::kShortTokens);
@@ -191,7 +196,7 @@ TEST(ShortRows, of_head_dim_128_serve_full_prompts_of_which_they_leave_fewer_row
 // 56.5, 43.8; 60 x 190 73.1, 60.0.
 TEST(ShortRows, of_head_dim_128_and_one_kv_tile_leave_causal_prompts_that_fill_others_as_well) {
   const auto rows = [](int32_t batch, int32_t tokens, int32_t heads, int32_t kv_heads) {
-    return rows_of({.batch = batch, .tokens = tokens, .q_heads = heads, .kv_heads = kv_heads});
+    return prompt_rows(batch, tokens, heads, kv_heads, true);
   };
   EXPECT_EQ(rows(200, 93, 16, 16), RowKind::kTokens);
   EXPECT_EQ(rows(16, 96, 32, 32), RowKind::kTokens);
