@@ -79,18 +79,16 @@ class _Wrapper:
             buffer.copy_(array)
         return buffer
 
-    def _check_rows(self, name: str, qo_indptr: torch.Tensor) -> None:
-        """Checks the offsets of query rows that are in host memory, and remembers their end."""
+    def _check_rows(self, name: str, qo_indptr: torch.Tensor) -> int | None:
+        """Checks the offsets of query rows that are in host memory. Returns their end."""
         if not is_on_host(qo_indptr):
-            self._rows = None
-            return
+            return None
         rows, most = _end_of(name, qo_indptr), self._most_rows
         check_offsets(name, qo_indptr, len(qo_indptr) - 1, rows)
         if self._buffers and most is not None and rows > most:
             limit = f"must be at most {most}, the rows of the first plan: a graph reads so many"
             raise invalid(f"{name}[{len(qo_indptr) - 1}]", rows, limit)
-        self._most_rows = rows if most is None else most
-        self._rows = rows
+        return rows
 
     def _plan(
         self,
@@ -106,9 +104,12 @@ class _Wrapper:
         o_data_type: Any,
         num_kv_splits: int = 0,
         is_batch_invariant: bool = False,
+        rows: int | None = None,
         **scores: Any,
     ) -> None:
         self._cache = cache
+        self._rows = rows
+        self._most_rows = rows if self._most_rows is None else self._most_rows
         self._heads = {"num_qo_heads": num_qo_heads, "num_kv_heads": num_kv_heads}
         self._dims = {"head_dim_qk": head_dim_qk, "head_dim_vo": head_dim_vo}
         self._page_size = page_size
@@ -278,7 +279,7 @@ class BatchPrefillWithPagedKVCacheWrapper(_Wrapper):
                          paged_kv_indices=paged_kv_indices,
                          paged_kv_last_page_len=paged_kv_last_page_len)  # fmt: skip
         device = paged_kv_indices.device
-        self._check_rows("qo_indptr", qo_indptr)
+        rows = self._check_rows("qo_indptr", qo_indptr)
         _check_pages_of("paged_kv", paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len,
                         len(qo_indptr) - 1, page_size)  # fmt: skip
         mask = self._custom_mask(
@@ -301,6 +302,7 @@ class BatchPrefillWithPagedKVCacheWrapper(_Wrapper):
             num_kv_heads=num_kv_heads,
             head_dim_qk=head_dim_qk,
             head_dim_vo=head_dim_qk if head_dim_vo is None else head_dim_vo,
+            rows=rows,
             page_size=page_size,
             q_data_type=q_data_type,
             kv_data_type=kv_data_type,
@@ -412,7 +414,7 @@ class BatchPrefillWithRaggedKVCacheWrapper(_Wrapper):
                 token_pos_in_items_len=token_pos_in_items_len or None, **others)  # fmt: skip
         check_fits_int32(qo_indptr=qo_indptr, kv_indptr=kv_indptr)
         device = self._buffers.get("kv_indptr_buf", kv_indptr).device
-        self._check_rows("qo_indptr", qo_indptr)
+        rows = self._check_rows("qo_indptr", qo_indptr)
         if is_on_host(kv_indptr):
             end = _end_of("kv_indptr", kv_indptr)
             check_offsets("kv_indptr", kv_indptr, len(qo_indptr) - 1, end)
@@ -426,6 +428,7 @@ class BatchPrefillWithRaggedKVCacheWrapper(_Wrapper):
             num_kv_heads=num_kv_heads,
             head_dim_qk=head_dim_qk,
             head_dim_vo=head_dim_qk if head_dim_vo is None else head_dim_vo,
+            rows=rows,
             page_size=None,
             q_data_type=q_data_type,
             kv_data_type=kv_data_type,
@@ -642,7 +645,7 @@ class BatchAttention(_Wrapper):
         check_fits_int32(qo_indptr=qo_indptr, kv_indptr=kv_indptr, kv_indices=kv_indices,
                          kv_len_arr=kv_len_arr)  # fmt: skip
         last = _last_page_len(kv_indptr, kv_len_arr, page_size)
-        self._check_rows("qo_indptr", qo_indptr)
+        rows = self._check_rows("qo_indptr", qo_indptr)
         _check_pages_of("kv", kv_indptr, kv_indices, last, len(qo_indptr) - 1, page_size)
         self._qo_indptr = qo_indptr.to(self._device, torch.int32)
         self._plan(
@@ -655,6 +658,7 @@ class BatchAttention(_Wrapper):
             num_kv_heads=num_kv_heads,
             head_dim_qk=head_dim_qk,
             head_dim_vo=head_dim_vo,
+            rows=rows,
             page_size=page_size,
             q_data_type=q_data_type,
             kv_data_type=kv_data_type,
@@ -740,7 +744,7 @@ class BatchMLAPagedAttentionWrapper(_Wrapper):
                          kv_len_arr=kv_len_arr)  # fmt: skip
         device = self._buffers.get("kv_indices", kv_indices).device
         last = _last_page_len(kv_indptr, kv_len_arr, page_size)
-        self._check_rows("qo_indptr", qo_indptr)
+        rows = self._check_rows("qo_indptr", qo_indptr)
         _check_pages_of("kv", kv_indptr, kv_indices, last, len(qo_indptr) - 1, page_size)
         self._place("kv_len_arr", kv_len_arr, device)
         self._qo_indptr = self._place("qo_indptr", qo_indptr, device)
@@ -755,6 +759,7 @@ class BatchMLAPagedAttentionWrapper(_Wrapper):
             num_kv_heads=1,
             head_dim_qk=head_dim_ckv + head_dim_kpe,
             head_dim_vo=head_dim_ckv,
+            rows=rows,
             page_size=page_size,
             q_data_type=q_data_type,
             kv_data_type=kv_data_type,

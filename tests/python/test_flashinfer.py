@@ -606,6 +606,9 @@ def test_the_batch_of_a_graph_is_fixed():
     assert wrapper.run(q[:3], cache).isfinite().all()
     with pytest.raises(pagoda.InvalidArgument, match=r"^q.shape\[0\] is 2; must be 3"):
         wrapper.run(q[:2], cache)
+    with pytest.raises(pagoda.InvalidArgument, match="^paged_kv_last_page_len"):
+        plan([0, 2, 5], [0, 1, 3], [4, 2, 0], [2, 9])
+    assert wrapper.run(q[:3], cache).isfinite().all(), "the plan before is still in force"
 
 
 @pytest.mark.parametrize(
