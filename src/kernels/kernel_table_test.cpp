@@ -75,6 +75,7 @@ std::string describe(std::type_identity<kv_buffer::Kernel<Config, least_arch>>) 
   constexpr kv_buffer::TileConfig tile = Config::tile;
   const char* staging = tile.staging == kv_buffer::Staging::kAsync         ? " async"
                         : tile.staging == kv_buffer::Staging::kAsyncNarrow ? " narrow"
+                        : tile.staging == kv_buffer::Staging::kAsyncFp8    ? " fp8"
                         : tile.staging == kv_buffer::Staging::kVectors     ? " vectors"
                                                                            : " registers";
   const char* rows = tile.decodes_general         ? " decode general"
@@ -85,7 +86,8 @@ std::string describe(std::type_identity<kv_buffer::Kernel<Config, least_arch>>) 
   const std::string chip = least_arch == 80 ? "sm80" : least_arch == 90 ? "sm90_decode" : "gfx942";
   const std::string cluster = tile.cluster > 1 ? " by " + std::to_string(tile.cluster) : "";
   return chip + ".d" + dims_name(tile.depth_qk, tile.depth_vo) + "." +
-         kTypeName<typename Config::T> + rows + staging + scores_name(tile.scores) + cluster;
+         (tile.q_bytes == 1 ? "f8e4m3" : kTypeName<typename Config::T>)+rows + staging +
+         scores_name(tile.scores) + cluster;
 }
 
 template <class Config, int least_arch>
@@ -113,12 +115,17 @@ std::vector<LaunchFunctions<Recorder, Family>> all_instances(std::index_sequence
 
 // Hopper loads K and V of e4m3 queries by TMA as they are, or not at all, and has no registers to
 // widen them under general scores at d256. Its tall row tiles are of d96 and d128, of e4m3 queries
-// d64, its short ones of d64 and d128, those of one consumer and of equal shares of these and d256.
+// d64, its short ones of d64 and d128, those of one consumer and of equal shares of these and d256,
+// those of one consumer of e4m3 queries, too.
 // Latent attention has packed rows alone. Decoding on KVBuffer is of head dims up to 256, the same
-// of K and V.
+// of K and V, over fp8 caches up to 128, of e4m3 queries over those alone.
 bool is_left_out(std::string_view shape, std::string_view variant) {
   if (variant.starts_with(" decode") && shape.starts_with("sm80.")) {
     return shape.starts_with("sm80.d192x128.") || shape.starts_with("sm80.d576x512.");
+  }
+  if (shape.starts_with("sm90_decode.")) {
+    const bool is_fp8 = variant.find(" fp8 ") != variant.npos;
+    return is_fp8 ? shape.starts_with("sm90_decode.d256.") : shape.ends_with(".f8e4m3");
   }
   if (!shape.starts_with("sm90.")) return false;
   if (shape.starts_with("sm90.d576x512.")) return variant != " packed plain";
@@ -129,8 +136,8 @@ bool is_left_out(std::string_view shape, std::string_view variant) {
   }
   const bool has_wide = variant.starts_with(" single") || variant.starts_with(" stream-K");
   if (has_wide || variant.starts_with(" short")) {
-    return shape.ends_with(".f8e4m3") ||
-           !(shape.starts_with("sm90.d64.") || shape.starts_with("sm90.d128.") ||
+    if (shape.ends_with(".f8e4m3")) return !variant.starts_with(" single");
+    return !(shape.starts_with("sm90.d64.") || shape.starts_with("sm90.d128.") ||
              (has_wide && shape.starts_with("sm90.d256.")));
   }
   if (shape.ends_with(".f8e4m3")) {
@@ -190,15 +197,30 @@ TEST(KernelTable, instances_of_mha_sm80_are_what_their_names_say) {
 }
 
 TEST(KernelTable, instances_of_mha_sm90_decode_are_what_their_names_say) {
-  expect_launches<mha_sm90_decode::Family>(
-      {" decode async plain", " decode async plain by 2", " decode async plain by 8",
-       " decode tokens async plain", " decode tokens async plain by 2",
-       " decode tokens async plain by 8", " decode narrow plain", " decode narrow plain by 2",
-       " decode narrow plain by 8", " decode tokens narrow plain",
-       " decode tokens narrow plain by 2", " decode tokens narrow plain by 8",
-       " decode general async plain", " decode general async plain by 2",
-       " decode general async plain by 8", " decode general narrow plain",
-       " decode general narrow plain by 2", " decode general narrow plain by 8"});
+  expect_launches<mha_sm90_decode::Family>({" decode async plain",
+                                            " decode async plain by 2",
+                                            " decode async plain by 8",
+                                            " decode tokens async plain",
+                                            " decode tokens async plain by 2",
+                                            " decode tokens async plain by 8",
+                                            " decode narrow plain",
+                                            " decode narrow plain by 2",
+                                            " decode narrow plain by 8",
+                                            " decode tokens narrow plain",
+                                            " decode tokens narrow plain by 2",
+                                            " decode tokens narrow plain by 8",
+                                            " decode general async plain",
+                                            " decode general async plain by 2",
+                                            " decode general async plain by 8",
+                                            " decode general narrow plain",
+                                            " decode general narrow plain by 2",
+                                            " decode general narrow plain by 8",
+                                            " decode fp8 plain",
+                                            " decode fp8 plain by 2",
+                                            " decode fp8 plain by 8",
+                                            " decode tokens fp8 plain",
+                                            " decode tokens fp8 plain by 2",
+                                            " decode tokens fp8 plain by 8"});
 }
 
 TEST(KernelTable, instances_of_mha_gfx942_are_what_their_names_say) {

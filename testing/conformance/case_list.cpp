@@ -94,6 +94,7 @@ std::vector<Case> build_table() {
   add_many_tiles(list);
   add_shared_merges(list);
   add_packed_heads(list);
+  add_few_e4m3_rows(list);
   add_mixed(list);
   add_output_types(list);
   add_tile_edges(list);

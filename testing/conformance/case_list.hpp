@@ -46,6 +46,7 @@ void add_short_tiles(CaseList& list);
 void add_many_tiles(CaseList& list);
 void add_shared_merges(CaseList& list);
 void add_packed_heads(CaseList& list);
+void add_few_e4m3_rows(CaseList& list);
 void add_mixed(CaseList& list);
 void add_schedules(CaseList& list);
 void add_output_types(CaseList& list);

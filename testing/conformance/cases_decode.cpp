@@ -65,6 +65,68 @@ Case windowed(Case c, int32_t left) {
   return c;
 }
 
+// e4m3 caches under queries of all types: partitions of the batch, pages of a part of a KV tile and
+// of several, scales of K and V, queries of all magnitudes.
+void add_fp8_caches(CaseList& list) {
+  for (const int32_t dim : {64, 128}) {
+    for (const DType q_dtype : {DType::kBF16, DType::kF16, DType::kF8E4M3}) {
+      Case first = decode(dim, many(33));
+      first.q_dtype = q_dtype;
+      first.kv_dtype = DType::kF8E4M3;
+      first.tag = "fp8";
+      list.add(first);
+      Case c = first;
+      c.lengths = {"decodeskewed", {{1, 3000}, {1, 5}, {1, 128}, {1, 129}, {1, 257}, {1, 1}}};
+      c.scales = Scales::kPerHead;
+      c.sinks = 0.5F;
+      c.wants_statistics = true;
+      for (const int32_t num_sms : {5, 132}) {
+        c.num_sms = num_sms;
+        c.page_size = num_sms == 5 ? 16 : 256;
+        c.page_layout = num_sms == 5 ? PageLayout::kNHD : PageLayout::kHND;
+        list.add(c);
+      }
+      c.kv_layout = KVLayout::kCsr;
+      c.page_size = 32;
+      c.scales = Scales::kPerTensor;
+      c.amplitude = q_dtype == DType::kF8E4M3 ? 3.0F : 30.0F;
+      c.q_scale = q_dtype == DType::kF8E4M3 ? 10.0F : 1.0F;
+      c.lengths = {"decodetokens", {{4, 400}, {3, 4}, {1, 129}, {4, 2}, {0, 0}, {2, 700}}};
+      list.add(c);
+      if (q_dtype == DType::kF8E4M3) {
+        c.q_scales = Scales::kPerHead;
+      } else {
+        c.amplitude = 1e-4F;
+        c.softmax_scale = 500.0F;
+      }
+      c.q_heads = 14;
+      c.lengths = {"decoderowtiles", {{8, 700}, {5, 64}, {1, 1}, {5, 3}, {3, 333}}};
+      list.add(c);
+      // One cluster, and many splits merged by counters; O of another type.
+      c = first;
+      c.kv_layout = KVLayout::kDense;
+      c.is_q_ragged = false;
+      c.padding_keys = 7;
+      c.q_heads = 7;
+      c.kv_heads = 1;
+      c.out = DType::kF32;
+      c.lengths = {"decodealone", {{1, 1100}}};
+      for (const int32_t num_sms : {5, 132}) {
+        c.num_sms = num_sms;
+        c.tag = num_sms == 5 ? "fp8_splits" : "fp8";
+        list.add(c);
+      }
+      c = first;
+      c.num_sms = 132;
+      c.kv_heads = c.q_heads = 2;
+      c.scales = Scales::kPerSequence;
+      if (q_dtype == DType::kF8E4M3) c.q_scales = Scales::kPerSequence;
+      c.lengths = differing(2);
+      list.add(c);
+    }
+  }
+}
+
 // Sliding windows, which begin at any key of a page and of a KV tile, or before the first one.
 void add_windows(CaseList& list) {
   constexpr std::pair<int32_t, int32_t> kDims[] = {{64, 64}, {128, 128}, {256, 256},
@@ -113,6 +175,7 @@ void add_windows(CaseList& list) {
 
 void add_decode(CaseList& list) {
   add_windows(list);
+  add_fp8_caches(list);
   for (const int32_t dim : {64, 128, 256}) {
     // More sequences than a warp has lanes, and more than two of each lane.
     for (const int32_t count : {31, 33, 70}) list.add(decode(dim, many(count)));

@@ -357,6 +357,41 @@ void add_packed_heads(CaseList& list) {
   list.add(c);
 }
 
+// e4m3 queries of few tokens, whose row tiles have several heads where those have one scale of Q.
+void add_few_e4m3_rows(CaseList& list) {
+  for (const int32_t dim : {64, 128, 256}) {
+    Case first = typed(DType::kF8E4M3);
+    first.tag = "fewrows";
+    first.dim_qk = first.dim_vo = dim;
+    first.num_sms = 132;
+    first.page_size = 64;
+    first.mask = causal();
+    first.q_heads = 10;  // 60 rows of 12 tokens
+    first.kv_heads = 2;
+    first.scales = Scales::kPerHead;
+    first.lengths = {"scheduled", {{25, 700}, {1, 300}, {12, 64}, {13, 0}, {0, 9}, {64, 64}}};
+    for (const Scales q_scales : {Scales::kNone, Scales::kPerHead, Scales::kPerSequence}) {
+      Case c = first;
+      c.q_scales = q_scales;
+      list.add(c);
+    }
+    Case c = first;
+    c.sinks = 0.5F;
+    c.q_heads = 12;  // 64 rows of 16 tokens
+    c.kv_heads = 3;
+    c.out = DType::kF32;
+    c.lengths = {"decode", {{1, 1500}, {1, 1}, {1, 129}}};
+    list.add(c);
+    c.mask = window(99);
+    c.out = {};
+    c.lengths = {"scheduled", {{16, 500}, {17, 17}, {3, 2}}};
+    list.add(c);
+    c = first;  // shared merges
+    c.lengths = {"splits", {{10, 1000}, {9, 900}}};
+    list.add(c);
+  }
+}
+
 // fp8 caches under enough rows for row tiles of tokens: tiles of several pages, pages of several
 // tiles, a sequence's end in a tile, sequences without keys, and short ones beside them.
 void add_fp8_prefill(CaseList& list) {

@@ -132,6 +132,15 @@ struct DecodeFp8Config {
                                              .converter_registers = 64};
 };
 
+struct SingleFp8Config {
+  using T = arch::Float8E4M3;
+  static constexpr mha_sm90::TileConfig tile = [] {
+    mha_sm90::TileConfig of_tokens = DecodeFp8Config::tile;
+    of_tokens.rows = mha_sm90::RowKind::kTokens;
+    return of_tokens;
+  }();
+};
+
 template <class Config_>
 struct Traits {
   using Config = Config_;
@@ -312,6 +321,20 @@ Outcome run_prefill_fp8_tall(const Options& options) {
                              .ctas = 2,
                              .leaps = true};
   return Fp8Case(shape, options.seed).run<Traits<TallFp8Config>>(options);
+}
+
+// Tiles of one consumer, which leaves out maxima: 21 tokens of three heads, which leave a row
+// empty; three splits, which the last CTA to finish merges.
+Outcome run_prefill_fp8_single(const Options& options) {
+  const AttentionShape shape{.kernel = "sm90/prefill_fp8_single",
+                             .sequences = {{21, 470}, {9, 20}, {5, 0}, {42, 330}},
+                             .num_kv_heads = 1,
+                             .group = 3,
+                             .ctas = 2,
+                             .packed_heads = 3,
+                             .num_splits = 3,
+                             .leaps = true};
+  return Fp8Case(shape, options.seed).run<Traits<SingleFp8Config>>(options);
 }
 
 // 18 KV tiles of 64 keys on six CTAs: intervals of three.

@@ -18,6 +18,8 @@ Outcome run_sm90_decode_tokens(const emulator::Options& options);
 Outcome run_sm90_decode_row_tiles(const emulator::Options& options);
 Outcome run_sm90_decode_narrow(const emulator::Options& options);
 Outcome run_sm90_decode_wide(const emulator::Options& options);
+Outcome run_sm90_decode_fp8(const emulator::Options& options);
+Outcome run_sm90_decode_fp8_queries(const emulator::Options& options);
 Outcome run_sm90_decode_alike(const emulator::Options& options);
 Outcome run_sm90_decode_general(const emulator::Options& options);
 Outcome run_sm90_decode_one_each(const emulator::Options& options);
@@ -49,6 +51,7 @@ Outcome run_latent_shared_merge(const emulator::Options& options);
 Outcome run_prefill_widened(const emulator::Options& options);
 Outcome run_prefill_fp8(const emulator::Options& options);
 Outcome run_prefill_fp8_tall(const emulator::Options& options);
+Outcome run_prefill_fp8_single(const emulator::Options& options);
 Outcome run_decode_fp8(const emulator::Options& options);
 
 Outcome run_mha_2q(const emulator::Options& options);

@@ -19,6 +19,17 @@ struct ClusterConfig {
       kernels::kv_buffer::decode_tile(depth, has_tokens, is_general, ctas, staging);
 };
 using WideCase = TypedAttentionCase<arch::BFloat16, arch::BFloat16, 256>;
+// Head dim 128: a lane overwrites what others have read. With 64 it is what it has read itself.
+using Fp8CacheCase = TypedAttentionCase<arch::BFloat16, arch::Float8E4M3, 128>;
+using Fp8Case = TypedAttentionCase<arch::Float8E4M3, arch::Float8E4M3, 128>;
+struct Fp8QueriesConfig {
+  using T = arch::BFloat16;
+  static constexpr kernels::kv_buffer::TileConfig tile = [] {
+    auto tile = ClusterConfig<8, false, Staging::kAsyncFp8, Fp8Case::kDepth>::tile;
+    tile.q_bytes = 1;
+    return tile;
+  }();
+};
 
 }  // namespace
 
@@ -89,6 +100,31 @@ Outcome run_sm90_decode_wide(const emulator::Options& options) {
                              .dim_qk = WideCase::kDepth};
   using Config = ClusterConfig<2, false, Staging::kAsync, WideCase::kDepth>;
   return WideCase(shape, options.seed).run<KVBufferTraits<Config>>(options);
+}
+// As in one_each, of up to three tokens, over an e4m3 cache, whose KV tiles have 128 keys: up to
+// six of a CTA, so that memory is loaded again.
+Outcome run_sm90_decode_fp8(const emulator::Options& options) {
+  const AttentionShape shape{.kernel = "sm90_decode/e4m3",
+                             .sequences = {{2, 822}, {3, 37}, {3, 2}, {1, 0}, {3, 1473}},
+                             .num_kv_heads = 1,
+                             .group = 4,
+                             .ctas = 10,
+                             .schedule = kernels::Schedule::kStreamK,
+                             .dim_qk = Fp8CacheCase::kDepth,
+                             .shares = kernels::DecodeShares::kOneEach};
+  using Config = ClusterConfig<2, true, Staging::kAsyncFp8, Fp8CacheCase::kDepth>;
+  return Fp8CacheCase(shape, options.seed).run<KVBufferTraits<Config>>(options);
+}
+// As in clusters, of e4m3 queries over such a cache: four or five of 36 KV tiles.
+Outcome run_sm90_decode_fp8_queries(const emulator::Options& options) {
+  const AttentionShape shape{.kernel = "sm90_decode/e4m3_queries",
+                             .sequences = {{1, 4500}},
+                             .num_kv_heads = 1,
+                             .group = 12,
+                             .ctas = 16,
+                             .schedule = kernels::Schedule::kStreamK,
+                             .dim_qk = Fp8Case::kDepth};
+  return Fp8Case(shape, options.seed).run<KVBufferTraits<Fp8QueriesConfig>>(options);
 }
 // More sequences than a warp has lanes, none of which has a second split; CTAs that are left. Three
 // KV tiles each, so that the memory of the first is loaded again.

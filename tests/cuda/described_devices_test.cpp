@@ -677,7 +677,7 @@ TEST(DescribedDevices, attention_kernels_have_code_for_the_architectures_of_this
     }
     EXPECT_EQ(archs, wanted);
   }
-  EXPECT_EQ(sm90, is_compiled(90) ? 153 + 108 : 0);
+  EXPECT_EQ(sm90, is_compiled(90) ? 156 + 144 : 0);
   EXPECT_EQ(sm100, is_compiled(100) || is_compiled(103) ? 30 : 0);
 }
 

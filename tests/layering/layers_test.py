@@ -28,6 +28,9 @@ class Repository(unittest.TestCase):
     def test_lines_end_at_100_columns(self):
         self.assertEqual([], rules.check_line_length(ROOT))
 
+    def test_rows_of_tables_are_whole_lines(self):
+        self.assertEqual([], rules.check_tables(ROOT))
+
     def test_links_lead_somewhere(self):
         self.assertEqual([], rules.check_links(ROOT))
 
@@ -133,6 +136,15 @@ class TheCheckItself(unittest.TestCase):
                 (root / name).write_text(text)
             found = rules.check_line_length(root)
         self.assertEqual(["docs/b.md:1: 101 columns", "docs/b.md:7: 101 columns", "src/engine/a.cpp:2: 104 columns"], found)
+
+    def test_broken_rows_of_tables_are_found(self):
+        text = "| a | b |\n| --- | --- |\n| `x|y` | c |\n| d | e\nf |\n\n| g |\n| --- |\n| h | | i |\n```\n| j\n```\n"
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "docs").mkdir()
+            (root / "docs/a.md").write_text(text)
+            found = rules.check_tables(root)
+        self.assertEqual(["docs/a.md:4: not a row of 2 cells", "docs/a.md:9: not a row of 1 cells"], found)
 
     def test_links_and_names_of_pages_that_are_not_there_are_found(self):
         files = {"docs/a.md": "# A page: `x`\n[b](b.md) [c](c.md#two-words)\n```\n# No heading\n```\n[d](#no-heading)\n"

@@ -194,6 +194,29 @@ def check_line_length(root):
     return complaints
 
 
+def cells(row):
+    """The cells of a row of a Markdown table."""
+    return re.sub(r"`[^`]*`|\\\|", "", row).count("|") - 1
+
+
+def check_tables(root):
+    """Each row of a table of Markdown is a line, with as many cells as the first one."""
+    complaints = []
+    for path in sorted({p.relative_to(root) for pattern in PROSE for p in root.glob(pattern)}):
+        is_code, wanted = False, None
+        for number, line in enumerate((root / path).read_text().splitlines(), 1):
+            if line.lstrip().startswith("```"):
+                is_code = not is_code
+            row = line.rstrip()
+            if is_code or not row.startswith("|"):
+                wanted = None
+                continue
+            wanted = cells(row) if wanted is None else wanted
+            if not row.endswith("|") or cells(row) != wanted:
+                complaints.append(f"{path}:{number}: not a row of {wanted} cells")
+    return complaints
+
+
 # Links of Markdown to a place of the tree, and pages that a source names.
 LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)(?:#([^)\s]*))?\)")
 NAMED_PAGE = re.compile(r"[\w./-]+\.md\b")

@@ -38,7 +38,7 @@ TEST_F(Emulator, is_registered_once_by_several_calls) {
   for (const BackendInfo& info : backends()) found += info.name.starts_with("emu:") ? 1 : 0;
   EXPECT_EQ(found, 4);
   EXPECT_EQ(kernels("emu:sm80").size(), 13U);
-  EXPECT_EQ(kernels("emu:sm90").size(), 34U);
+  EXPECT_EQ(kernels("emu:sm90").size(), 36U);
   EXPECT_EQ(kernels("emu:sm100").size(), 28U);
   EXPECT_EQ(kernels("emu:gfx942").size(), 13U);
 }
@@ -81,8 +81,10 @@ TEST_F(Emulator, serves_every_type_and_says_why_by_a_slow_kernel) {
   EXPECT_NE(fp8.reason.find("; with Q in bf16, sm80.d64.bf16 does"), std::string::npos)
       << fp8.reason;
   const Selected hopper = selected("emu:sm90", DType::kF8E4M3, DType::kF8E4M3, 64);
-  EXPECT_EQ(hopper.kernel, "sm90.d64.f8e4m3");
+  EXPECT_EQ(hopper.kernel, "sm90_decode.d64.f8e4m3");
   EXPECT_EQ(hopper.reason, "");
+  const Selected hopper_cache = selected("emu:sm90", DType::kBF16, DType::kF8E4M3, 128);
+  EXPECT_EQ(hopper_cache.kernel, "sm90_decode.d128.bf16");
   EXPECT_EQ(selected("emu:sm90", DType::kF8E4M3, DType::kF8E4M3, 512).kernel, "simt.d576");
 }
 

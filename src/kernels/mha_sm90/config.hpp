@@ -167,11 +167,11 @@ struct TileConfig {
     return merges_in_registers() && !has_equal_shares && !decodes &&
            (!uses_setmaxnreg() || consumer_registers > 160);
   }
-  // Whether a row tile may hold several query heads of a group (kernels::RowBlock). Those of e4m3
-  // may have different scales.
+  // Whether a row tile may hold several query heads of a group (kernels::RowBlock). Row tiles of
+  // e4m3 may where they are of few tokens; the heads then have one scale of Q (packing_of).
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool may_pack_heads() const {
-    return is_latent ||
-           (rows == RowKind::kTokens && scores != ScoreClass::kGeneral && element_bytes == 2);
+    return is_latent || (rows == RowKind::kTokens && scores != ScoreClass::kGeneral &&
+                         (element_bytes == 2 || num_consumers == 1));
   }
   // Whether a block of several heads may have fewer than 64 rows: their number takes a register of
   // MultiplyAgain, which three consumers of 128 columns do not have.

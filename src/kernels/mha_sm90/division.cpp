@@ -96,9 +96,19 @@ bool wants_wide_tokens(const Problem& p, int32_t num_sms) {
 // Up to kWarpRows rows of a KV head over an e4m3 cache of up to so many bytes: row tiles of tokens,
 // which begin sooner and whose splits all CTAs merge. Of more, packed rows move them faster.
 // Measured, notes/fp8.md.
+constexpr int64_t kFewFp8Bytes = int64_t{64} << 20;
 bool wants_widened_tokens(const Problem& p, const Shape& shape) {
-  constexpr int64_t kMostBytes = int64_t{64} << 20;
-  return shape.depth_qk <= 128 && has_plain_scores(p) && visible_kv_bytes(p) <= kMostBytes;
+  return shape.depth_qk <= 128 && has_plain_scores(p) && visible_kv_bytes(p) <= kFewFp8Bytes;
+}
+
+// Query heads of a row tile of tokens, for are_tokens_faster. More keys of e4m3 than those of
+// wants_widened_tokens are left to packed rows, which share them evenly, where they are what a call
+// waits for: by few rows, as measured with bf16 queries (notes/fp8.md), or by the model of loads.
+int32_t heads_of_tokens(const Problem& p, const TileConfig& tile, int32_t num_sms) {
+  const Packing packing = packing_of(p, tile, num_sms);
+  if (tile.element_bytes == 2 || visible_kv_bytes(p) <= kFewFp8Bytes) return packing.heads;
+  const bool has_few_rows = p.max_seqlen_q * p.group <= kWarpRows;
+  return has_few_rows || packing.time > packing.splits.time ? 1 : packing.heads;
 }
 
 // Whether row tiles of tokens are done before packed ones, by a model in the time of a KV tile of a
@@ -111,16 +121,18 @@ bool are_tokens_faster(const Problem& p, const Shape& shape, ScoreClass scores, 
   constexpr double kMergeCost = 0.4;  // of a row and up to kSplitsAtOnce splits (merge_row)
   constexpr int64_t kSplitsAtOnce = 16;
   const PackedRows packed = PackedRows::of(p.group, kRows);
-  const TileConfig tile = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain, tokens);
+  const bool is_e4m3 = shape.dtype == DType::kF8E4M3;
+  const RowKind kind = is_e4m3 ? RowKind::kSingleTokens : RowKind::kTokens;
+  const TileConfig tile = tile_of(shape, kind, ScoreClass::kPlain, tokens);
   const int32_t keys = kernels::max_visible_keys(p, p.max_seqlen_q);
   const auto waves = [&](int64_t row_tiles) {
     return static_cast<double>(p.batch * row_tiles * core::ceil_div(keys, tile.BN)) / num_sms;
   };
   // Those of general scores have one head, whose tile `tile` is not.
-  const int32_t heads = scores == ScoreClass::kPlain ? packing_of(p, tile, num_sms).heads : 1;
+  const int32_t heads = scores == ScoreClass::kPlain ? heads_of_tokens(p, tile, num_sms) : 1;
   const int64_t token_tiles = int64_t{p.num_q_heads / heads} *
                               core::ceil_div(p.max_seqlen_q, tile.num_consumers * (kRows / heads));
-  const double tile_time = shape.dtype == DType::kF8E4M3   ? 1.35
+  const double tile_time = is_e4m3                         ? 1.35
                            : tokens == LoadKind::kTmaWiden ? 1.5
                            : shape.depth_qk <= 64          ? 2
                            : shape.depth_qk <= 192         ? 2.5

@@ -58,6 +58,8 @@ Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
   };
   Packing best = packing(1);
   if (!tile.may_pack_heads() || p.functor.type != nullptr || p.group == 1) return best;
+  // A row tile has one scale of Q.
+  if (p.q_scales.values != nullptr && p.q_scales.group % p.group != 0) return best;
   // Windows: fewer keys for fewer tokens, by the model; measured, 4 % slower.
   if (kernels::max_visible_keys(p, 1) < p.max_seqlen_kv_bound) return best;
   const bool is_half = sees_half(p, grid_of(p, tile, Launch{}));

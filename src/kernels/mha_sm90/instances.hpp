@@ -86,12 +86,15 @@ constexpr bool has_short_tokens(const Shape& shape) {
   return shape.dtype != DType::kF8E4M3 && shape.depth_vo == shape.depth_qk &&
          (shape.depth_qk == 64 || shape.depth_qk == 128);
 }
-// Whether prompts of few row tiles have those of one consumer.
+// Whether prompts of few row tiles, or of e4m3 queries those of few tokens, have row tiles of one
+// consumer.
 constexpr bool has_single_tokens(const Shape& shape) {
-  return has_short_tokens(shape) || (shape.dtype != DType::kF8E4M3 && shape.depth_qk == 256);
+  return has_short_tokens(shape) || shape.depth_qk == 256 || shape.dtype == DType::kF8E4M3;
 }
 // Whether all CTAs may have equal shares of the row tiles of kTokens.
-constexpr bool has_stream_k_tokens(const Shape& shape) { return has_single_tokens(shape); }
+constexpr bool has_stream_k_tokens(const Shape& shape) {
+  return shape.dtype != DType::kF8E4M3 && has_single_tokens(shape);
+}
 // Whether decoding beside prompts has a kernel.
 constexpr bool has_mixed_tokens(const Shape& shape) {
   return shape.dtype != DType::kF8E4M3 && !is_latent(shape);
@@ -269,7 +272,7 @@ PAGODA_HOST_DEVICE constexpr TileConfig e4m3_tile(int depth_qk, int depth_vo, Ro
   // Masks and biases need registers.
   if (scores == ScoreClass::kGeneral) tile.BN = depth_vo == 256 ? 32 : 64;
   tile.k_stages = tile.v_stages = depth_qk == 64 ? 4 : (depth_qk == 128 ? 3 : 2);
-  if (rows == RowKind::kPacked) {
+  if (rows == RowKind::kPacked || rows == RowKind::kSingleTokens) {
     tile.num_consumers = 1;
     tile.is_ping_pong = false;
     tile.k_stages = tile.v_stages = depth_qk == 64 ? 6 : (depth_qk == 128 ? 4 : 3);

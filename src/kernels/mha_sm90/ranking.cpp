@@ -5,6 +5,7 @@
 #include "kernels/common/call_arguments.hpp"
 #include "kernels/common/kv_buffer/decode_call.hpp"
 #include "kernels/common/kv_buffer/decode_grid.hpp"
+#include "kernels/mha_sm90/call_tiles.hpp"
 #include "kernels/mha_sm90/launch_plan.hpp"
 #include "kernels/mha_sm90/packed_launch.hpp"
 
@@ -17,6 +18,11 @@ using core::Problem;
 // maps, whose chain of dependent loads is shorter. Measured, README.md.
 constexpr int64_t kSmallDecodeBytes = int64_t{512} << 20;
 
+// Decoding over an e4m3 cache of up to so many bytes. Those of 16-bit caches of as many bytes are
+// faster than row tiles of tokens over the e4m3 cache; predicted, not measured
+// (mha_sm90_decode/README.md).
+constexpr int64_t kSmallFp8Bytes = int64_t{32} << 20;
+
 }  // namespace
 
 bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
@@ -24,9 +30,9 @@ bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
   if (p.head_dim_qk > 256 || p.head_dim_vo > 256) return false;  // latent attention
   // A sequence's kernel must not depend on the rest of its batch, on which these bytes do.
   if (options.is_batch_invariant) return false;
-  const int64_t row_bytes = int64_t{2} * (p.head_dim_qk + p.head_dim_vo) * p.num_kv_heads;
+  const auto element_bytes = static_cast<int64_t>(size_bytes(p.k.dtype));
+  const int64_t row_bytes = element_bytes * (p.head_dim_qk + p.head_dim_vo) * p.num_kv_heads;
   const int64_t bytes = row_bytes * p.batch * p.max_seqlen_kv_bound;
-  // Those kernels have no e4m3 queries.
   const bool is_plain = kernels::score_class(p) == ScoreClass::kPlain;
   const bool is_plain_64 = is_plain && p.head_dim_qk == 64 && p.head_dim_vo == 64;
   const bool is_measured = is_plain && p.head_dim_qk == 128 && p.head_dim_vo == 128 &&
@@ -51,10 +57,13 @@ bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
     is_faster_there = has_few_bytes || row_tiles <= int64_t{num_sms} * fewest_ctas ||
                       kernels::kv_buffer::unsplit_ctas_per_sm(row_tiles, depth, num_sms) > 0;
   }
+  const bool is_decoded_fp8 =
+      is_decoded && kernels::kv_buffer::has_fp8_cache(p) && visible_kv_bytes(p) <= kSmallFp8Bytes;
   const bool is_for_token_generation = p.head_dim_qk <= 128 && p.head_dim_vo <= 128 &&
                                        int64_t{p.group} * p.max_seqlen_q <= kWarpRows;
-  if (p.q.dtype == DType::kF8E4M3 || p.k.dtype != p.q.dtype ||
-      (!is_for_token_generation && !is_decoded) || !is_faster_there ||
+  const bool is_for_them =
+      kernels::kv_buffer::has_fp8_cache(p) ? is_decoded_fp8 : p.k.dtype == p.q.dtype;
+  if (!is_for_them || (!is_for_token_generation && !is_decoded) || !is_faster_there ||
       !kernels::has_aligned_kv(p)) {
     return false;
   }

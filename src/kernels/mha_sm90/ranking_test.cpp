@@ -54,6 +54,24 @@ TEST(Ranking, one_token_is_decoded_by_cp_async) {
   EXPECT_FALSE(is_left_to_cp_async({64, 1, 4096, 128, 0, DType::kF8E4M3}));
 }
 
+// Predicted: mha_sm90_decode/README.md.
+TEST(Ranking, decoding_over_few_bytes_of_an_fp8_cache) {
+  const auto is_left = [](int32_t batch, int32_t tokens, int32_t keys, int32_t head_dim = 128,
+                          float softcap = 0) {
+    return is_left_to_cp_async({batch, tokens, keys, head_dim, softcap, DType::kF8E4M3});
+  };
+  EXPECT_TRUE(is_left(1, 1, 1024));
+  EXPECT_TRUE(is_left(1, 1, 16'384));  // 32 MB
+  EXPECT_FALSE(is_left(1, 1, 16'385));
+  EXPECT_TRUE(is_left(1, 1, 32'768, 64));
+  EXPECT_TRUE(is_left(8, 4, 2000));
+  EXPECT_FALSE(is_left(4, 1, 1024, 256));
+  EXPECT_FALSE(is_left(1, 1, 1024, 128, 30));
+  Options options;
+  options.num_kv_splits = 2;
+  EXPECT_FALSE(is_left_to_cp_async({1, 1, 1024, 128, 0, DType::kF8E4M3}, options));
+}
+
 TEST(Ranking, a_few_tokens_as_one) {
   for (const int32_t batch : {1, 15, 16, 32, 40, 64}) {
     EXPECT_TRUE(is_left_to_cp_async({batch, 4, 4096})) << batch;

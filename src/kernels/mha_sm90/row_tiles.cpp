@@ -106,7 +106,7 @@ TokensTime drawn_or_shared(const Problem& p, const Shape& shape, int32_t num_sms
   // (notes/split_rows.md).
   constexpr double kLeastGain = 0.97;
   static_assert(std::ranges::all_of(kShapes, [](const Shape& each) {
-    return has_stream_k_tokens(each) == has_single_tokens(each);
+    return each.dtype == DType::kF8E4M3 || has_stream_k_tokens(each) == has_single_tokens(each);
   }));  // wants_single_rows asks for the time
   if (!has_stream_k_tokens(shape)) return {};
   const Packing drawn = packing_of(p, shape, RowKind::kTokens, num_sms);
@@ -209,8 +209,11 @@ RowKind tokens_kind(const Problem& p, const Shape& shape, ScoreClass scores, Loa
       !choice.may_split()) {
     return RowKind::kTokens;
   }
+  const bool is_e4m3 = shape.dtype == DType::kF8E4M3;
+  // A second consumer would have no rows.
+  if (is_e4m3 && p.max_seqlen_q <= kRows) return RowKind::kSingleTokens;
   const TokensTime tokens = drawn_or_shared(p, shape, num_sms, choice);
-  if (has_single_tokens(shape) && wants_single_rows(p, shape, num_sms, tokens)) {
+  if (!is_e4m3 && has_single_tokens(shape) && wants_single_rows(p, shape, num_sms, tokens)) {
     return RowKind::kSingleTokens;
   }
   if (has_short_tokens(shape) && wants_short_rows(p, shape, num_sms)) return RowKind::kShortTokens;

@@ -88,6 +88,17 @@ TEST(ShortRows, of_many_sequences_are_row_tiles_of_several_heads) {
   EXPECT_EQ(launch_of({.batch = 16, .tokens = 4}).rows, RowKind::kPacked);
 }
 
+// Of 32/8 heads of head dim 128.
+Launch e4m3_launch_of(int32_t batch, int32_t tokens, int32_t keys,
+                      const core::HeadScales& q_scales = {}, const Options& options = {}) {
+  core::Problem p = dense_problem(batch, tokens, keys, DType::kF8E4M3, 128);
+  p.q.dtype = DType::kF8E4M3;
+  p.q_scales = q_scales;
+  const Shape* shape = kShapes;
+  while (shape->depth_qk != 128 || shape->dtype != DType::kF8E4M3) ++shape;
+  return make_plan(*shape, p, kMultiprocessors, options)->launches[0];
+}
+
 Launch wide_launch_of(int32_t batch, int32_t tokens, int32_t keys, float softcap = 0) {
   core::Problem p = dense_problem(batch, tokens, keys, DType::kBF16, 256);
   p.score_mod.softcap = softcap;
@@ -105,27 +116,36 @@ TEST(ShortRows, of_head_dim_256_are_tokens) {
 }
 
 // us, packed, tokens, 32/8 heads: 1 x 4 over 2,000 keys 21.1, 15.8; 4 x 8 over 3,000 34.0, 28.3; 1
-// x 16 over 4,000 43.5, 19.3; 1 x 32 over 8,000 52.3, 25.4; 4 x 48 over 3,000 59.4, 29.2; but 16 x
-// 4 over 2,000 37.8, 62.8; 64 x 8 over 3,000 127, 323; 32 x 32 over 2,000 102.6, 122.3.
-TEST(ShortRows, of_e4m3_queries_are_tokens_where_packed_ones_are_few) {
+// x 16 over 4,000 43.5, 19.3; 1 x 32 over 8,000 52.3, 25.4; 4 x 48 over 3,000 59.4, 29.2. Those
+// were tokens of one head; of several, predicted: 16 x 4 over 2,000 37.8, 27; 32 x 32 over 2,000
+// 102.6, 77. But 64 x 8 over 3,000, 127 packed, waits for its keys.
+TEST(ShortRows, of_e4m3_queries_are_tokens_but_where_many_keys_are_waited_for) {
   const auto rows = [](int32_t batch, int32_t tokens, int32_t keys, Options options = {}) {
-    core::Problem p = dense_problem(batch, tokens, keys, DType::kF8E4M3, 128);
-    p.q.dtype = DType::kF8E4M3;
-    p.num_kv_heads = 8;
-    p.group = p.num_q_heads / p.num_kv_heads;
-    const Shape* shape = kShapes;
-    while (shape->depth_qk != 128 || shape->dtype != DType::kF8E4M3) ++shape;
-    return make_plan(*shape, p, kMultiprocessors, options)->launches[0].rows;
+    return e4m3_launch_of(batch, tokens, keys, {}, options).rows;
   };
-  EXPECT_EQ(rows(1, 4, 2000), RowKind::kTokens);
-  EXPECT_EQ(rows(4, 8, 3000), RowKind::kTokens);
-  EXPECT_EQ(rows(1, 16, 4000), RowKind::kTokens);
-  EXPECT_EQ(rows(1, 32, 8000), RowKind::kTokens);
-  EXPECT_EQ(rows(4, 48, 3000), RowKind::kTokens);
-  EXPECT_EQ(rows(16, 4, 2000), RowKind::kPacked);
+  EXPECT_EQ(rows(1, 4, 2000), RowKind::kSingleTokens);
+  EXPECT_EQ(rows(4, 8, 3000), RowKind::kSingleTokens);
+  EXPECT_EQ(rows(1, 16, 4000), RowKind::kSingleTokens);
+  EXPECT_EQ(rows(1, 32, 8000), RowKind::kSingleTokens);
+  EXPECT_EQ(rows(4, 48, 3000), RowKind::kSingleTokens);
+  EXPECT_EQ(rows(16, 4, 2000), RowKind::kSingleTokens);
+  EXPECT_EQ(rows(32, 32, 2000), RowKind::kSingleTokens);
+  EXPECT_EQ(rows(4, 1, 1000), RowKind::kSingleTokens);
   EXPECT_EQ(rows(64, 8, 3000), RowKind::kPacked);
-  EXPECT_EQ(rows(32, 32, 2000), RowKind::kPacked);
+  EXPECT_EQ(rows(44, 1, 1587), RowKind::kPacked);
   EXPECT_EQ(rows(1, 16, 4000, {.is_batch_invariant = true}), RowKind::kPacked);
+  EXPECT_EQ(rows(4, 65, 3000), RowKind::kTokens);
+}
+
+// A row tile has one scale of Q.
+TEST(ShortRows, of_e4m3_queries_have_several_heads_of_one_scale) {
+  const float scale = 1;
+  EXPECT_EQ(e4m3_launch_of(4, 8, 3000).heads, 4);
+  EXPECT_EQ(e4m3_launch_of(4, 8, 3000, {.values = &scale, .group = 4}).heads, 4);
+  const Launch launch = e4m3_launch_of(4, 8, 3000, {.values = &scale, .group = 1});
+  EXPECT_EQ(launch.heads, 1);
+  EXPECT_EQ(launch.rows, RowKind::kSingleTokens);
+  EXPECT_EQ(e4m3_launch_of(16, 4, 2000, {.values = &scale, .group = 1}).rows, RowKind::kPacked);
 }
 
 // 6 x 1 over 2,230 keys, 24 row tiles, 40.1 us, 42.4; 64 x 1 over 4,096 726, 760.

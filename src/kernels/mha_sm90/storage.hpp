@@ -8,6 +8,7 @@
 #include "arch/fault.hpp"
 #include "arch/mbarrier.hpp"
 #include "arch/memory.hpp"
+#include "arch/wgmma.hpp"
 #include "kernels/mha_sm90/config.hpp"
 #include "kernels/mha_sm90/own_tiles.hpp"
 #include "kernels/mha_sm90/schedule.hpp"
@@ -93,6 +94,12 @@ struct Operands {
       (tile.BN * (tile.depth_qk > tile.depth_vo ? tile.depth_qk : tile.depth_vo) + 2047) / 2048 *
       2048;
 };
+
+// The descriptor of an operand of wgmma at a shared address.
+PAGODA_DEVICE arch::SmemDescriptor descriptor_at(arch::OperandTile operand, uint32_t address) {
+  operand.start_bytes = address;
+  return arch::encode(arch::describe(operand), arch::DescriptorFormat::kSm90);
+}
 
 // Exchange between the four warps of a consumer with mma.sync, each of which has sums and O of its
 // own keys (warp_epilogue.hpp).

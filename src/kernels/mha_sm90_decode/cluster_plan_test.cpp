@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "core/int_math.hpp"
 #include "kernels/mha_sm90_decode/family.hpp"
@@ -53,8 +54,9 @@ core::Problem problem_of(const Call& call) {
 }
 
 const Shape& shape_of(const core::Problem& p) {
-  return *std::ranges::find_if(kShapes,
-                               [&](const Shape& shape) { return p.head_dim_qk <= shape.depth_qk; });
+  return *std::ranges::find_if(kShapes, [&](const Shape& shape) {
+    return p.head_dim_qk <= shape.depth_qk && p.q.dtype == shape.dtype;
+  });
 }
 
 std::unique_ptr<LaunchPlan> plan_of(const Call& call) {
@@ -220,6 +222,56 @@ TEST(ClusterPlan, narrow_rows_have_kernels_that_read_no_more_than_them) {
       EXPECT_TRUE(is_served(problem_of(call))) << dim;
     }
   }
+}
+
+core::Problem fp8_problem_of(const Call& call) {
+  core::Problem p = problem_of(call);
+  p.k.dtype = p.v.dtype = DType::kF8E4M3;
+  return p;
+}
+
+// KV tiles of as many bytes as those of 16-bit caches of half the keys: the same CTAs.
+TEST(ClusterPlan, fp8_caches_are_divided_as_16_bit_caches_of_as_many_bytes) {
+  for (const int32_t dim : {64, 128}) {
+    for (const int32_t tokens : {1, 4}) {
+      for (const auto& [batch, keys] :
+           {std::pair{1, 512}, std::pair{1, 4096}, std::pair{8, 1024}, std::pair{16, 8192}}) {
+        const Call half{batch, keys, 32, 8, dim, tokens};
+        const core::Problem p = fp8_problem_of({batch, 2 * keys, 32, 8, dim, tokens});
+        ASSERT_TRUE(is_served(p)) << dim << " " << tokens;
+        const auto plan = Family::plan(shape_of(p), p, kMultiprocessors, {});
+        const Launch launch = plan->launches[0];
+        EXPECT_EQ(launch.tile.staging, kernels::kv_buffer::Staging::kAsyncFp8);
+        const Choice of_half = choice_of(half);
+        EXPECT_EQ(launch.tile.cluster, of_half.cluster) << batch << " x " << keys;
+        EXPECT_EQ(launch.decode_clusters, of_half.clusters) << batch << " x " << keys;
+      }
+    }
+  }
+}
+
+TEST(ClusterPlan, serves_whole_rows_of_fp8_caches_without_a_window_or_a_soft_cap) {
+  EXPECT_TRUE(is_served(fp8_problem_of({1, 1024})));
+  EXPECT_FALSE(is_served(fp8_problem_of({1, 1024, 32, 8, 256})));
+  EXPECT_FALSE(is_served(fp8_problem_of({1, 1024, 32, 8, 96})));
+  core::Problem p = fp8_problem_of({1, 1024});
+  p.q.dtype = DType::kF8E4M3;
+  EXPECT_TRUE(is_served(p));
+  p.q.head_stride += 8;  // heads of Q at multiples of 8 bytes
+  EXPECT_FALSE(is_served(p));
+  p = problem_of({1, 1024});
+  p.q.dtype = DType::kF8E4M3;  // over a cache in bf16
+  EXPECT_FALSE(is_served(p));
+  p = fp8_problem_of({1, 1024});
+  p.score_mod.softcap = 30;
+  EXPECT_FALSE(is_served(p));
+  p = fp8_problem_of({1, 1024});
+  static const Mask window = Mask::window(100, 0);
+  p.mask = window.nodes();
+  EXPECT_FALSE(is_served(p));
+  p = fp8_problem_of({1, 1024});
+  p.v.row_stride += 8;  // rows of V at multiples of 8 bytes
+  EXPECT_FALSE(is_served(p));
 }
 
 TEST(ClusterPlan, serves_tokens_that_see_all_keys_up_to_their_own) {

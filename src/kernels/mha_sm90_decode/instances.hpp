@@ -25,6 +25,8 @@ inline constexpr Shape kShapes[] = {
     {"sm90_decode.d64.f16", DType::kF16, 64, 64},
     {"sm90_decode.d128.f16", DType::kF16, 128, 128},
     {"sm90_decode.d256.f16", DType::kF16, 256, 256},
+    {"sm90_decode.d64.f8e4m3", DType::kF8E4M3, 64, 64},
+    {"sm90_decode.d128.f8e4m3", DType::kF8E4M3, 128, 128},
 };
 // clang-format on
 
@@ -47,6 +49,12 @@ inline constexpr std::array kVariants = {
     Variant{RowKind::kDecodeGeneral, Staging::kAsyncNarrow, ScoreClass::kPlain, 1},
     Variant{RowKind::kDecodeGeneral, Staging::kAsyncNarrow, ScoreClass::kPlain, 2},
     Variant{RowKind::kDecodeGeneral, Staging::kAsyncNarrow, ScoreClass::kPlain, 8},
+    Variant{RowKind::kDecode, Staging::kAsyncFp8, ScoreClass::kPlain, 1},
+    Variant{RowKind::kDecode, Staging::kAsyncFp8, ScoreClass::kPlain, 2},
+    Variant{RowKind::kDecode, Staging::kAsyncFp8, ScoreClass::kPlain, 8},
+    Variant{RowKind::kDecodeTokens, Staging::kAsyncFp8, ScoreClass::kPlain, 1},
+    Variant{RowKind::kDecodeTokens, Staging::kAsyncFp8, ScoreClass::kPlain, 2},
+    Variant{RowKind::kDecodeTokens, Staging::kAsyncFp8, ScoreClass::kPlain, 8},
 };
 
 constexpr TileConfig tile_of(int depth_qk, int /*depth_vo*/, const Variant& variant) {

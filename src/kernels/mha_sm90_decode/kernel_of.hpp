@@ -1,6 +1,8 @@
 // KernelOf: the kernel type of a shape.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/common/instance.hpp"
 #include "kernels/common/kv_buffer/async_buffers.hpp"
 #include "kernels/common/kv_buffer/cluster_merge.hpp"
@@ -14,7 +16,9 @@ namespace pagoda::kernels {
 template <size_t shape, size_t variant>
 struct KernelOf<mha_sm90_decode::Family, shape, variant> {
   using Config = kv_buffer::InstanceOf<mha_sm90_decode::Chip, shape, variant>;
-  using type = kv_buffer::Kernel<Config, 90>;
+  static constexpr bool exists =
+      kv_buffer::has_kernel(mha_sm90_decode::kShapes[shape], mha_sm90_decode::kVariants[variant]);
+  using type = std::conditional_t<exists, kv_buffer::Kernel<Config, 90>, void>;
 };
 
 }  // namespace pagoda::kernels

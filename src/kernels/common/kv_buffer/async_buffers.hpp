@@ -67,4 +67,17 @@ struct Buffers<Sizes, Staging::kAsync> {
 template <class Sizes>
 struct Buffers<Sizes, Staging::kAsyncNarrow> : Buffers<Sizes, Staging::kAsync> {};
 
+// The memory of 16-bit tiles of half the keys.
+template <class Sizes>
+struct Buffers<Sizes, Staging::kAsyncFp8> {
+  static constexpr TileConfig tile = Sizes::tile;
+  static constexpr int kKeys = tile.BN / 2, kKeysOfWarp = tile.WN() / 2;
+  using K = operand::AsyncKVBuffer<operand::KVBufferConfig::k(kKeys, kKeysOfWarp, tile.k_BK),
+                                   typename Sizes::KCore, kKeys, kKeysOfWarp, tile.k_BK,
+                                   Sizes::threads, tile.k_tiles>;
+  using V = operand::AsyncKVBuffer<
+      operand::KVBufferConfig::v(kKeys, kKeysOfWarp, tile.v_BK, tile.depth_vo),
+      typename Sizes::VCore, kKeys, kKeysOfWarp, tile.v_BK, Sizes::threads, tile.v_tiles>;
+};
+
 }  // namespace pagoda::kernels::kv_buffer

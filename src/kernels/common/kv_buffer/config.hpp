@@ -18,9 +18,12 @@ enum class Staging : uint8_t {
   // kAsync in decoding where head dims are less than the padded ones. The columns that rows do not
   // have become zeros, without a byte of memory read.
   kAsyncNarrow,
+  // kAsync in decoding over e4m3 caches, under 16-bit queries or e4m3 ones (decode_fp8.hpp).
+  kAsyncFp8,
 };
 constexpr bool is_async(Staging staging) {
-  return staging == Staging::kAsync || staging == Staging::kAsyncNarrow;
+  return staging == Staging::kAsync || staging == Staging::kAsyncNarrow ||
+         staging == Staging::kAsyncFp8;
 }
 
 // CTAs of decoding that a multiprocessor takes at once: as few as keep memory busy, and as many as
@@ -52,6 +55,7 @@ struct TileConfig {
   // kRegisters: register stages. By cp.async: steps in flight.
   int num_stages = 1;
   Staging staging = Staging::kAsync;
+  int q_bytes = 2;  // of an element of Q; kAsyncFp8: 1 for e4m3
   ScoreClass scores = ScoreClass::kPlain;
   // Token generation: every sequence has one token, which sees all its keys (decode_work.hpp), or,
   // with has_tokens, a few, which see all keys but those of the tokens after them; with
@@ -91,6 +95,13 @@ struct TileConfig {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool is_token_generation() const {
     return warps_n > 1;
   }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool has_fp8_cache() const {
+    return staging == Staging::kAsyncFp8;
+  }
+  // Of stored K and V; kRegisters: those that KVBufferImpl makes.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr int kv_bytes() const {
+    return has_fp8_cache() ? 1 : 2;
+  }
   // Token generation packs (token, head) pairs; a prefill row is a token of one head.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr RowMap row_map() const {
     if (is_decode && !has_tokens) return RowMap::kHeads;
@@ -102,7 +113,7 @@ struct TileConfig {
 
 // The tile of decoding with mma.sync m16n8k16: 16 rows, four warps with 16 keys of a KV tile each
 // (decode_mainloop.hpp), steps of 8 or 16 KB, three of them in flight: whole tiles of K and V, or
-// halves of 128 columns.
+// halves of 128 columns. Those of an fp8 cache have twice the keys, as many bytes.
 constexpr TileConfig decode_tile(int depth, bool has_tokens = false, bool is_general = false,
                                  int cluster = 1, Staging staging = Staging::kAsync) {
   TileConfig tile;
@@ -112,7 +123,7 @@ constexpr TileConfig decode_tile(int depth, bool has_tokens = false, bool is_gen
   tile.BM = tile.block_rows = 16;
   tile.warps_m = 1;
   tile.warps_n = 4;
-  tile.BN = 64;
+  tile.BN = staging == Staging::kAsyncFp8 ? 128 : 64;
   tile.k_BK = depth <= 128 ? depth : 128;
   tile.v_BK = depth <= 128 ? 64 : 32;  // as many bytes as 64 keys of 128 columns
   tile.k_tiles = tile.v_tiles = 2;

@@ -29,9 +29,13 @@ inline DecodeArguments decode_arguments(const AttentionArguments& call, int32_t 
                                         int32_t token_tiles = 1, int32_t rows = 16,
                                         int32_t window_keys = INT32_MAX) {
   const operand::KeyRows& keys = call.sequences.keys;
-  const auto bytes = [](int64_t stride) { return static_cast<int32_t>(2 * stride); };
+  const auto bytes = [](int64_t stride, size_t element) {
+    return static_cast<int32_t>(static_cast<int64_t>(element) * stride);
+  };
+  const size_t q_element = size_bytes(call.q_dtype), kv_element = size_bytes(call.kv_dtype);
   const auto operand = [&](const RowsView& view) -> DecodeArguments::Operand {
-    return {bytes(view.sequence_stride), bytes(view.row_stride), bytes(view.head_stride)};
+    return {bytes(view.sequence_stride, kv_element), bytes(view.row_stride, kv_element),
+            bytes(view.head_stride, kv_element)};
   };
   DecodeArguments result;
   result.cluster_share = static_cast<float>((1.0 + 0x1p-21) / clusters);
@@ -48,8 +52,9 @@ inline DecodeArguments decode_arguments(const AttentionArguments& call, int32_t 
   }
   const bool is_ragged = call.sequences.cu_rows != nullptr;
   const bool has_tokens = is_ragged || call.sequences.padded_rows > 1;
-  result.q_row_bytes = bytes(has_tokens ? call.q_rows.row_stride : call.q_rows.sequence_stride);
-  result.q_head_bytes = bytes(call.q_rows.head_stride);
+  result.q_row_bytes =
+      bytes(has_tokens ? call.q_rows.row_stride : call.q_rows.sequence_stride, q_element);
+  result.q_head_bytes = bytes(call.q_rows.head_stride, q_element);
   result.k = operand(call.k_rows);
   result.v = operand(call.v_rows);
   return result;

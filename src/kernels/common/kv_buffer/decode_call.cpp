@@ -54,7 +54,29 @@ bool has_decode_layout(const Problem& p, const Shape& shape, const TileConfig& t
          (p.kv_kind == core::KVKind::kPaged ? has_pages : p.kv_kind == core::KVKind::kDense);
 }
 
+// Whether the kernels over an fp8 cache serve the call as far as only they ask.
+bool is_fp8_decode(const Problem& p, const Shape& shape) {
+  const auto is_aligned = [](const core::KVView& view) {
+    return view.outer_stride % 16 == 0 && view.row_stride % 16 == 0 && view.head_stride % 16 == 0;
+  };
+  const bool has_aligned_q =
+      size_bytes(p.q.dtype) == 2 ||
+      (p.q.sequence_stride % 16 == 0 && p.q.row_stride % 16 == 0 && p.q.head_stride % 16 == 0);
+  return has_fp8_cache(p) && shape.depth_qk <= 128 && p.head_dim_qk == shape.depth_qk &&
+         p.head_dim_vo == shape.depth_vo && !has_window(p) && !is_capped(p) && is_aligned(p.k) &&
+         is_aligned(p.v) && has_aligned_q;
+}
+
 }  // namespace
+
+bool has_fp8_cache(const Problem& p) {
+  return p.k.dtype == DType::kF8E4M3 && size_bytes(p.q.dtype) <= 2;
+}
+
+TileConfig decode_tile_of(const Problem& p, int depth) {
+  const Staging staging = has_fp8_cache(p) ? Staging::kAsyncFp8 : Staging::kAsync;
+  return decode_tile(depth, false, false, 1, staging);
+}
 
 bool has_window(const Problem& p) { return keys_to_the_left(p) < p.max_seqlen_kv_bound - 1; }
 
@@ -81,8 +103,9 @@ bool is_decode(const Problem& p, const Shape& shape, const TileConfig& tile) {
   // Of a sequence: SmallDivisor is exact. Of the batch: 32 bits hold them.
   const int64_t tiles =
       int64_t{p.num_kv_heads} * token_tiles * (p.max_seqlen_kv_bound / tile.BN + 1);
-  return has_decode_tile(shape) && p.k.dtype == p.q.dtype && tiles < 1 << 20 &&
-         p.batch * tiles < 1 << 30 && sees_last_keys(p) && has_decode_layout(p, shape, tile);
+  if (has_fp8_cache(p) ? !is_fp8_decode(p, shape) : p.k.dtype != p.q.dtype) return false;
+  return has_decode_tile(shape) && tiles < 1 << 20 && p.batch * tiles < 1 << 30 &&
+         sees_last_keys(p) && has_decode_layout(p, shape, tile);
 }
 
 int decode_depth(const Problem& p) {
@@ -94,8 +117,8 @@ int decode_depth(const Problem& p) {
 bool is_decode_call(const Problem& p) {
   const int depth = decode_depth(p);
   const Shape shape{"", p.q.dtype, depth, depth};
-  return is_decode(p, shape, decode_tile(depth)) &&
-         decode_row_tiles(p, decode_tile(depth)) <= most_decode_row_tiles(depth);
+  const TileConfig tile = decode_tile_of(p, depth);
+  return is_decode(p, shape, tile) && decode_row_tiles(p, tile) <= most_decode_row_tiles(depth);
 }
 
 core::Fit fit_decode(const Shape& shape, const Problem& p, const Options& options,
@@ -109,12 +132,13 @@ core::Fit fit_decode(const Shape& shape, const Problem& p, const Options& option
       return "it chooses schedule and KV splits itself, and by the whole batch";
     });
   }
-  const TileConfig tile = decode_tile(shape.depth_qk);
+  const TileConfig tile = decode_tile_of(p, shape.depth_qk);
   if (!is_decode(p, shape, tile)) {
     return core::unfit(Fit::kFeatures, reason, [] {
       return "it is for up to four times 16 rows of a KV head, whose tokens see all keys up to "
              "their own or a window of them, without biases, over a dense cache or pages of 16, "
-             "32, .. keys, with rows at multiples of 16 bytes";
+             "32, .. keys, with rows at multiples of 16 bytes, over an e4m3 cache of head dims 64 "
+             "and 128 alone and without a window or a soft cap";
     });
   }
   const int64_t most = most_decode_row_tiles(shape.depth_qk);

@@ -21,6 +21,10 @@ namespace pagoda::kernels::kv_buffer {
 [[nodiscard]] bool is_decode_call(const core::Problem& problem);
 [[nodiscard]] int decode_depth(const core::Problem& problem);
 
+// Whether keys are e4m3, and the tile of one token of whole rows then or else.
+[[nodiscard]] bool has_fp8_cache(const core::Problem& problem);
+[[nodiscard]] TileConfig decode_tile_of(const core::Problem& problem, int depth);
+
 // Whether that of `tile` serves it, if its workspace is not too large.
 [[nodiscard]] bool is_decode(const core::Problem& problem, const Shape& shape,
                              const TileConfig& tile);

@@ -223,7 +223,7 @@ DecodeGrid decode_grid(const Problem& p, const TileConfig& tile, int32_t num_sms
 }
 
 bool suits_decode_rows(const Problem& p, int32_t num_sms) {
-  const TileConfig tile = decode_tile(decode_depth(p));
+  const TileConfig tile = decode_tile_of(p, decode_depth(p));
   const int32_t token_tiles = decode_token_tiles(p, tile);
   if (token_tiles <= 1) return true;
   const int64_t row_tiles = decode_row_tiles(p, tile);

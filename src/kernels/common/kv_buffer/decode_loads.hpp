@@ -1,7 +1,8 @@
 // DecodeLoads: the loads of Q, K and V in decoding (make_decode_work), with addresses made from
 // DecodeArguments. All threads of a CTA load Q; a warp loads its own keys of each KV tile, 16 rows
 // of K or V at a time, which one page holds. Narrow rows (Staging::kAsyncNarrow) end before the
-// padded head dim.
+// padded head dim. Those of an fp8 cache (kAsyncFp8) have half the bytes and a place in shared
+// memory of their own (DecodeFp8).
 #pragma once
 
 #include <concepts>
@@ -10,6 +11,7 @@
 
 #include "arch/cp_async.hpp"
 #include "arch/quotient.hpp"
+#include "kernels/common/kv_buffer/decode_fp8.hpp"
 #include "kernels/common/kv_buffer/decode_work.hpp"
 #include "kernels/common/kv_buffer/storage.hpp"
 
@@ -31,6 +33,11 @@ class DecodeLoads {
   }
   // A warp's keys of a part, of K or of V, in shared memory.
   static constexpr operand::VectorLayout layout = operand::panel_layout(tile.WN(), kPartDepth / 8);
+  // 16-byte vectors of a part of a row; of the warp's keys; from a row to the next.
+  static constexpr int kVectors = kPartDepth * tile.kv_bytes() / 16;
+  static constexpr int kVectorsOfWarp = tile.WN() * kVectors;
+  static constexpr int kRowStride = tile.has_fp8_cache() ? kVectors : layout.row_stride();
+  static_assert(!tile.has_fp8_cache() || kParts == 1);
   static constexpr int kPages = tile.WN() / kPageRows;
   static_assert(tile.WN() % kPageRows == 0 && tile.depth_qk == tile.depth_vo);
   // The last columns of a part, without which narrow rows may be.
@@ -73,6 +80,13 @@ class DecodeLoads {
         params.q_data.template as<const char>() +
         (int64_t{token} * params.decode.q_row_bytes +
          int64_t{work.first_head + head} * params.decode.q_head_bytes + 16 * chunk);
+    if constexpr (tile.q_bytes == 1) {
+      using Fp8 = DecodeFp8<tile.depth_qk>;
+      if (chunk < Fp8::kVectors) {
+        arch::cp_async<16>(storage.q.at(Fp8::index(row, chunk) * 8), from, exists ? 16 : 0);
+      }
+      return;
+    }
     const arch::SharedPtr<T> to =
         storage.q.at(operand::vector_index<Ops::q_layout>(row, chunk) * 8);
     PAGODA_UNROLL
@@ -140,7 +154,7 @@ class DecodeLoads {
   PAGODA_DEVICE void copy(const Source& from, int32_t index, int part, const Pages& pages,
                           arch::SharedPtr<T> to) const {
     const int32_t columns = columns_of(from.columns, part);
-    constexpr int kPartBytes = kPartDepth * static_cast<int>(sizeof(T));
+    constexpr int kPartBytes = kVectors * 16;
     PAGODA_UNROLL
     for (int page = 0; page < kPages; ++page) {
       const int32_t first = first_key_of(index) + page * kPageRows;
@@ -149,7 +163,7 @@ class DecodeLoads {
       const arch::GlobalPtr<const char> row =
           from.data + (int64_t{from.page_bytes} * pages.ids[page] +
                        int64_t{of_page} * from.row_bytes + part * kPartBytes);
-      const arch::SharedPtr<T> row_to = to + page * kPageRows * layout.row_stride() * 8;
+      const arch::SharedPtr<T> row_to = to + page * kPageRows * kRowStride * 8;
       if constexpr (is_first) {
         copy_first_rows(row, from.row_bytes, columns, num_keys_ - first, row_to);
       } else {
@@ -165,12 +179,12 @@ class DecodeLoads {
                                                  int32_t num_rows, arch::SharedPtr<T> to) {
     copy_rows(first, row_bytes, num_columns, num_rows, to);
   }
-  // Copies 16 rows, eight lanes 128 bytes of one.
+  // Copies 16 rows, eight lanes 128 bytes of one, or where it has 64 four lanes.
   static PAGODA_DEVICE void copy_rows(arch::GlobalPtr<const char> first, int32_t row_bytes,
                                       int32_t num_columns, int32_t num_rows,
                                       arch::SharedPtr<T> to) {
-    constexpr int kRowsAtOnce = tile.warp_size / 8;
-    const int lane_row = arch::lane_idx() / 8, chunk = arch::lane_idx() % 8;
+    constexpr int kLanes = kVectors < 8 ? kVectors : 8, kRowsAtOnce = tile.warp_size / kLanes;
+    const int lane_row = arch::lane_idx() / kLanes, chunk = arch::lane_idx() % kLanes;
     const arch::GlobalPtr<const char> from = first + 16 * chunk;
     const int32_t end =
         arch::mutable_value("last row of a KV tile dropped", num_rows, num_rows - 1);
@@ -179,12 +193,19 @@ class DecodeLoads {
       const int row = lane_row + i;
       const bool exists = row < end;
       const arch::GlobalPtr<const char> row_from = from + int64_t{exists ? row : 0} * row_bytes;
-      const arch::SharedPtr<T> row_to = to + operand::vector_index<layout>(row, chunk) * 8;
+      const arch::SharedPtr<T> row_to = to + vector_of(row, chunk) * 8;
       PAGODA_UNROLL
-      for (int j = 0; j < kPartDepth / 8; j += 8) {
+      for (int j = 0; j < kVectors; j += 8) {
         copy_chunk(first, num_columns, 8 * (chunk + j), exists, row_from + j * 16,
                    row_to + j * layout.chunk_stride() * 8);
       }
+    }
+  }
+  static PAGODA_DEVICE int vector_of(int row, int chunk) {
+    if constexpr (tile.has_fp8_cache()) {
+      return DecodeFp8<tile.depth_qk>::index(row, chunk);
+    } else {
+      return operand::vector_index<layout>(row, chunk);
     }
   }
   // Columns that a narrow row does not have become zeros where a product reads them.

@@ -13,6 +13,8 @@
 //     O += P V(i)
 //     request V(i-2)           K(i-1) V(i-1) K(i-2) V(i-2)
 //
+// An fp8 cache has KV tiles of twice the keys, which become f16 in registers (decode_fp8.hpp).
+//
 // Head dim 256 has one KV tile in the same memory, in two parts of 128 columns, which take the
 // places of two tiles: K0(i) K1(i) V0(i) V1(i), then those of tile i-1.
 #pragma once
@@ -24,9 +26,11 @@
 #include "arch/fault.hpp"
 #include "arch/named_barrier.hpp"
 #include "arch/warp.hpp"
+#include "kernels/common/kv_buffer/decode_fp8.hpp"
 #include "kernels/common/kv_buffer/decode_loads.hpp"
 #include "kernels/common/kv_buffer/softmax.hpp"
 #include "kernels/common/kv_buffer/storage.hpp"
+#include "kernels/common/row_power.hpp"
 #include "kernels/common/split_rows.hpp"
 
 namespace pagoda::kernels::kv_buffer {
@@ -62,13 +66,18 @@ class DecodeMainloop {
       PAGODA_NO_UNROLL
       for (int part = 0; part < kParts; ++part) load_v<true>(last - i, part, i + part);
     }
+    if constexpr (tile.has_fp8_cache()) load_scales();
   }
 
   // Q is on its way in the group of the first loads.
   PAGODA_DEVICE void run(Online (&online)[Ops::rows], Output& o) {
     arch::cp_async_wait<kInFlight>();
     arch::syncthreads();  // all threads' parts of Q are in shared memory
-    if constexpr (kKeepsQ) load_q_fragments(std::make_integer_sequence<int, kQSteps>());
+    if constexpr (tile.has_fp8_cache()) {
+      load_fp8_q();
+    } else if constexpr (kKeepsQ) {
+      load_q_fragments(std::make_integer_sequence<int, kQSteps>());
+    }
     AllColumns all;
     PAGODA_UNROLL
     for (int n = 0; n < kColumnTiles; ++n) {
@@ -90,13 +99,14 @@ class DecodeMainloop {
   static constexpr int kColumnTiles = tile.depth_vo / tile.mma.N;
   static constexpr int kPartSteps = kQSteps / kParts, kPartPairs = kColumnTiles / 2 / kParts;
   using AllColumns = float[Ops::m_tiles][kColumnTiles][Ops::elements];
+  using Fp8 = DecodeFp8<tile.depth_qk>;  // of an fp8 cache
   using Fragment = uint32_t[I::kBWords];
   using QFragment = uint32_t[I::kAWords];
 
   // --- loads -------------------------------------------------------------------------------------
 
   // The warp's keys in slot `slot` of K or V.
-  static constexpr int kOfWarp = Loads::layout.size() * 8;
+  static constexpr int kOfWarp = Loads::kVectorsOfWarp * 8;
   [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<T> k(int slot) const {
     return storage_.k() + (slot * tile.warps() + warp_) * kOfWarp;
   }
@@ -146,11 +156,86 @@ class DecodeMainloop {
     for (int i = 0; i < I::kAWords; ++i) q[i] = a[0][i];
   }
 
+  // An fp8 cache: the factors of the rows' scores so far. The first KV tile is on its way.
+  PAGODA_DEVICE void load_scales() {
+    const float k_scale = arch::mutable_factor("K scale x 1.02", kernels::k_scale(params_, work_));
+    PAGODA_UNROLL
+    for (int r = 0; r < Ops::rows; ++r) {
+      factors_[r] = k_scale;
+      if constexpr (tile.q_bytes == 1) factors_[r] *= q_scale(r);
+    }
+  }
+  // Q as f16 with its columns in the order of those of K.
+  PAGODA_DEVICE void load_fp8_q() {
+    PAGODA_UNROLL
+    for (int r = 0; r < Ops::rows; ++r) {
+      arch::Words<4> words[Fp8::kGroups][2];
+      read_fp8_q(softmax_.row_index(r), words);
+      if constexpr (tile.q_bytes == 2 && std::same_as<T, arch::BFloat16>) {
+        factors_[r] *= convert_to_f16(words).inverse;
+      }
+      PAGODA_UNROLL
+      for (int step = 0; step < kQSteps; ++step) {
+        PAGODA_UNROLL
+        for (int i = 0; i < 2; ++i) {
+          q_[step][2 * i + r] = words[step / 4][step % 4 / 2].word[step % 2 * 2 + i];
+        }
+      }
+    }
+  }
+  // The lane's columns of a row, as 16-bit elements.
+  PAGODA_DEVICE void read_fp8_q(int row, arch::Words<4> (&words)[Fp8::kGroups][2]) const {
+    const auto vector_at = [&](int index) {
+      return arch::load(storage_.q.at(index * 8).template as<arch::Words<4>>());
+    };
+    PAGODA_UNROLL
+    for (int group = 0; group < Fp8::kGroups; ++group) {
+      const int first = Fp8::first_column(group);
+      if constexpr (tile.q_bytes == 1) {
+        arch::widen_e4m3_f16(vector_at(Fp8::index(row, first / 16)), words[group]);
+      } else {
+        PAGODA_UNROLL
+        for (int i = 0; i < 2; ++i) {
+          words[group][i] = vector_at(operand::vector_index<Ops::q_layout>(row, first / 8 + i));
+        }
+      }
+    }
+  }
+  // Of the e4m3 query of a row, where heads have scales of their own; else score_map has it.
+  [[nodiscard]] PAGODA_DEVICE float q_scale(int r) const {
+    if (params_.q_scales.values == nullptr) return 1;
+    const auto row = softmax_.make_row(work_, r);
+    if (!row.is_valid) return 1;
+    return params_.q_scales.of(work_.sequence, row.q_head / params_.q_scale_group);
+  }
+  // A lane's columns of a row in bf16. The four lanes of the row call it.
+  static PAGODA_DEVICE RowPower convert_to_f16(arch::Words<4> (&row)[Fp8::kGroups][2]) {
+    LargestOfPairs largest;
+    const auto for_words = [&row](const auto& body) {
+      PAGODA_UNROLL
+      for (int i = 0; i < 8 * Fp8::kGroups; ++i) body(row[i / 8][i / 4 % 2].word[i % 4]);
+    };
+    for_words([&largest](uint32_t pair) { largest.add(pair); });
+    float value = largest.value();
+    PAGODA_UNROLL
+    for (int step = 1; step < I::kRowLanes; step *= 2) {
+      const float other = arch::shuffle_xor(value, step * I::kRowStride);
+      value = other > value ? other : value;  // of a NaN either: the row's scores are NaN anyway
+    }
+    const RowPower power = RowPower::of(value);
+    for_words([&power](uint32_t& pair) { pair = scaled_to_f16(pair, power.factor); });
+    return power;
+  }
+
   // --- one KV tile -------------------------------------------------------------------------------
 
   PAGODA_DEVICE void kv_tile(int32_t index, Online (&online)[Ops::rows], AllColumns& o) {
     Scores s;
-    multiply_k(index, s);
+    if constexpr (tile.has_fp8_cache()) {
+      multiply_fp8_k(index, s);
+    } else {
+      multiply_k(index, s);
+    }
     if constexpr (tile.decodes_general) softmax_.apply_soft_cap(s);
     softmax_.apply_mods_and_mask(work_, index, warp_ * tile.WN(), s);
     float largest[Ops::rows];
@@ -161,7 +246,11 @@ class DecodeMainloop {
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) offsets[i] = online[i].offset();
     softmax_.template exp2_scores<0, Softmax<Config>::kColumns>(scale, offsets, s, online);
-    multiply_v(index, s, o);
+    if constexpr (tile.has_fp8_cache()) {
+      multiply_fp8_v(index, s, o);
+    } else {
+      multiply_v(index, s, o);
+    }
     slot_ = 1 - slot_;
   }
 
@@ -264,6 +353,48 @@ class DecodeMainloop {
     multiply(o[0][kOfO + 1], a, words[first + 1]);
   }
 
+  // The same two of an fp8 cache. S is that of K times its scale. Two n-tiles at once: their
+  // products do not wait for each other.
+  PAGODA_DEVICE void multiply_fp8_k(int32_t index, Scores& s) {
+    for_scores([&](int n, int e) { s[0][n][e] = 0; });
+    wait_for_oldest();
+    const auto keys = k(slot_).template as<const arch::Words<4>>();
+    PAGODA_UNROLL
+    for (int group = 0; group < Fp8::kGroups; ++group) {
+      PAGODA_UNROLL
+      for (int n = 0; n < Ops::n_tiles; n += 2) {
+        uint32_t b[2][4][I::kBWords];
+        PAGODA_UNROLL
+        for (int i = 0; i < 2; ++i) Fp8::load_k(keys, n + i, group, b[i]);
+        PAGODA_UNROLL
+        for (int i = 0; i < 8; ++i) {
+          I::multiply(s[0][n + i % 2], q_[4 * group + i / 2], b[i % 2][i / 2]);
+        }
+      }
+    }
+    arch::syncwarp();  // all lanes have read K
+    load_k<false>(index - kTiles, 0, slot_);
+    for_scores([&](int n, int e) { s[0][n][e] *= factors_[e / I::kColumns]; });
+  }
+  PAGODA_DEVICE void multiply_fp8_v(int32_t index, const Scores& s, AllColumns& o) {
+    wait_for_oldest();
+    const auto values = v(slot_).template as<const arch::Words<4>>();
+    PAGODA_UNROLL
+    for (int step = 0; step < tile.WN() / tile.mma.K; ++step) {
+      uint32_t a[I::kAWords];
+      I::to_a(a, s[0], step, Softmax<Config>::pack_p);
+      PAGODA_UNROLL
+      for (int j = 0; j < kColumnTiles / 4; ++j) {
+        uint32_t b[4][I::kBWords];
+        Fp8::load_v(values, arch::mutable_value("V of the tile's first keys", step, 0), j, b);
+        PAGODA_UNROLL
+        for (int n = 0; n < 4; ++n) I::multiply(o[0][4 * j + n], a, b[n]);
+      }
+    }
+    arch::syncwarp();  // all lanes have read V
+    load_v<false>(index - kTiles, 0, slot_);
+  }
+
   static PAGODA_DEVICE void multiply(float (&d)[Ops::elements], const uint32_t (&a)[I::kAWords],
                                      const arch::Words<4>& words) {
     const Fragment b = {words.word[0], words.word[1]};
@@ -277,16 +408,26 @@ class DecodeMainloop {
                                Output& o) const {
     // Fragments as they are, 16 bytes of a lane: [warp][fragment][lane].
     static_assert(Ops::elements == 4);
-    const arch::SharedPtr<FloatQuad> sums =
-        storage_.k().template as<FloatQuad>() + arch::lane_idx();
+    const arch::SharedPtr<FloatQuad> all_sums = storage_.k().template as<FloatQuad>();
+    const arch::SharedPtr<FloatQuad> sums = all_sums + arch::lane_idx();
     static_assert(tile.warps() * kColumnTiles * tile.warp_size * sizeof(FloatQuad) <=
                   size_t{2} * kSlots * tile.warps() * kOfWarp * sizeof(T));
     arch::syncthreads();  // all warps have read K and V
-    PAGODA_UNROLL
-    for (int n = 0; n < kColumnTiles; ++n) {
-      const float(&from)[Ops::elements] = all[0][n];
+    const auto store_quad = [&](int n, const float(&from)[Ops::elements]) {
       arch::store(sums + (warp_ * kColumnTiles + n) * tile.warp_size,
                   FloatQuad{{from[0], from[1], from[2], from[3]}});
+    };
+    if constexpr (tile.has_fp8_cache()) {
+      PAGODA_UNROLL
+      for (int n = 0; n < kColumnTiles; n += 2) {
+        float quads[2][Ops::elements];
+        Fp8::to_quads(all[0][n], all[0][n + 1], quads);
+        PAGODA_UNROLL
+        for (int i = 0; i < 2; ++i) store_quad(n + i, quads[i]);
+      }
+    } else {
+      PAGODA_UNROLL
+      for (int n = 0; n < kColumnTiles; ++n) store_quad(n, all[0][n]);
     }
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) {
@@ -329,8 +470,13 @@ class DecodeMainloop {
     for (int n = 0; n < Ops::o_tiles; ++n) {
       PAGODA_UNROLL
       for (int w = 0; w < tile.warps(); ++w) {
-        const FloatQuad part =
-            arch::load(sums + (w * kColumnTiles + warp_ * Ops::o_tiles + n) * tile.warp_size);
+        const int of_warp = w * kColumnTiles + warp_ * Ops::o_tiles;
+        FloatQuad part;
+        if constexpr (tile.has_fp8_cache()) {
+          part = arch::load(all_sums + of_warp * tile.warp_size + Fp8::quad_of(n));
+        } else {
+          part = arch::load(sums + (of_warp + n) * tile.warp_size);
+        }
         PAGODA_UNROLL
         for (int e = 0; e < Ops::elements; ++e) {
           o[0][n][e] += factors[w][e / I::kColumns] * part.value[e];
@@ -351,6 +497,7 @@ class DecodeMainloop {
   typename Loads::Pages pages_, next_pages_;
   int slot_ = 0;  // of the KV tile in multiplication, where a tile has one part
   QFragment q_[kKeepsQ ? kQSteps : 1];
+  float factors_[tile.has_fp8_cache() ? Ops::rows : 1];  // of the scores of each row
 };
 
 }  // namespace pagoda::kernels::kv_buffer

@@ -162,8 +162,9 @@ class Softmax {
   // Two elements of P. A NaN among them need not stay one: the sum of the row has it, too, and
   // makes all of the row NaN.
   static PAGODA_DEVICE uint32_t pack_p(float low, float high) {
-    if constexpr (std::same_as<T, arch::BFloat16>) return arch::pack_bf16_numbers(low, high);
-    return pack_pair<T>(low, high);
+    using Product = typename Ops::Product;
+    if constexpr (std::same_as<Product, arch::BFloat16>) return arch::pack_bf16_numbers(low, high);
+    return pack_pair<Product>(low, high);
   }
 
   // Score `c` of the lane's row i: of key key(c) of the warp.

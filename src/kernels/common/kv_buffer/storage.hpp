@@ -17,11 +17,13 @@ template <class Config>
 struct OperandSizes {
   using T = typename Config::T;
   static constexpr TileConfig tile = Config::tile;
-  using KCore = operand::TiledTensorCore<float, T, tile.mma, tile.group_size, true>;
+  // The type of the operands of products: e4m3 becomes f16.
+  using Product = std::conditional_t<tile.has_fp8_cache(), arch::Half, T>;
+  using KCore = operand::TiledTensorCore<float, Product, tile.mma, tile.group_size, true>;
   // A warp's keys of a step must be whole k-groups.
   static constexpr int v_group =
       tile.v_BK % (tile.mma.K * tile.group_size) == 0 ? tile.group_size : tile.v_BK / tile.mma.K;
-  using VCore = operand::TiledTensorCore<float, T, tile.mma, v_group, false>;
+  using VCore = operand::TiledTensorCore<float, Product, tile.mma, v_group, false>;
   using Instruction = typename KCore::Instruction;
   static_assert(tile.warp_size == Instruction::kLanes);
   static constexpr int threads = tile.threads();
@@ -44,6 +46,7 @@ struct Operands : OperandSizes<Config> {
   using Sizes = OperandSizes<Config>;
   using Sizes::tile;
   using typename Sizes::Instruction;
+  using typename Sizes::Product;
   using KVBuffers = Buffers<Sizes, tile.staging>;
   using K = typename KVBuffers::K;
   using V = typename KVBuffers::V;

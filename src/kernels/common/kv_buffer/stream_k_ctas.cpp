@@ -23,7 +23,7 @@ constexpr double kMergeStart = 0.8, kMergeChain = 1.3;
 
 double bytes_in_flight(const TileConfig& tile) {
   if (!is_async(tile.staging) || tile.k_BK < tile.depth_qk) return 48 << 10;
-  return 2.0 * tile.num_stages * tile.BN * tile.depth_qk;
+  return static_cast<double>(tile.kv_bytes()) * tile.num_stages * tile.BN * tile.depth_qk;
 }
 
 int64_t stream_k_ctas(const Problem& p, const PackedRows& packed, const TileConfig& config,

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/common/element_type.hpp"
 #include "kernels/common/kv_buffer/config.hpp"
@@ -49,17 +50,24 @@ constexpr bool has_prefill_tile(int depth_vo) { return depth_vo <= 256; }
 constexpr bool has_decode_tile(const Shape& shape) {
   return shape.depth_qk == shape.depth_vo && shape.depth_qk <= 256;
 }
+// Those over fp8 caches where a KV tile has one part; e4m3 queries have these alone.
 constexpr bool has_kernel(const Shape& shape, const Variant& variant) {
+  if (variant.staging == Staging::kAsyncFp8 && shape.depth_qk > 128) return false;
+  if (variant.staging != Staging::kAsyncFp8 && shape.dtype == DType::kF8E4M3) return false;
   return !is_decode(variant.rows) || has_decode_tile(shape);
 }
 
-// The Config of a kernel. Its parameters stand in the kernel's symbol, which profilers print.
+// The Config of a kernel. Its parameters stand in the kernel's symbol, which profilers print. T:
+// the type of O, and of Q unless that is e4m3.
 template <class Chip, class T_, int depth_qk, int depth_vo, RowKind rows, Staging staging,
           ScoreClass scores, int cluster>
 struct Instance {
-  using T = T_;
-  static constexpr TileConfig tile =
-      Chip::tile_of(depth_qk, depth_vo, {rows, staging, scores, cluster});
+  using T = std::conditional_t<sizeof(T_) == 1, arch::BFloat16, T_>;
+  static constexpr TileConfig tile = [] {
+    TileConfig tile = Chip::tile_of(depth_qk, depth_vo, {rows, staging, scores, cluster});
+    tile.q_bytes = sizeof(T_);
+    return tile;
+  }();
 };
 
 constexpr RowKind rows_of(const Shape& shape, const Variant& variant) {

@@ -21,14 +21,18 @@
 #include "arch/fault.hpp"
 #include "arch/warp.hpp"
 #include "arch/wgmma.hpp"
+#include "kernels/common/row_power.hpp"
 #include "kernels/mha_sm90/named_barriers.hpp"
 #include "kernels/mha_sm90/roles/load_q.hpp"
 #include "kernels/mha_sm90/roles/multiply_again.hpp"
-#include "kernels/mha_sm90/row_power.hpp"
 #include "kernels/mha_sm90/softmax.hpp"
 #include "kernels/mha_sm90/storage.hpp"
 
 namespace pagoda::mha_sm90 {
+
+using kernels::LargestOfPairs;
+using kernels::RowPower;
+using kernels::scaled_to_f16;
 
 // One object in every thread of a consumer warpgroup.
 template <class Config>
@@ -306,12 +310,6 @@ class Consumer {
     arch::bulk_wait_group_read<0>();
     q_ring().consumer_release_at(q_.index, arch::elect_one());
     has_previous_q_ = false;
-  }
-
-  static PAGODA_DEVICE arch::SmemDescriptor descriptor_at(arch::OperandTile operand,
-                                                          uint32_t address) {
-    operand.start_bytes = address;
-    return arch::encode(arch::describe(operand), arch::DescriptorFormat::kSm90);
   }
 
   struct KVTile {

@@ -49,11 +49,6 @@ struct LatentProducts {
   static constexpr arch::OperandTile p_tile =
       pipeline::tile_layout_k_major(sizeof(Product), kRows, tile.BN, tile.p_swizzle());
 
-  static PAGODA_DEVICE arch::SmemDescriptor descriptor_at(arch::OperandTile operand,
-                                                          uint32_t address) {
-    operand.start_bytes = address;
-    return arch::encode(arch::describe(operand), arch::DescriptorFormat::kSm90);
-  }
   // V of the columns of warpgroup `part`, from instruction `step`'s first key on. `stage`: of all V
   // of a stage.
   static PAGODA_DEVICE arch::SmemDescriptor values(arch::SmemDescriptor stage, int part, int step) {

@@ -35,11 +35,10 @@ class LatentScores {
         k_(state.k),
         q_(state.q),
         channel_(state.channel),
-        q_descriptor_(Products::descriptor_at(Ops::q_tile, storage.q.data().address())),
-        k_descriptor_(Products::descriptor_at(Ops::k_tile, storage.k.data().address())),
-        v_descriptor_(Products::descriptor_at(Ops::v_tile, storage.k.data().address())),
-        p_descriptor_(
-            Products::descriptor_at(Products::p_tile, Products::p_at(storage, 0).address())) {}
+        q_descriptor_(descriptor_at(Ops::q_tile, storage.q.data().address())),
+        k_descriptor_(descriptor_at(Ops::k_tile, storage.k.data().address())),
+        v_descriptor_(descriptor_at(Ops::v_tile, storage.k.data().address())),
+        p_descriptor_(descriptor_at(Products::p_tile, Products::p_at(storage, 0).address())) {}
 
   // Adds the keys of the reader's work tile, which has KV tiles, to `rows`, whose sums it finishes,
   // and `o`. make_rows() is called under the first product.

@@ -26,9 +26,8 @@ class LatentValues {
         storage_(storage),
         v_(state.k),
         channel_(state.channel),
-        p_descriptor_(
-            Products::descriptor_at(Products::p_tile, Products::p_at(storage, 0).address())),
-        v_descriptor_(Products::descriptor_at(Ops::v_tile, storage.k.data().address())) {}
+        p_descriptor_(descriptor_at(Products::p_tile, Products::p_at(storage, 0).address())),
+        v_descriptor_(descriptor_at(Ops::v_tile, storage.k.data().address())) {}
 
   // As LatentScores::mainloop().
   template <class MakeRows>

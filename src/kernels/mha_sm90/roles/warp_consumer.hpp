@@ -4,7 +4,7 @@
 // registers and multiplies; no warp waits for another.
 //
 // The products are in f16, which represents every e4m3 number. bf16 queries are converted to f16
-// (row_power.hpp). P is at most 2^8 (softmax/online.hpp) and has three bits more than in bf16.
+// (RowPower). P is at most 2^8 (softmax/online.hpp) and has three bits more than in bf16.
 #pragma once
 
 #include <concepts>
@@ -14,14 +14,18 @@
 #include "arch/fault.hpp"
 #include "arch/mma.hpp"
 #include "arch/warp.hpp"
+#include "kernels/common/row_power.hpp"
 #include "kernels/mha_sm90/fp8_fragments.hpp"
 #include "kernels/mha_sm90/named_barriers.hpp"
 #include "kernels/mha_sm90/roles/load_q.hpp"
-#include "kernels/mha_sm90/row_power.hpp"
 #include "kernels/mha_sm90/softmax.hpp"
 #include "kernels/mha_sm90/storage.hpp"
 
 namespace pagoda::mha_sm90 {
+
+using kernels::LargestOfPairs;
+using kernels::RowPower;
+using kernels::scaled_to_f16;
 
 // The Config of softmax.hpp: a warp's quarter of a KV tile.
 template <class Config>

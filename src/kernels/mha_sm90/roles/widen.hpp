@@ -1,6 +1,6 @@
 // widen: the role that widens K and V of an fp8 cache to f16, a warpgroup. TMA loads a tile of e4m3
 // elements; wgmma multiplies operands of one type. f16 also under bf16 queries, which consumers
-// convert (row_power.hpp): bf16 takes three times as many instructions an element.
+// convert (RowPower): bf16 takes three times as many instructions an element.
 //
 // A warp widens a quarter of a tile's keys. A lane takes 16 elements of a key, one read and two
 // stores of 16 bytes. The eight lanes of a shared memory access have eight neighbouring keys, whose

@@ -9,7 +9,7 @@
 #include "arch/math.hpp"
 #include "core/target.hpp"
 
-namespace pagoda::mha_sm90 {
+namespace pagoda::kernels {
 
 // The power of two that scales `largest`, a row's largest magnitude, to [2^14, 2^15), and its
 // inverse. 1 for a row of zeros and for NaN. Infinity stays what it is by either factor, and so do
@@ -59,4 +59,4 @@ PAGODA_DEVICE uint32_t scaled_to_f16(uint32_t pair, float factor) {
   return arch::pack_f16(values[0] * factor, values[1] * factor);
 }
 
-}  // namespace pagoda::mha_sm90
+}  // namespace pagoda::kernels

@@ -1,5 +1,5 @@
 // RowPower: rows of bf16 numbers of every magnitude fit f16, and their scores get the inverse.
-#include "kernels/mha_sm90/row_power.hpp"
+#include "kernels/common/row_power.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 #include "core/element.hpp"
 
-namespace pagoda::mha_sm90 {
+namespace pagoda::kernels {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -88,4 +88,4 @@ TEST(LargestOfPairs, finds_the_largest_magnitude_in_either_half) {
 }
 
 }  // namespace
-}  // namespace pagoda::mha_sm90
+}  // namespace pagoda::kernels
