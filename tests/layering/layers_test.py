@@ -138,13 +138,13 @@ class TheCheckItself(unittest.TestCase):
         self.assertEqual(["docs/b.md:1: 101 columns", "docs/b.md:7: 101 columns", "src/engine/a.cpp:2: 104 columns"], found)
 
     def test_broken_rows_of_tables_are_found(self):
-        text = "| a | b |\n| --- | --- |\n| `x|y` | c |\n| d | e\nf |\n\n| g |\n| --- |\n| h | | i |\n```\n| j\n```\n"
+        text = "| a | b |\n| --- | --- |\n| `x\\|y` | c |\n| `x|y` | c |\n| d | e\nf |\n\n| g |\n| --- |\n| h | | i |\n```\n| j\n```\n"
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             (root / "docs").mkdir()
             (root / "docs/a.md").write_text(text)
             found = rules.check_tables(root)
-        self.assertEqual(["docs/a.md:4: not a row of 2 cells", "docs/a.md:9: not a row of 1 cells"], found)
+        self.assertEqual(["docs/a.md:4: not a row of 2 cells", "docs/a.md:5: not a row of 2 cells", "docs/a.md:10: not a row of 1 cells"], found)
 
     def test_links_and_names_of_pages_that_are_not_there_are_found(self):
         files = {"docs/a.md": "# A page: `x`\n[b](b.md) [c](c.md#two-words)\n```\n# No heading\n```\n[d](#no-heading)\n"

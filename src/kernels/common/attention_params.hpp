@@ -169,7 +169,7 @@ struct AttentionArguments {
   arch::GlobalPtr<float> row_max = nullptr;  // optional
   RowsView q_rows, out_rows, lse_rows, row_max_rows;
   DType out_dtype = DType::kBF16;
-  DType q_dtype = DType::kBF16, kv_dtype = DType::kBF16;  // kernels: mha_simt's
+  DType q_dtype = DType::kBF16, kv_dtype = DType::kBF16;  // read in kernels by mha_simt alone
   float out_factor = 1;                                   // 1 / out_scale
   bool is_out_by_tma = false;                             // full tiles of O are stored by TMA
   bool is_gathered = false;  // K and V are (sm_90: LoadKind::kGather instead)

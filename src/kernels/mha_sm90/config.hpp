@@ -25,7 +25,8 @@ enum class RowKind : uint8_t {
   // The same with a consumer less, in two CTAs a multiprocessor (short_tile). TileConfig::rows is
   // kTokens.
   kShortTokens,
-  // The same with one consumer, for few row tiles (single_tile). TileConfig::rows is kTokens.
+  // The same with one consumer, for few row tiles (single_tile), or for sequences of up to 64
+  // tokens of e4m3 queries (e4m3_tile). TileConfig::rows is kTokens.
   kSingleTokens,
   // Those of kTokens, and packed rows beside them, which some CTAs decode (mixed_tile). A kernel of
   // its own: its scheduler makes kernels slower that do not execute it (notes/start_of_a_call.md).

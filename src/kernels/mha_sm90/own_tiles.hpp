@@ -25,14 +25,14 @@ struct alignas(16) OwnTiles {  // trivial: it is in shared memory
 template <class Config>
 struct OwnTilesOf {
   static constexpr TileConfig tile = Config::tile;
-  // Whether the rows of one consumer may see fewer KV tiles than those of the work tile, or one
-  // consumer is to know where maxima end, which take e4m3 rows a quarter of a tile's time. General
-  // scores have no registers left to skip tiles.
-  static constexpr bool differ = tile.scores != ScoreClass::kGeneral &&
-                                 tile.rows == RowKind::kTokens &&
-                                 (tile.num_consumers > 1 || tile.element_bytes == 1);
+  // Whether a consumer has them: its rows may see fewer KV tiles than those of the work tile, or it
+  // is the only one, of e4m3 rows, and leaves out maxima. General scores have no registers left to
+  // skip tiles.
+  static constexpr bool exist = tile.scores != ScoreClass::kGeneral &&
+                                tile.rows == RowKind::kTokens &&
+                                (tile.num_consumers > 1 || tile.element_bytes == 1);
   // Functors may need more registers than a producer has: their consumers find the tiles.
-  static constexpr bool are_found_by_load_q = differ && !kernels::kHasFunctorMask<Config>;
+  static constexpr bool are_found_by_load_q = exist && !kernels::kHasFunctorMask<Config>;
 
   static PAGODA_DEVICE OwnTiles find(const AttentionParams& params, const Work& work,
                                      int consumer) {

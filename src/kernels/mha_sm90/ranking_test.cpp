@@ -65,11 +65,18 @@ TEST(Ranking, decoding_over_few_bytes_of_an_fp8_cache) {
   EXPECT_FALSE(is_left(1, 1, 16'385));
   EXPECT_TRUE(is_left(1, 1, 32'768, 64));
   EXPECT_TRUE(is_left(8, 4, 2000));
+  EXPECT_FALSE(is_left(1, 1, 32'769, 64));
+  EXPECT_FALSE(is_left(1, 5, 2000));  // 20 rows: two row tiles, not predicted
   EXPECT_FALSE(is_left(4, 1, 1024, 256));
   EXPECT_FALSE(is_left(1, 1, 1024, 128, 30));
   Options options;
   options.num_kv_splits = 2;
   EXPECT_FALSE(is_left_to_cp_async({1, 1, 1024, 128, 0, DType::kF8E4M3}, options));
+  for (const DType q : {DType::kF16, DType::kF8E4M3, DType::kF32}) {
+    core::Problem p = problem({1, 1, 1024, 128, 0, DType::kF8E4M3});
+    p.q.dtype = q;
+    EXPECT_EQ(is_ranked_lower(p, kMultiprocessors, {}, nullptr), q != DType::kF32);
+  }
 }
 
 TEST(Ranking, a_few_tokens_as_one) {

@@ -235,7 +235,8 @@ TEST(ClusterPlan, fp8_caches_are_divided_as_16_bit_caches_of_as_many_bytes) {
   for (const int32_t dim : {64, 128}) {
     for (const int32_t tokens : {1, 4}) {
       for (const auto& [batch, keys] :
-           {std::pair{1, 512}, std::pair{1, 4096}, std::pair{8, 1024}, std::pair{16, 8192}}) {
+           {std::pair{1, 512}, std::pair{1, 4096}, std::pair{2, 2048}, std::pair{3, 2048},
+            std::pair{8, 1024}, std::pair{16, 8192}}) {
         const Call half{batch, keys, 32, 8, dim, tokens};
         const core::Problem p = fp8_problem_of({batch, 2 * keys, 32, 8, dim, tokens});
         ASSERT_TRUE(is_served(p)) << dim << " " << tokens;
@@ -245,6 +246,8 @@ TEST(ClusterPlan, fp8_caches_are_divided_as_16_bit_caches_of_as_many_bytes) {
         const Choice of_half = choice_of(half);
         EXPECT_EQ(launch.tile.cluster, of_half.cluster) << batch << " x " << keys;
         EXPECT_EQ(launch.decode_clusters, of_half.clusters) << batch << " x " << keys;
+        EXPECT_EQ(launch.ctas, plan_of(half)->launches[0].ctas) << batch << " x " << keys;
+        EXPECT_EQ(launch.shares, plan_of(half)->launches[0].shares) << batch << " x " << keys;
       }
     }
   }
@@ -269,9 +272,15 @@ TEST(ClusterPlan, serves_whole_rows_of_fp8_caches_without_a_window_or_a_soft_cap
   static const Mask window = Mask::window(100, 0);
   p.mask = window.nodes();
   EXPECT_FALSE(is_served(p));
-  p = fp8_problem_of({1, 1024});
-  p.v.row_stride += 8;  // rows of V at multiples of 8 bytes
-  EXPECT_FALSE(is_served(p));
+  // Rows, pages and heads at multiples of 8 bytes.
+  for (int64_t core::KVView::*stride :
+       {&core::KVView::row_stride, &core::KVView::outer_stride, &core::KVView::head_stride}) {
+    for (core::KVView core::Problem::*view : {&core::Problem::k, &core::Problem::v}) {
+      p = fp8_problem_of({1, 1024});
+      p.*view.*stride += 8;
+      EXPECT_FALSE(is_served(p));
+    }
+  }
 }
 
 TEST(ClusterPlan, serves_tokens_that_see_all_keys_up_to_their_own) {

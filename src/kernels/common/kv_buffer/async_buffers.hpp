@@ -67,17 +67,19 @@ struct Buffers<Sizes, Staging::kAsync> {
 template <class Sizes>
 struct Buffers<Sizes, Staging::kAsyncNarrow> : Buffers<Sizes, Staging::kAsync> {};
 
-// The memory of 16-bit tiles of half the keys.
+// Only the sizes are used: 128 keys of 8-bit elements take the memory of 64 keys of 16-bit ones.
+// DecodeLoads and DecodeFp8 have the layout.
 template <class Sizes>
 struct Buffers<Sizes, Staging::kAsyncFp8> {
   static constexpr TileConfig tile = Sizes::tile;
-  static constexpr int kKeys = tile.BN / 2, kKeysOfWarp = tile.WN() / 2;
+  static constexpr int kKeys = tile.BN / 2, kKeysOfWarp = tile.WN() / 2, kVKeys = tile.v_BK / 2;
   using K = operand::AsyncKVBuffer<operand::KVBufferConfig::k(kKeys, kKeysOfWarp, tile.k_BK),
                                    typename Sizes::KCore, kKeys, kKeysOfWarp, tile.k_BK,
                                    Sizes::threads, tile.k_tiles>;
-  using V = operand::AsyncKVBuffer<
-      operand::KVBufferConfig::v(kKeys, kKeysOfWarp, tile.v_BK, tile.depth_vo),
-      typename Sizes::VCore, kKeys, kKeysOfWarp, tile.v_BK, Sizes::threads, tile.v_tiles>;
+  using V =
+      operand::AsyncKVBuffer<operand::KVBufferConfig::v(kKeys, kKeysOfWarp, kVKeys, tile.depth_vo),
+                             typename Sizes::VCore, kKeys, kKeysOfWarp, kVKeys, Sizes::threads,
+                             tile.v_tiles>;
 };
 
 }  // namespace pagoda::kernels::kv_buffer

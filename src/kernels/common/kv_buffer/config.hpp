@@ -98,7 +98,7 @@ struct TileConfig {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool has_fp8_cache() const {
     return staging == Staging::kAsyncFp8;
   }
-  // Of stored K and V; kRegisters: those that KVBufferImpl makes.
+  // The bytes of an element of K or V in shared memory.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int kv_bytes() const {
     return has_fp8_cache() ? 1 : 2;
   }
@@ -112,8 +112,8 @@ struct TileConfig {
 };
 
 // The tile of decoding with mma.sync m16n8k16: 16 rows, four warps with 16 keys of a KV tile each
-// (decode_mainloop.hpp), steps of 8 or 16 KB, three of them in flight: whole tiles of K and V, or
-// halves of 128 columns. Those of an fp8 cache have twice the keys, as many bytes.
+// (decode_mainloop.hpp), over an fp8 cache 32; steps of 8 or 16 KB, three of them in flight: whole
+// tiles of K and V, or halves of 128 columns.
 constexpr TileConfig decode_tile(int depth, bool has_tokens = false, bool is_general = false,
                                  int cluster = 1, Staging staging = Staging::kAsync) {
   TileConfig tile;
@@ -125,7 +125,7 @@ constexpr TileConfig decode_tile(int depth, bool has_tokens = false, bool is_gen
   tile.warps_n = 4;
   tile.BN = staging == Staging::kAsyncFp8 ? 128 : 64;
   tile.k_BK = depth <= 128 ? depth : 128;
-  tile.v_BK = depth <= 128 ? 64 : 32;  // as many bytes as 64 keys of 128 columns
+  tile.v_BK = depth <= 128 ? tile.BN : 32;  // 32: as many bytes as 64 keys of 128 columns
   tile.k_tiles = tile.v_tiles = 2;
   tile.num_stages = 3;
   tile.is_decode = true;

@@ -54,7 +54,7 @@ bool has_decode_layout(const Problem& p, const Shape& shape, const TileConfig& t
          (p.kv_kind == core::KVKind::kPaged ? has_pages : p.kv_kind == core::KVKind::kDense);
 }
 
-// Whether the kernels over an fp8 cache serve the call as far as only they ask.
+// What the kernels over fp8 caches require beyond is_decode.
 bool is_fp8_decode(const Problem& p, const Shape& shape) {
   const auto is_aligned = [](const core::KVView& view) {
     return view.outer_stride % 16 == 0 && view.row_stride % 16 == 0 && view.head_stride % 16 == 0;

@@ -21,7 +21,7 @@ namespace pagoda::kernels::kv_buffer {
 [[nodiscard]] bool is_decode_call(const core::Problem& problem);
 [[nodiscard]] int decode_depth(const core::Problem& problem);
 
-// Whether keys are e4m3, and the tile of one token of whole rows then or else.
+// Whether K and V are e4m3. The decoding tile of a call, of whole rows, by that.
 [[nodiscard]] bool has_fp8_cache(const core::Problem& problem);
 [[nodiscard]] TileConfig decode_tile_of(const core::Problem& problem, int depth);
 

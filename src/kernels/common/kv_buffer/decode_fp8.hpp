@@ -2,16 +2,18 @@
 // f16, which represents every e4m3 number.
 //
 // The order of the sum over head dims is free, and so is the numbering of the columns of O. They
-// are chosen so that a lane loads neighbouring bytes and no byte moves between lanes. With q =
-// lane % 4 and g = lane / 4:
+// are chosen so that a lane's loads are its operands without a shuffle; ldmatrix transposes V in
+// pairs of columns. Fp8Tile (mha_sm90/fp8_fragments.hpp) does the same by plain loads of V. With
+// q = lane % 4 and g = lane / 4:
 //
-//        a lane loads                                    of which
-//   K    key g of eight, columns 64 i + 16 q ..          four columns are a step of the sum: MMA K
-//   V    keys 2 q, 2 q + 1, 2 q + 8, 2 q + 9 of sixteen, column 2 g is column g of the first of
-//        columns 2 g, 2 g + 1 of sixteen                 two n-tiles of O, 2 g + 1 of the second
+//        a lane has                                      which are
+//   K    key g of eight, columns 64 i + 16 q .. + 15     its share of four k-steps, four columns
+//                                                        each
+//   V    keys 2 q, 2 q + 1, 2 q + 8, 2 q + 9 of sixteen, column g of the first of two n-tiles of O,
+//        columns 2 g, 2 g + 1 of sixteen                 and column g of the second
 //
-// So Q has its columns in K's order, and a lane's sums of two n-tiles are O of four neighbouring
-// columns of each of its two rows.
+// So Q has its columns in K's order, and a lane's accumulators of two n-tiles are columns 4 q ..
+// 4 q + 3 of sixteen, in each of its two rows.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +33,8 @@ struct DecodeFp8 {
   static constexpr int kVectors = depth / 16;  // of a row
   static constexpr int kGroups = depth / 64;   // of columns of K that a lane loads at once
 
-  // Where vector `vector` of row `row` of the warp's keys is. No access below, nor the copy of
-  // eight vectors of neighbouring rows, has a bank conflict.
+  // Where vector `vector` of row `row` of the warp's keys is. Neither loads of K and V nor the copy
+  // of eight vectors of neighbouring rows have a bank conflict.
   static PAGODA_HOST_DEVICE constexpr int index(int row, int vector) {
     static_assert(kVectors == 4 || kVectors == 8);
     const int swizzle = row / 2 % 4 + (kVectors == 8 ? row % 2 * 4 : 0);
@@ -72,13 +74,13 @@ struct DecodeFp8 {
     }
   }
 
-  // The lane's columns of group `group` of a row of 16-bit elements: eight from here on, and eight.
+  // First of the lane's 16 neighbouring columns in group `group` of a row of Q.
   static PAGODA_DEVICE int first_column(int group) {
     return 64 * group + 16 * (arch::lane_idx() % 4);
   }
 
-  // A lane's sums of two n-tiles as two quads, which are stored instead of them: each has two
-  // neighbouring columns of both rows.
+  // Regroups a lane's accumulators of two n-tiles by pairs of columns: quads[i] has columns
+  // 4 q + 2 i and 4 q + 2 i + 1 of sixteen, of both rows.
   static PAGODA_HOST_DEVICE constexpr void to_quads(const float (&even)[4], const float (&odd)[4],
                                                     float (&quads)[2][4]) {
     for (int i = 0; i < 2; ++i) {
@@ -88,10 +90,14 @@ struct DecodeFp8 {
       quads[i][3] = odd[i + 2];
     }
   }
-  // Which of the quads of all lanes is the fragment of n-tile `n` whose columns are as usual.
-  static PAGODA_DEVICE int quad_of(int n) {
-    const int lane = arch::lane_idx(), q = lane % 4;
-    return (n - n % 2 + q % 2) * 32 + (lane - q + n % 2 * 2 + q / 2);
+  // Quads of a warp are in memory as [n-tile][lane], quads[i] of a lane of two n-tiles in the i-th.
+  // The lane's place there, which differs for i because two lanes load both at the same place else.
+  static PAGODA_DEVICE int lane_of_quad(int i) { return arch::lane_idx() ^ 2 * i; }
+  // The index of the lane's accumulators of n-tile `n` as they are usually numbered: columns
+  // 8 n + 2 q and 8 n + 2 q + 1.
+  static PAGODA_DEVICE int index_of_quad(int n) {
+    const int lane = arch::lane_idx(), q = lane % 4, i = q % 2;
+    return (n - n % 2 + i) * 32 + ((lane - q + n % 2 * 2 + q / 2) ^ 2 * i);
   }
 };
 

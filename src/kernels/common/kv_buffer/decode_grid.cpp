@@ -26,13 +26,17 @@ constexpr double kPlacesOfClusters = 10 / 11.0;
 // Whether clusters of eight, `splits` of them for each row tile, suit a batch, whose sequences may
 // have any lengths up to the bound. Where a row tile has one, those of longer sequences become more
 // CTAs, while short ones leave most of theirs empty (mha_sm90_decode/README.md has the times). So
-// of up to kShort keys at most as many CTAs as multiprocessors, and of more at least half as many,
-// for with fewer several clusters for each row tile are faster.
-constexpr int32_t kShort = 2048;
-bool suits_batch(const Problem& p, int64_t row_tiles, int64_t splits, int32_t num_sms) {
+// of up to kShort KV tiles at most as many CTAs as multiprocessors, and of more at least half as
+// many, for with fewer several clusters for each row tile are faster.
+constexpr int32_t kShort = 32;  // 2,048 keys of 16 bits
+bool is_short(const Problem& p, const TileConfig& tile) {
+  return core::ceil_div(most_decode_keys(p), tile.BN) <= kShort;
+}
+bool suits_batch(const Problem& p, const TileConfig& tile, int64_t row_tiles, int64_t splits,
+                 int32_t num_sms) {
   if (p.batch == 1 || splits > 1) return true;
   const int64_t ctas = 8 * row_tiles;
-  return most_decode_keys(p) <= kShort ? ctas <= num_sms : 2 * ctas >= num_sms;
+  return is_short(p, tile) ? ctas <= num_sms : 2 * ctas >= num_sms;
 }
 
 // The model of the time of decoding where there are clusters, in us, fitted to an H200
@@ -153,7 +157,7 @@ Division find_division(const Problem& p, const TileConfig& tile, int32_t num_sms
   const auto most_in_clusters = static_cast<int64_t>(kPlacesOfClusters * num_sms * in_clusters);
   for (Division split{.cluster = 8, .per_sm = in_clusters}; has_splits(split, most_in_clusters);
        ++split.splits) {
-    if (suits_batch(p, row_tiles, split.splits, num_sms)) consider(split);
+    if (suits_batch(p, tile, row_tiles, split.splits, num_sms)) consider(split);
   }
   return best;
 }
@@ -183,7 +187,7 @@ bool has_short_tiles(const Problem& p, const TileConfig& tile, const DecodeGrid&
   constexpr int32_t kShortTiles = 8;
   const int32_t key_tiles = core::ceil_div(most_decode_keys(p), tile.BN);
   const int32_t most = grid.min_tiles + grid.min_tiles / 4 - 1;  // num_splits (decode_work.hpp)
-  return key_tiles <= std::max(most, kShortTiles * grid.cluster) && most_decode_keys(p) <= kShort;
+  return key_tiles <= std::max(most, kShortTiles * grid.cluster) && is_short(p, tile);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // DecodeLoads: the loads of Q, K and V in decoding (make_decode_work), with addresses made from
 // DecodeArguments. All threads of a CTA load Q; a warp loads its own keys of each KV tile, 16 rows
 // of K or V at a time, which one page holds. Narrow rows (Staging::kAsyncNarrow) end before the
-// padded head dim. Those of an fp8 cache (kAsyncFp8) have half the bytes and a place in shared
+// padded head dim. Those of an fp8 cache (kAsyncFp8) have half the bytes and a layout in shared
 // memory of their own (DecodeFp8).
 #pragma once
 
@@ -31,7 +31,7 @@ class DecodeLoads {
   [[nodiscard]] static PAGODA_DEVICE int32_t columns_of(int32_t columns, int part) {
     return columns - part * kPartDepth;
   }
-  // A warp's keys of a part, of K or of V, in shared memory.
+  // A warp's keys of a part, of K or of V, in shared memory, where elements have 16 bits.
   static constexpr operand::VectorLayout layout = operand::panel_layout(tile.WN(), kPartDepth / 8);
   // 16-byte vectors of a part of a row; of the warp's keys; from a row to the next.
   static constexpr int kVectors = kPartDepth * tile.kv_bytes() / 16;
@@ -85,17 +85,18 @@ class DecodeLoads {
       if (chunk < Fp8::kVectors) {
         arch::cp_async<16>(storage.q.at(Fp8::index(row, chunk) * 8), from, exists ? 16 : 0);
       }
-      return;
-    }
-    const arch::SharedPtr<T> to =
-        storage.q.at(operand::vector_index<Ops::q_layout>(row, chunk) * 8);
-    PAGODA_UNROLL
-    for (int j = 0; j < tile.depth_qk / 8; j += 8) {
-      const bool has_chunk = exists && (!is_narrow || 8 * (chunk + j) < params.dim_qk);
-      // A copy of 0 bytes reads nothing, but its address must be valid.
-      const arch::GlobalPtr<const char> chunk_from =
-          !is_narrow || has_chunk ? from + j * 16 : params.q_data.template as<const char>();
-      arch::cp_async<16>(to + j * Ops::q_layout.chunk_stride() * 8, chunk_from, has_chunk ? 16 : 0);
+    } else {
+      const arch::SharedPtr<T> to =
+          storage.q.at(operand::vector_index<Ops::q_layout>(row, chunk) * 8);
+      PAGODA_UNROLL
+      for (int j = 0; j < tile.depth_qk / 8; j += 8) {
+        const bool has_chunk = exists && (!is_narrow || 8 * (chunk + j) < params.dim_qk);
+        // A copy of 0 bytes reads nothing, but its address must be valid.
+        const arch::GlobalPtr<const char> chunk_from =
+            !is_narrow || has_chunk ? from + j * 16 : params.q_data.template as<const char>();
+        arch::cp_async<16>(to + j * Ops::q_layout.chunk_stride() * 8, chunk_from,
+                           has_chunk ? 16 : 0);
+      }
     }
   }
 
@@ -179,7 +180,7 @@ class DecodeLoads {
                                                  int32_t num_rows, arch::SharedPtr<T> to) {
     copy_rows(first, row_bytes, num_columns, num_rows, to);
   }
-  // Copies 16 rows, eight lanes 128 bytes of one, or where it has 64 four lanes.
+  // Copies 16 rows: eight lanes 128 bytes of a row, or four lanes where it has 64.
   static PAGODA_DEVICE void copy_rows(arch::GlobalPtr<const char> first, int32_t row_bytes,
                                       int32_t num_columns, int32_t num_rows,
                                       arch::SharedPtr<T> to) {

@@ -13,12 +13,13 @@
 //     O += P V(i)
 //     request V(i-2)           K(i-1) V(i-1) K(i-2) V(i-2)
 //
-// An fp8 cache has KV tiles of twice the keys, which become f16 in registers (decode_fp8.hpp).
+// An fp8 cache has KV tiles of twice the keys; K and V become f16 in registers (decode_fp8.hpp).
 //
 // Head dim 256 has one KV tile in the same memory, in two parts of 128 columns, which take the
 // places of two tiles: K0(i) K1(i) V0(i) V1(i), then those of tile i-1.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <utility>
 
@@ -156,7 +157,7 @@ class DecodeMainloop {
     for (int i = 0; i < I::kAWords; ++i) q[i] = a[0][i];
   }
 
-  // An fp8 cache: the factors of the rows' scores so far. The first KV tile is on its way.
+  // An fp8 cache: the scales of K and of e4m3 Q to factors_, while the first KV tile is on its way.
   PAGODA_DEVICE void load_scales() {
     const float k_scale = arch::mutable_factor("K scale x 1.02", kernels::k_scale(params_, work_));
     PAGODA_UNROLL
@@ -172,7 +173,7 @@ class DecodeMainloop {
       arch::Words<4> words[Fp8::kGroups][2];
       read_fp8_q(softmax_.row_index(r), words);
       if constexpr (tile.q_bytes == 2 && std::same_as<T, arch::BFloat16>) {
-        factors_[r] *= convert_to_f16(words).inverse;
+        factors_[r] *= kernels::convert_to_f16(words).inverse;
       }
       PAGODA_UNROLL
       for (int step = 0; step < kQSteps; ++step) {
@@ -201,30 +202,12 @@ class DecodeMainloop {
       }
     }
   }
-  // Of the e4m3 query of a row, where heads have scales of their own; else score_map has it.
+  // The scale of an e4m3 query where heads have scales of their own; else score_map has it.
   [[nodiscard]] PAGODA_DEVICE float q_scale(int r) const {
     if (params_.q_scales.values == nullptr) return 1;
     const auto row = softmax_.make_row(work_, r);
     if (!row.is_valid) return 1;
     return params_.q_scales.of(work_.sequence, row.q_head / params_.q_scale_group);
-  }
-  // A lane's columns of a row in bf16. The four lanes of the row call it.
-  static PAGODA_DEVICE RowPower convert_to_f16(arch::Words<4> (&row)[Fp8::kGroups][2]) {
-    LargestOfPairs largest;
-    const auto for_words = [&row](const auto& body) {
-      PAGODA_UNROLL
-      for (int i = 0; i < 8 * Fp8::kGroups; ++i) body(row[i / 8][i / 4 % 2].word[i % 4]);
-    };
-    for_words([&largest](uint32_t pair) { largest.add(pair); });
-    float value = largest.value();
-    PAGODA_UNROLL
-    for (int step = 1; step < I::kRowLanes; step *= 2) {
-      const float other = arch::shuffle_xor(value, step * I::kRowStride);
-      value = other > value ? other : value;  // of a NaN either: the row's scores are NaN anyway
-    }
-    const RowPower power = RowPower::of(value);
-    for_words([&power](uint32_t& pair) { pair = scaled_to_f16(pair, power.factor); });
-    return power;
   }
 
   // --- one KV tile -------------------------------------------------------------------------------
@@ -353,8 +336,8 @@ class DecodeMainloop {
     multiply(o[0][kOfO + 1], a, words[first + 1]);
   }
 
-  // The same two of an fp8 cache. S is that of K times its scale. Two n-tiles at once: their
-  // products do not wait for each other.
+  // multiply_k and multiply_v over an fp8 cache; S is multiplied with factors_. Two n-tiles at
+  // once: their products do not wait for each other.
   PAGODA_DEVICE void multiply_fp8_k(int32_t index, Scores& s) {
     for_scores([&](int n, int e) { s[0][n][e] = 0; });
     wait_for_oldest();
@@ -407,14 +390,13 @@ class DecodeMainloop {
   PAGODA_DEVICE void add_warps(Online (&online)[Ops::rows], const AllColumns& all,
                                Output& o) const {
     // Fragments as they are, 16 bytes of a lane: [warp][fragment][lane].
-    static_assert(Ops::elements == 4);
+    static_assert(Ops::elements == 4 && Ops::o_tiles % 2 == 0);
     const arch::SharedPtr<FloatQuad> all_sums = storage_.k().template as<FloatQuad>();
-    const arch::SharedPtr<FloatQuad> sums = all_sums + arch::lane_idx();
     static_assert(tile.warps() * kColumnTiles * tile.warp_size * sizeof(FloatQuad) <=
                   size_t{2} * kSlots * tile.warps() * kOfWarp * sizeof(T));
     arch::syncthreads();  // all warps have read K and V
-    const auto store_quad = [&](int n, const float(&from)[Ops::elements]) {
-      arch::store(sums + (warp_ * kColumnTiles + n) * tile.warp_size,
+    const auto store_quad = [&](int n, int lane, const float(&from)[Ops::elements]) {
+      arch::store(all_sums + ((warp_ * kColumnTiles + n) * tile.warp_size + lane),
                   FloatQuad{{from[0], from[1], from[2], from[3]}});
     };
     if constexpr (tile.has_fp8_cache()) {
@@ -423,11 +405,11 @@ class DecodeMainloop {
         float quads[2][Ops::elements];
         Fp8::to_quads(all[0][n], all[0][n + 1], quads);
         PAGODA_UNROLL
-        for (int i = 0; i < 2; ++i) store_quad(n + i, quads[i]);
+        for (int i = 0; i < 2; ++i) store_quad(n + i, Fp8::lane_of_quad(i), quads[i]);
       }
     } else {
       PAGODA_UNROLL
-      for (int n = 0; n < kColumnTiles; ++n) store_quad(n, all[0][n]);
+      for (int n = 0; n < kColumnTiles; ++n) store_quad(n, arch::lane_idx(), all[0][n]);
     }
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) {
@@ -470,13 +452,10 @@ class DecodeMainloop {
     for (int n = 0; n < Ops::o_tiles; ++n) {
       PAGODA_UNROLL
       for (int w = 0; w < tile.warps(); ++w) {
-        const int of_warp = w * kColumnTiles + warp_ * Ops::o_tiles;
-        FloatQuad part;
-        if constexpr (tile.has_fp8_cache()) {
-          part = arch::load(all_sums + of_warp * tile.warp_size + Fp8::quad_of(n));
-        } else {
-          part = arch::load(sums + (of_warp + n) * tile.warp_size);
-        }
+        const int of_warp = (w * kColumnTiles + warp_ * Ops::o_tiles) * tile.warp_size;
+        int index = n * tile.warp_size + arch::lane_idx();
+        if constexpr (tile.has_fp8_cache()) index = Fp8::index_of_quad(n);
+        const FloatQuad part = arch::load(all_sums + (of_warp + index));
         PAGODA_UNROLL
         for (int e = 0; e < Ops::elements; ++e) {
           o[0][n][e] += factors[w][e / I::kColumns] * part.value[e];
@@ -497,7 +476,7 @@ class DecodeMainloop {
   typename Loads::Pages pages_, next_pages_;
   int slot_ = 0;  // of the KV tile in multiplication, where a tile has one part
   QFragment q_[kKeepsQ ? kQSteps : 1];
-  float factors_[tile.has_fp8_cache() ? Ops::rows : 1];  // of the scores of each row
+  float factors_[tile.has_fp8_cache() ? Ops::rows : 1];  // of the products of each row
 };
 
 }  // namespace pagoda::kernels::kv_buffer

@@ -17,7 +17,7 @@ template <class Config>
 struct OperandSizes {
   using T = typename Config::T;
   static constexpr TileConfig tile = Config::tile;
-  // The type of the operands of products: e4m3 becomes f16.
+  // The type of the operands of products. Over an fp8 cache all become f16.
   using Product = std::conditional_t<tile.has_fp8_cache(), arch::Half, T>;
   using KCore = operand::TiledTensorCore<float, Product, tile.mma, tile.group_size, true>;
   // A warp's keys of a step must be whole k-groups.

@@ -12,7 +12,8 @@
 
 namespace pagoda::kernels::kv_buffer {
 
-// What an instance is compiled for: element type of Q and O, and padded head dims.
+// What an instance is compiled for: element type of Q, and of O unless that is e4m3 (then bf16),
+// and padded head dims.
 struct Shape {
   const char* name;
   DType dtype;
@@ -50,7 +51,7 @@ constexpr bool has_prefill_tile(int depth_vo) { return depth_vo <= 256; }
 constexpr bool has_decode_tile(const Shape& shape) {
   return shape.depth_qk == shape.depth_vo && shape.depth_qk <= 256;
 }
-// Those over fp8 caches where a KV tile has one part; e4m3 queries have these alone.
+// Kernels over fp8 caches exist where a KV tile has one part; e4m3 queries have only those.
 constexpr bool has_kernel(const Shape& shape, const Variant& variant) {
   if (variant.staging == Staging::kAsyncFp8 && shape.depth_qk > 128) return false;
   if (variant.staging != Staging::kAsyncFp8 && shape.dtype == DType::kF8E4M3) return false;

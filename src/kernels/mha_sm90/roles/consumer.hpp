@@ -51,7 +51,7 @@ class Consumer {
   static constexpr bool converts_q = !std::same_as<T, Product>;
   // Whether tiles without a mask leave out the maxima of their scores if they can (exp2_at_pivots).
   // With O of 256 columns over an e4m3 cache 32 bytes would spill.
-  static constexpr bool skips_maxima = OwnTilesOf<Config>::differ &&
+  static constexpr bool skips_maxima = OwnTilesOf<Config>::exist &&
                                        !kernels::kHasFunctorScore<Config> &&
                                        !(tile.widens() && tile.depth_vo == 256);
   // overlaps_pv: whether the steps are one loop, masked or not, instead of three. It is less code,
@@ -222,7 +222,7 @@ class Consumer {
   static constexpr bool defers_q_release = has_two_q_stages && tile.stages_o_in_q();
   // Whether TMA reads O from memory of its own.
   static constexpr bool has_out_by_tma = tile.rows == RowKind::kTokens && !tile.stages_o_in_q();
-  static constexpr bool may_skip = OwnTilesOf<Config>::differ;
+  static constexpr bool may_skip = OwnTilesOf<Config>::exist;
 
   // Q in bf16 becomes f16, in place, each row scaled by a power of two. Two lanes a row of the
   // warp's 16, the only ones that this warp's share of a product reads. stored_scales_ has the

@@ -23,9 +23,7 @@
 
 namespace pagoda::mha_sm90 {
 
-using kernels::LargestOfPairs;
 using kernels::RowPower;
-using kernels::scaled_to_f16;
 
 // The Config of softmax.hpp: a warp's quarter of a KV tile.
 template <class Config>
@@ -132,7 +130,7 @@ class WarpConsumer {
     PAGODA_UNROLL
     for (int r = 0; r < 2; ++r) {
       RowPower power;
-      if constexpr (std::same_as<T, arch::BFloat16>) power = convert_to_f16(row[r]);
+      if constexpr (std::same_as<T, arch::BFloat16>) power = kernels::convert_to_f16(row[r]);
       factors_[r] = k_scale * power.inverse;
       PAGODA_UNROLL
       for (int i = 0; i < Keys::key_words; ++i) {
@@ -162,19 +160,6 @@ class WarpConsumer {
         }
       }
     }
-  }
-  // From bf16. The four lanes of the row call it.
-  static PAGODA_DEVICE RowPower convert_to_f16(Columns& row) {
-    LargestOfPairs largest;
-    PAGODA_UNROLL
-    for (int i = 0; i < 8 * Keys::key_words; ++i) largest.add(row[i / 8][i / 4 % 2].word[i % 4]);
-    const RowPower power = RowPower::of(max_of_quad(largest.value()));
-    PAGODA_UNROLL
-    for (int i = 0; i < 8 * Keys::key_words; ++i) {
-      uint32_t& pair = row[i / 8][i / 4 % 2].word[i % 4];
-      pair = scaled_to_f16(pair, power.factor);
-    }
-    return power;
   }
 
   // --- a KV tile ---------------------------------------------------------------------------------
