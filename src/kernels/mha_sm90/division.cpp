@@ -101,14 +101,14 @@ bool wants_widened_tokens(const Problem& p, const Shape& shape) {
   return shape.depth_qk <= 128 && has_plain_scores(p) && visible_kv_bytes(p) <= kFewFp8Bytes;
 }
 
-// Query heads of a row tile of tokens, for are_tokens_faster. More keys of e4m3 than those of
-// wants_widened_tokens are left to packed rows, which share them evenly, where they are what a call
-// waits for: by few rows, as measured with bf16 queries (notes/fp8.md), or by the model of loads.
+// Query heads of a row tile of tokens, for are_tokens_faster. Few rows over more keys of e4m3 than
+// those of wants_widened_tokens are left to packed rows, as measured with bf16 queries
+// (notes/fp8.md); which of these mha_sm90_decode serves are its own.
 int32_t heads_of_tokens(const Problem& p, const TileConfig& tile, int32_t num_sms) {
   const Packing packing = packing_of(p, tile, num_sms);
-  if (tile.element_bytes == 2 || visible_kv_bytes(p) <= kFewFp8Bytes) return packing.heads;
   const bool has_few_rows = p.max_seqlen_q * p.group <= kWarpRows;
-  return has_few_rows || packing.time > packing.splits.time ? 1 : packing.heads;
+  const bool is_large = tile.element_bytes == 1 && visible_kv_bytes(p) > kFewFp8Bytes;
+  return is_large && has_few_rows ? 1 : packing.heads;
 }
 
 // Whether row tiles of tokens are done before packed ones, by a model in the time of a KV tile of a

@@ -18,11 +18,6 @@ using core::Problem;
 // maps, whose chain of dependent loads is shorter. Measured, README.md.
 constexpr int64_t kSmallDecodeBytes = int64_t{512} << 20;
 
-// fp8 caches of up to so many bytes, of one row tile a KV head, are decoded by mha_sm90_decode: it
-// decodes a 16-bit cache of as many bytes faster than row tiles of tokens do the fp8 one.
-// Predicted, not measured (mha_sm90_decode/README.md).
-constexpr int64_t kSmallFp8Bytes = int64_t{32} << 20;
-
 }  // namespace
 
 bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
@@ -58,9 +53,8 @@ bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
                       kernels::kv_buffer::unsplit_ctas_per_sm(row_tiles, depth, num_sms) > 0;
   }
   const int32_t rows = p.max_seqlen_q * p.group;
-  const bool is_decoded_fp8 = is_decoded && rows <= kWarpRows &&
-                              kernels::kv_buffer::has_fp8_cache(p) &&
-                              visible_kv_bytes(p) <= kSmallFp8Bytes;
+  const bool is_decoded_fp8 =
+      is_decoded && rows <= kWarpRows && kernels::kv_buffer::has_fp8_cache(p);
   const bool is_for_token_generation = p.head_dim_qk <= 128 && p.head_dim_vo <= 128 &&
                                        int64_t{p.group} * p.max_seqlen_q <= kWarpRows;
   const bool is_for_them =

@@ -51,22 +51,21 @@ TEST(Ranking, one_token_is_decoded_by_cp_async) {
   EXPECT_TRUE(is_left_to_cp_async({64, 1, 4096, 256}));
   EXPECT_TRUE(is_left_to_cp_async({2, 4, 1674, 256}));
   EXPECT_FALSE(is_left_to_cp_async({1, 1, 1024, 264}));
-  EXPECT_FALSE(is_left_to_cp_async({64, 1, 4096, 128, 0, DType::kF8E4M3}));
 }
 
-// Predicted: mha_sm90_decode/README.md.
-TEST(Ranking, decoding_over_few_bytes_of_an_fp8_cache) {
+// us, by these, by mha_sm90_decode: 32/8 heads, 1 x 1,024 keys 15.1, 9.7; 64 x 4,096 145.0, 142.6;
+// 128 x 8,192 510.8, 506.0; two row tiles, 8 tokens, 1 x 8,192 18.9, 22.0; 64 x 2,048 108.4, 115.4.
+TEST(Ranking, decoding_over_an_fp8_cache) {
   const auto is_left = [](int32_t batch, int32_t tokens, int32_t keys, int32_t head_dim = 128,
                           float softcap = 0) {
     return is_left_to_cp_async({batch, tokens, keys, head_dim, softcap, DType::kF8E4M3});
   };
   EXPECT_TRUE(is_left(1, 1, 1024));
-  EXPECT_TRUE(is_left(1, 1, 16'384));  // 32 MB
-  EXPECT_FALSE(is_left(1, 1, 16'385));
-  EXPECT_TRUE(is_left(1, 1, 32'768, 64));
+  EXPECT_TRUE(is_left(64, 1, 4096));
+  EXPECT_TRUE(is_left(128, 1, 8192));
+  EXPECT_TRUE(is_left(128, 1, 8192, 64));
   EXPECT_TRUE(is_left(8, 4, 2000));
-  EXPECT_FALSE(is_left(1, 1, 32'769, 64));
-  EXPECT_FALSE(is_left(1, 5, 2000));  // 20 rows: two row tiles, not predicted
+  EXPECT_FALSE(is_left(1, 5, 2000));  // 20 rows: two row tiles
   EXPECT_FALSE(is_left(4, 1, 1024, 256));
   EXPECT_FALSE(is_left(1, 1, 1024, 128, 30));
   Options options;

@@ -43,9 +43,11 @@ bool suits_batch(const Problem& p, const TileConfig& tile, int64_t row_tiles, in
 // (mha_sm90_decode/README.md). CTAs run in waves of as many as fit the GPU at once. A KV tile takes
 // kDecodeTileTime while CTAs are few; from about kBusyCtas of them a multiprocessor on, with 48 KB
 // in flight each, its time grows with their number, and a little more where some multiprocessors
-// have a CTA more than others. The start of a wave and of each CTA that a multiprocessor has in it,
-// and the part kShareOfCta of all else for each but the first.
+// have a CTA more than others. One of e4m3, of as many bytes but twice the instructions, takes at
+// least kFp8TileTime at head dim 128. The start of a wave and of each CTA that a multiprocessor has
+// in it, and the part kShareOfCta of all else for each but the first.
 constexpr double kDecodeTileTime = 0.63, kBusyCtas = 0.6, kBusySharpness = 2.4;
+constexpr double kFp8TileTime = 1.17, kFp8TileTime64 = 0.75;
 constexpr double kUnevenPower = 0.17, kWaveStart = 1.0, kCtaStart = 0.3, kShareOfCta = 0.02;
 // The merge in a cluster; in clusters and between them; between CTAs, and there for each row of a
 // warp and 16 splits.
@@ -62,6 +64,9 @@ double wave_time(const Problem& p, const TileConfig& tile, double of_sm, int64_t
   const double busy_ctas = kBusyCtas * (48 << 10) / decode_bytes_in_flight(p, tile);
   const double busy = std::pow(of_sm / busy_ctas, kBusySharpness);
   double of_tile = kDecodeTileTime * std::pow(1 + busy, 1 / kBusySharpness);
+  if (has_fp8_cache(p)) {
+    of_tile = std::max(of_tile, tile.depth_qk <= 64 ? kFp8TileTime64 : kFp8TileTime);
+  }
   of_tile *= 1 + kShareOfCta * std::max(0.0, of_sm - 1);
   if (of_sm > kBusyCtas) of_tile *= std::pow(std::ceil(of_sm) / of_sm, kUnevenPower);
   const int64_t parts = tiles * (tile.depth_qk / tile.k_BK);  // each as long as a tile of d128
