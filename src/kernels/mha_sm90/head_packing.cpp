@@ -32,12 +32,11 @@ kernels::KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid,
 }  // namespace
 
 Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
-  // Of the time with one head each, which is the slower one by less than that where row tiles are
-  // split, the more so in few KV tiles, and under a causal mask. Measured, notes/row_tiles.md.
-  constexpr double kMostTime = 0.97, kMostUncertainTime = 0.85, kMostTimeOfShares = 0.95;
-  constexpr double kMostTimeOfHalf = 0.88;
-  // Short prompts with O of 256 columns: with as many row tiles, too, since they load fewer keys.
-  constexpr int32_t kFewWideKeys = 512;
+  // Of the time with one head each where row tiles are split, which is the slower one by less than
+  // the model says, the more so in few KV tiles. Whole row tiles of prompts are packed where the
+  // model sees no difference, too. Measured, notes/row_tiles.md.
+  constexpr double kMostTime = 0.97, kMostTimeOfPrompts = 1;
+  constexpr double kMostUncertainTime = 0.85, kMostTimeOfShares = 0.95;
   constexpr double kMostLongTime = 0.93, kLongTime = 20;
   // Of the time with fewer heads, but several: fewer row tiles load the keys fewer times.
   constexpr double kMostTimeOfMore = 1.03;
@@ -62,20 +61,18 @@ Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
   if (p.q_scales.values != nullptr && p.q_scales.group % p.group != 0) return best;
   // Windows: fewer keys for fewer tokens, by the model; measured, 4 % slower.
   if (kernels::max_visible_keys(p, 1) < p.max_seqlen_kv_bound) return best;
-  const bool is_half = sees_half(p, grid_of(p, tile, Launch{}));
-  const bool has_wide_keys = tile.depth_vo > 128 && p.max_seqlen_kv_bound <= kFewWideKeys;
+  const bool are_prompts = p.max_seqlen_kv_bound < 2 * int64_t{p.max_seqlen_q};
   for (int32_t heads = 2; heads <= std::min(p.group, int32_t{kRows}); ++heads) {
     if (p.group % heads != 0) continue;
     if (kRows % heads != 0 && !tile.may_have_empty_rows()) continue;
     const Packing packed = packing(heads);
     const bool is_long = packed.time > kLongTime && packed.time == packed.splits.time;
-    const double most = best.heads > 1                              ? kMostTimeOfMore
-                        : tile.has_equal_shares                     ? kMostTimeOfShares
-                        : has_wide_keys && !is_split(packed.splits) ? 1.0
-                        : is_half                                   ? kMostTimeOfHalf
-                        : !is_split(packed.splits)                  ? kMostTime
-                        : is_long                                   ? kMostLongTime
-                                                                    : kMostUncertainTime;
+    const double of_whole = are_prompts ? kMostTimeOfPrompts : kMostTime;
+    const double most = best.heads > 1             ? kMostTimeOfMore
+                        : tile.has_equal_shares    ? kMostTimeOfShares
+                        : !is_split(packed.splits) ? of_whole
+                        : is_long                  ? kMostLongTime
+                                                   : kMostUncertainTime;
     if (packed.time <= most * best.time) best = packed;
   }
   return best;

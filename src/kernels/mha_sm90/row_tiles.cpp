@@ -48,6 +48,18 @@ bool has_equal_lengths(const Problem& p) {
   return total_rows(p) == int64_t{p.batch} * p.max_seqlen_q;
 }
 
+// Of the time of a sequence's row tiles, where the last one has rows for some consumers only: those
+// are done sooner than if all had. By the number of consumers that have rows; measured.
+double filled_part(const Problem& p, const TileConfig& tile, int32_t heads) {
+  constexpr double kOfTwo[] = {0.65, 1}, kOfThree[] = {0.5, 0.72, 1};
+  const int32_t of_consumer = kRows / heads;  // tokens
+  const int32_t of_tile = tile.num_consumers * of_consumer;
+  const int32_t tiles = core::ceil_div(p.max_seqlen_q, of_tile);
+  const int32_t left = p.max_seqlen_q - (tiles - 1) * of_tile;
+  const int32_t last = core::ceil_div(left, of_consumer) - 1;
+  return (tiles - 1 + (tile.num_consumers == 3 ? kOfThree[last] : kOfTwo[last])) / tiles;
+}
+
 // At head dim 128, up to 320 keys: where short row tiles leave fewer rows empty, as each row of
 // theirs takes longer, but for one KV tile of 64 keys. Of more keys than a tile of 128 they skip
 // more under a causal mask. Measured, notes/row_tiles.md.
@@ -56,10 +68,13 @@ bool wants_short_rows_128(const Problem& p, const Shape& shape, int32_t num_sms,
   const int32_t keys = kernels::max_visible_keys(p, 1);
   if (is_half && keys > kOneTile) return true;
   if (!has_equal_lengths(p)) return is_half;
-  const double row_time = keys <= kOneShortTile ? 0.9
-                          : is_half             ? 1.04
-                          : keys <= kFewTiles   ? 1.06
-                                                : 1.12;
+  // Of several heads a row tile has fewer tokens, so that more of them see few keys.
+  const bool is_packed = packing_of(p, shape, RowKind::kShortTokens, num_sms).heads > 1;
+  const double row_time = keys <= kOneShortTile            ? 0.9
+                          : is_packed && keys <= kFewTiles ? 1
+                          : is_half                        ? 1.04
+                          : keys <= kFewTiles              ? 1.06
+                                                           : 1.12;
   const auto rows = [&](RowKind kind) {
     const int32_t of_tile = tile_of(shape, kind, ScoreClass::kPlain).tile_rows();
     return static_cast<double>(num_row_tiles(p, shape, kind, num_sms)) * of_tile;
@@ -130,6 +145,9 @@ bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms,
   const int32_t keys = kernels::max_visible_keys(p, 1);
   const bool is_half = sees_half(p, grid_of(p, tile, Launch{}));
   const bool is_one_wave = row_tiles <= num_sms;
+  // Short row tiles or larger ones are done sooner.
+  constexpr int32_t kOneTile = 128, kFewTilesOfHalf = 192;
+  if (shape.depth_qk == 128 && keys <= (is_half ? kFewTilesOfHalf : kOneTile)) return false;
   const auto has_second_wave = [&] {
     return has_equal_lengths(p) &&
            num_row_tiles(p, shape, RowKind::kSingleTokens, num_sms) > num_sms;
@@ -198,7 +216,19 @@ bool wants_tall_rows(const Problem& p, const Shape& shape, int32_t num_sms,
   if (others.rows == RowKind::kStreamKTokens) {
     return kTallTime * packing.splits.time < others.time;
   }
-  return kTallTime * makespan(p, tall, num_sms) < kLeastGain * makespan(p, other, num_sms);
+  const bool are_prompts = p.max_seqlen_kv_bound < 2 * int64_t{p.max_seqlen_q};
+  if (!has_equal_lengths(p) || !are_prompts) {  // not measured
+    return kTallTime * makespan(p, tall, num_sms) < kLeastGain * makespan(p, other, num_sms);
+  }
+  // Of a causal prompt the longest row tiles come first. This part of one is lost at the end.
+  constexpr double kLostAtEnd = 0.4, kLeastGainByTiles = 0.975;
+  const bool is_half = sees_half(p, grid_of(p, other, Launch{}));
+  const auto time = [&](const TileConfig& tile, const Packing& of) {
+    const int32_t key_tiles = core::ceil_div(p.max_seqlen_kv_bound, tile.BN);
+    return of.time * filled_part(p, tile, of.heads) + (is_half ? kLostAtEnd * key_tiles : 0);
+  };
+  const double of_other = time(other, packing_of(p, other, num_sms));
+  return kTallTime * time(tall, packing) < kLeastGainByTiles * of_other;
 }
 
 // Which row tiles of tokens a call gets.
