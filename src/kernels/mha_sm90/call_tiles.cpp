@@ -75,9 +75,10 @@ int64_t visible_kv_bytes(const Problem& p) {
          kernels::max_visible_keys(p, p.max_seqlen_q);
 }
 
+bool are_prompts(const Problem& p) { return p.max_seqlen_kv_bound < 2 * int64_t{p.max_seqlen_q}; }
+
 bool sees_half(const Problem& p, const schedule::TileGrid& grid) {
-  return grid.order == schedule::TileOrder::kLongestFirst &&
-         p.max_seqlen_kv_bound < 2 * int64_t{p.max_seqlen_q};
+  return grid.order == schedule::TileOrder::kLongestFirst && are_prompts(p);
 }
 
 }  // namespace pagoda::mha_sm90

@@ -44,6 +44,9 @@ inline constexpr int32_t kFewKeys = 1024;  // of a short prompt, at most
 // The bytes of K and V that any row of any sequence sees, by the bounds of the lengths.
 [[nodiscard]] int64_t visible_kv_bytes(const core::Problem& problem);
 
+// Prompts rather than chunks of them over many keys, by the bounds of the lengths.
+[[nodiscard]] bool are_prompts(const core::Problem& problem);
+
 // Whether a mean row sees half of the keys: a causal mask over prompts.
 [[nodiscard]] bool sees_half(const core::Problem& problem, const schedule::TileGrid& grid);
 

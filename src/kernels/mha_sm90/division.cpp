@@ -103,7 +103,7 @@ bool wants_widened_tokens(const Problem& p, const Shape& shape) {
 
 // Query heads of a row tile of tokens, for are_tokens_faster. Few rows over more keys of e4m3 than
 // those of wants_widened_tokens are left to packed rows, as measured with bf16 queries
-// (notes/fp8.md); which of these mha_sm90_decode serves are its own.
+// (notes/fp8.md). Plain ones of head dims 64 and 128 mha_sm90_decode serves.
 int32_t heads_of_tokens(const Problem& p, const TileConfig& tile, int32_t num_sms) {
   const Packing packing = packing_of(p, tile, num_sms);
   const bool has_few_rows = p.max_seqlen_q * p.group <= kWarpRows;

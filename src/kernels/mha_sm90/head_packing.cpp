@@ -61,13 +61,12 @@ Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
   if (p.q_scales.values != nullptr && p.q_scales.group % p.group != 0) return best;
   // Windows: fewer keys for fewer tokens, by the model; measured, 4 % slower.
   if (kernels::max_visible_keys(p, 1) < p.max_seqlen_kv_bound) return best;
-  const bool are_prompts = p.max_seqlen_kv_bound < 2 * int64_t{p.max_seqlen_q};
   for (int32_t heads = 2; heads <= std::min(p.group, int32_t{kRows}); ++heads) {
     if (p.group % heads != 0) continue;
     if (kRows % heads != 0 && !tile.may_have_empty_rows()) continue;
     const Packing packed = packing(heads);
     const bool is_long = packed.time > kLongTime && packed.time == packed.splits.time;
-    const double of_whole = are_prompts ? kMostTimeOfPrompts : kMostTime;
+    const double of_whole = are_prompts(p) ? kMostTimeOfPrompts : kMostTime;
     const double most = best.heads > 1             ? kMostTimeOfMore
                         : tile.has_equal_shares    ? kMostTimeOfShares
                         : !is_split(packed.splits) ? of_whole

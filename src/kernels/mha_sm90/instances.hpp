@@ -272,7 +272,7 @@ PAGODA_HOST_DEVICE constexpr TileConfig e4m3_tile(int depth_qk, int depth_vo, Ro
   // Masks and biases need registers.
   if (scores == ScoreClass::kGeneral) tile.BN = depth_vo == 256 ? 32 : 64;
   tile.k_stages = tile.v_stages = depth_qk == 64 ? 4 : (depth_qk == 128 ? 3 : 2);
-  // Single tokens: predicted, not measured (notes/fp8.md).
+  // Single tokens: notes/fp8.md, Few tokens of e4m3 queries.
   if (rows == RowKind::kPacked || rows == RowKind::kSingleTokens) {
     tile.num_consumers = 1;
     tile.is_ping_pong = false;

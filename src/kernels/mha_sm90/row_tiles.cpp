@@ -48,8 +48,9 @@ bool has_equal_lengths(const Problem& p) {
   return total_rows(p) == int64_t{p.batch} * p.max_seqlen_q;
 }
 
-// Of the time of a sequence's row tiles, where the last one has rows for some consumers only: those
-// are done sooner than if all had. By the number of consumers that have rows; measured.
+// The time of a sequence's row tiles, of which the last one may have rows for some consumers only,
+// as a part of what it would be if all had. Two of three consumers take as long as the row tile of
+// two (kTallTime below), one of two 0.65, measured; one of three: not measured by itself.
 double filled_part(const Problem& p, const TileConfig& tile, int32_t heads) {
   constexpr double kOfTwo[] = {0.65, 1}, kOfThree[] = {0.5, 0.72, 1};
   const int32_t of_consumer = kRows / heads;  // tokens
@@ -216,8 +217,7 @@ bool wants_tall_rows(const Problem& p, const Shape& shape, int32_t num_sms,
   if (others.rows == RowKind::kStreamKTokens) {
     return kTallTime * packing.splits.time < others.time;
   }
-  const bool are_prompts = p.max_seqlen_kv_bound < 2 * int64_t{p.max_seqlen_q};
-  if (!has_equal_lengths(p) || !are_prompts) {  // not measured
+  if (!has_equal_lengths(p) || !are_prompts(p)) {  // not measured
     return kTallTime * makespan(p, tall, num_sms) < kLeastGain * makespan(p, other, num_sms);
   }
   // Of a causal prompt the longest row tiles come first. This part of one is lost at the end.

@@ -117,8 +117,8 @@ TEST(ShortRows, of_head_dim_256_are_tokens) {
 
 // us, packed, tokens, 32/8 heads: 1 x 4 over 2,000 keys 21.1, 15.8; 4 x 8 over 3,000 34.0, 28.3; 1
 // x 16 over 4,000 43.5, 19.3; 1 x 32 over 8,000 52.3, 25.4; 4 x 48 over 3,000 59.4, 29.2. Those
-// were tokens of one head; of several: 16 x 4 over 2,000 37.4, 32.4; 32 x 32 over 2,000 103.6, 69.4;
-// 64 x 8 over 2,000 95.2, 83.1. But one token over many keys waits for them.
+// were tokens of one head; of several: 16 x 4 over 2,000 37.4, 32.4; 32 x 32 over 2,000 103.6,
+// 69.4; 64 x 8 over 2,000 95.2, 83.1. But one token over many keys waits for them.
 TEST(ShortRows, of_e4m3_queries_are_tokens_but_one_token_over_many_keys) {
   const auto rows = [](int32_t batch, int32_t tokens, int32_t keys, Options options = {}) {
     return e4m3_launch_of(batch, tokens, keys, {}, options).rows;
