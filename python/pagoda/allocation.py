@@ -28,6 +28,17 @@ def empty(like: Any, shape: tuple[int, ...], dtype: Any = None) -> Any:
     raise invalid("out", "None", "must be given: only NumPy, PyTorch and CuPy arrays are allocated")
 
 
+def dtype_name(like: Any, dtype: Any) -> str:
+    """The name, one of several that it may have, of a dtype of `like`'s framework."""
+    framework = _framework(like)
+    if framework == "torch":
+        return str(_dtype(importlib.import_module("torch"), dtype, like)).rpartition(".")[2]
+    if framework in ("numpy", "cupy"):
+        numpy = importlib.import_module("numpy")
+        return str(numpy.dtype(_numpy_dtype(dtype, like)))
+    return str(dtype).rpartition(".")[2]
+
+
 def zeroed_bytes(like: Any, count: int) -> Any:
     """`count` bytes, which are zero for kernels in any stream."""
     memory = empty(like, (count,), "uint8")

@@ -7,7 +7,7 @@ import operator
 from typing import TYPE_CHECKING, Any, TypedDict, Union
 
 from pagoda import _core
-from pagoda.allocation import empty, zeroed_bytes
+from pagoda.allocation import dtype_name, empty, zeroed_bytes
 from pagoda.errors import invalid
 from pagoda.info import Kernel
 from pagoda.kv_cache import LAYOUTS, KVCache
@@ -110,7 +110,8 @@ class _Call:
             check_array("q", q)
             check_array("kv.v", kv.v)
         if self.out is not None:
-            check_out_dtype(self.out, get("out_dtype"))
+            if (out_dtype := get("out_dtype")) is not None:
+                check_out_dtype(self.out, dtype_name(self.out, out_dtype))
         else:
             self.out = empty(
                 q, (*q.shape[:-1], kv.v.shape[-1]), default_out_dtype(q, get("out_dtype"))
@@ -410,17 +411,10 @@ def check_kept_rows(row_mask: Any, **outputs: Any) -> None:
 
 
 def check_out_dtype(out: Any, out_dtype: Any) -> None:
-    """out_dtype, a dtype or its name, must be that of a given `out`."""
-    if out_dtype is None:
-        return
-    names = [str(dtype).rpartition(".")[2] for dtype in (out.dtype, _dtype_of(out_dtype))]
-    if names[0] != names[1]:
-        raise invalid("out.dtype", names[0], f"must be out_dtype, {names[1]}")
-
-
-def _dtype_of(dtype: Any) -> Any:
-    """numpy.float32, say, is a class."""
-    return dtype.__name__ if isinstance(dtype, type) else dtype
+    """out_dtype, a dtype or its full name (dtype_name), must be that of a given `out`."""
+    given, wanted = (str(dtype).rpartition(".")[2] for dtype in (out.dtype, out_dtype))
+    if given != wanted:
+        raise invalid("out.dtype", given, f"must be out_dtype, {wanted}")
 
 
 def default_out_dtype(q: Any, out_dtype: Any) -> Any:

@@ -191,7 +191,7 @@ def attention(
     if out is None:
         out = _empty(q, (*q.shape[:-1], v.shape[-1]), default_out_dtype(q, out_dtype))
     elif out_dtype is not None:
-        check_out_dtype(out, out_dtype)
+        check_out_dtype(out, getattr(torch, out_dtype) if isinstance(out_dtype, str) else out_dtype)
     if lse is None and return_lse:
         lse = _empty(q, q.shape[:-1], torch.float32)
     if lse is not None:

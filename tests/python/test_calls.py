@@ -286,7 +286,7 @@ def test_merged_parts_are_the_whole(base, normal):
 
 def test_out_dtype_is_that_of_out(call):
     q, kv, _ = call
-    for same in ("float32", np.float32, np.dtype("float32")):
+    for same in ("float32", "single", "f4", np.float32, np.dtype("float32")):
         pagoda.attention(q, kv, out=np.empty_like(q), out_dtype=same)
     out = poisoned(q.shape)
     with pytest.raises(pagoda.InvalidArgument, match="^out.dtype is float32; must be out_dtype, f"):
