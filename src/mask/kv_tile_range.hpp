@@ -25,7 +25,7 @@ struct RowTile {
   }
 };
 
-// Columns of the key tiles.
+// Columns of the KV tiles.
 struct TileShape {
   int32_t keys = 0;       // BN
   int32_t alignment = 1;  // the first column is a multiple of this, a divisor of `keys`

@@ -18,7 +18,7 @@ NamedMask chunked(int64_t size) {
           [=](MaskMaterial&) { return Mask::chunked(size) & Mask::causal(); }};
 }
 
-// Two query heads of one KV head; key tiles of the GPU kernels are of 64 to 192 keys.
+// Two query heads of one KV head; KV tiles of the GPU kernels are of 64 to 192 keys.
 Case trap(const char* tag, int32_t dim, NamedMask mask, NamedLengths lengths) {
   Case c;
   c.q_dtype = c.kv_dtype = DType::kBF16;

@@ -74,7 +74,7 @@ Outcome run_mha_2q_scheduled(const Options& options, Schedule schedule) {
 }  // namespace
 
 // K and V in one ring of three slots, in two parts; work tiles from a queue. Work tiles with two
-// halves, whole or with padding rows, with one half, and without keys; one key tile, and seven,
+// halves, whole or with padding rows, with one half, and without keys; one KV tile, and seven,
 // which wrap the ring four times.
 Outcome run_mha_2q(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q",
@@ -112,7 +112,7 @@ Outcome run_mha_2q_gathered(const Options& options) {
       .run<Traits<SmallConfig<4, arch::Swizzle::k64B>>>(options);
 }
 
-// Decode: a stream-K partition of all key tiles; three heads a token, which do not divide the rows
+// Decode: a stream-K partition of all KV tiles; three heads a token, which do not divide the rows
 // of a half. One ring, whole tiles.
 Outcome run_mha_2q_decode(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q_decode",
@@ -126,7 +126,7 @@ Outcome run_mha_2q_decode(const Options& options) {
 
 // Two CTA pairs, K and V in one ring of three slots. Work tiles whose valid rows are in one half or
 // in two, end in the first CTA or in the second, or see no key. The short sequences end in their
-// first key tile: one CTA's load warp may be one V tail ahead of its peer's. Q and K have half the
+// first KV tile: one CTA's load warp may be one V tail ahead of its peer's. Q and K have half the
 // instance's head dim, so that no MMA reads the second part of K.
 Outcome run_mha_2q_pair(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_2q_pair",

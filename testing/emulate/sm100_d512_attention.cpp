@@ -46,7 +46,7 @@ struct Traits {
 }  // namespace
 
 // One CTA pair computes all work tiles: with rows in both CTAs, whole or with padding rows, with
-// rows in one CTA, and without keys; one key tile, and seven, which wrap the ring nine times.
+// rows in one CTA, and without keys; one KV tile, and seven, which wrap the ring nine times.
 Outcome run_mha_d512(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_d512",
                              .sequences = {{150, 160}, {70, 0}, {140, 200}, {33, 33}},
@@ -68,7 +68,7 @@ Outcome run_mha_d512_sections(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<SectionConfig>>(options);
 }
 
-// Decode: a stream-K partition of all key tiles by two CTA pairs, with merges of two lanes per row.
+// Decode: a stream-K partition of all KV tiles by two CTA pairs, with merges of two lanes per row.
 Outcome run_mha_d512_decode(const Options& options) {
   const AttentionShape shape{.kernel = "sm100/mha_d512_decode",
                              .sequences = {{2, 150}, {1, 37}, {2, 0}, {30, 130}},

@@ -38,7 +38,7 @@ COLUMNS = 512  # of tensor memory
 
 
 def expected_of_mha_2q(element_bytes, depth, is_general):
-    """Counts and register budgets. Loops over key tiles are loops in the code, the rest is
+    """Counts and register budgets. Loops over KV tiles are loops in the code, the rest is
     unrolled: the code has an instruction once for each call site. The sizes of a tile are those of
     src/kernels/mha_sm100/config.hpp."""
     mma_k = 32 // element_bytes
@@ -48,7 +48,7 @@ def expected_of_mha_2q(element_bytes, depth, is_general):
     holds_scores = not is_general and keys <= 128
     reads = 1 if holds_scores else 2  # of S
     batches = keys // (32 if holds_scores else 16)
-    # Softmax: masked, unmasked and masked key tiles. Masked ones store S back if it is loaded
+    # Softmax: masked, unmasked and masked KV tiles. Masked ones store S back if it is loaded
     # twice.
     written_back = 0 if holds_scores else 3 if is_general else 2
     # Copies of a tile of smaller pages down to 16 keys; a tile that lies in one page is one copy of

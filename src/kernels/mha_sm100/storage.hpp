@@ -61,7 +61,7 @@ struct Operands {
   static constexpr int q_elements = kRows * tile.depth;
   static constexpr int slot_elements = tile.BN / tile.ctas * tile.depth;
   static constexpr int panel_columns = tile.swizzle_elements();
-  // Warps that read work items: 8 softmax, 4 correction, 1 MMA, 1 load (gather: 2).
+  // Warps that read work tiles: 8 softmax, 4 correction, 1 MMA, 1 load (gather: 2).
   static PAGODA_DEVICE uint32_t work_readers(bool is_gathered) { return is_gathered ? 15 : 14; }
 
   // Columns of V and O that the MMAs compute: head_dim_vo, rounded up to the epilogue's batches.
@@ -128,7 +128,7 @@ PAGODA_DEVICE int32_t num_halves(const Work& work) {
   return work.valid_tokens > Config::tile.ctas * tokens_of_half(work) ? 2 : 1;
 }
 // KV split within a CTA: where only half 0 has valid rows, both softmax warpgroups work on them.
-// Even key tiles (counted from the last) use S0, O0 and sums of their own, odd ones S1, O1; the
+// Even KV tiles (counted from the last) use S0, O0 and sums of their own, odd ones S1, O1; the
 // correction warps merge both at the end. CTA pairs, which serve many rows, never do it.
 template <class Config>
 PAGODA_DEVICE bool is_kv_split_in_cta(const Work& work) {

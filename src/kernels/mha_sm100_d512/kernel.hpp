@@ -161,7 +161,7 @@ struct SM100MHAD512 {
     }
   }
 
-  // Both CTAs compute the same work items: from the index of their cluster, or the leader draws for
+  // Both CTAs compute the same work tiles: from the index of their cluster, or the leader draws for
   // both.
   static PAGODA_DEVICE void schedule(const Params& params, Storage& storage, int rank) {
     kernels::WorkWriter writer(storage.work);

@@ -65,7 +65,7 @@ struct Operands {
   static constexpr int panel_columns = tile.swizzle_elements();
   using Ring = pipeline::StagedPipeline<tile.slots, 1, CommitRelease>;
 
-  // Warps that read work items: 4 softmax, 4 correction, 1 load (gather: 2); in the leader 1 MMA.
+  // Warps that read work tiles: 4 softmax, 4 correction, 1 load (gather: 2); in the leader 1 MMA.
   static PAGODA_DEVICE uint32_t work_readers(int rank, bool is_gathered) {
     return (rank == kLeader ? 10 : 9) + (is_gathered ? 1 : 0);
   }

@@ -12,7 +12,7 @@ namespace pagoda::kernels::sm100 {
 // A multiprocessor has 228 KB; the system reserves 1 KB of it per CTA (CUDA C++ Programming Guide,
 // compute capability 10.0).
 inline constexpr int kSharedBytes = 227 * 1024;
-// Bound for what is neither Q, P nor a slot of K and V: rescale factors, barriers, work items.
+// Bound for what is neither Q, P nor a slot of K and V: rescale factors, barriers, work tiles.
 inline constexpr int kOtherBytes = 2816;
 
 // One TMA copy loads at least this many keys, so pages (or the parts of pages that divide a key

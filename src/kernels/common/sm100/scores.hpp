@@ -1,4 +1,4 @@
-// The softmax of one row and one key tile, in registers: score modifications and mask, the running
+// The softmax of one row and one KV tile, in registers: score modifications and mask, the running
 // maximum, exp2, the row sum. Each kernel loads S and stores P itself.
 #pragma once
 
@@ -117,7 +117,7 @@ struct TileScale {
   float factor;  // rescales O and the row sum: 1 where the pivot stays
   float offset;  // P = 2^(score + offset)
 };
-// Starts a key tile of a row: moves the pivot to `tile_max` (log2 units) where a lane of the warp
+// Starts a KV tile of a row: moves the pivot to `tile_max` (log2 units) where a lane of the warp
 // needs it. Padding rows have scores of undefined Q and are excluded from the warp ballot.
 template <class Row>
 PAGODA_DEVICE TileScale begin_tile(Row& row, float tile_max) {
@@ -158,7 +158,7 @@ PAGODA_DEVICE void exp2_scores(const uint32_t (&s)[batch], float scale, float of
   }
 }
 
-// Ends a key tile of a row: adds the sums of its P. `factor`: begin_tile()'s.
+// Ends a KV tile of a row: adds the sums of its P. `factor`: begin_tile()'s.
 template <class Row>
 PAGODA_DEVICE void add_sums(Row& row, const float (&sums)[4], float factor) {
   const float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);

@@ -61,7 +61,7 @@ class Correction {
       const int halves = num_tiles == 0 ? 0 : num_halves<Config>(reader.work());
       const bool is_split = is_kv_split_in_cta<Config>(reader.work());
       const bool uses_second = is_split || halves == 2;
-      // The first key tile that writes O0, and the first that writes O1, rescale nothing.
+      // The first KV tile that writes O0, and the first that writes O1, rescale nothing.
       PAGODA_NO_UNROLL
       for (int32_t i = is_split ? 2 : 1; i < num_tiles; ++i) {
         if (!is_split || i % 2 == 0) rescale(0);
@@ -104,7 +104,7 @@ class Correction {
 
   // --- epilogue --------------------------------------------------------------------------------
 
-  // is_computed: MMAs have written O of this half. is_split: odd key tiles are in O1.
+  // is_computed: MMAs have written O of this half. is_split: odd KV tiles are in O1.
   PAGODA_DEVICE void epilogue(const Work& work, int half, bool is_computed, bool is_split) {
     const int32_t block = Ops::block_of(half);
     const Row row = make_row<softmax::RescaleLazily>(params_, work, block, thread_);

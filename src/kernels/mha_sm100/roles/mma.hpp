@@ -1,5 +1,5 @@
-// The MMA role: one lane issues every MMA of the CTA, or of the CTA pair. Order over the key tiles
-// of a work tile with two halves; n counts from the last key tile to the first:
+// The MMA role: one lane issues every MMA of the CTA, or of the CTA pair. Order over the KV tiles
+// of a work tile with two halves; n counts from the last KV tile to the first:
 //
 //   S0 = Q0 K(0)'   S1 = Q1 K(0)'   O0 = P0 V(0)
 //   { S0 = Q0 K(n)'   O1 += P1 V(n-1)   S1 = Q1 K(n)'   O0 += P0 V(n) }      n = 1 ..
@@ -47,7 +47,7 @@ class MmaIssuer {
     q_ = arch::encode(arch::describe(q), arch::DescriptorFormat::kSm100);
   }
 
-  // One lane calls; `work` has key tiles.
+  // One lane calls; `work` has KV tiles.
   PAGODA_DEVICE void run(const Work& work) {
     if (is_kv_split_in_cta<Config>(work)) {
       run_kv_split(work.walk);

@@ -56,7 +56,7 @@ class Softmax {
   }
 
  private:
-  // The mainloop: all key tiles, or every other one where the CTA splits them.
+  // The mainloop: all KV tiles, or every other one where the CTA splits them.
   PAGODA_DEVICE void run_key_tiles(const WorkReader& reader, const mask::KVTileRange& walk,
                                    bool is_split, Row& row) {
     const float scale = arch::mutable_factor(
@@ -75,7 +75,7 @@ class Softmax {
       make_probabilities<true>(reader, kernels::first_key_of<Config>(walk, i), scale, row);
   }
 
-  // One key tile, S to P.
+  // One KV tile, S to P.
   template <bool is_masked>
   // `of_products`: from products to log2 units.
   PAGODA_DEVICE void make_probabilities(const WorkReader& reader, int32_t column, float of_products,

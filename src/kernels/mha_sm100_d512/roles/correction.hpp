@@ -49,7 +49,7 @@ class Correction {
     arrive_o_ready();  // O is free at the start
     WorkReader reader(storage_.work);
     for (; reader.next(); reader.release()) {
-      // The first key tile rescales nothing.
+      // The first KV tile rescales nothing.
       PAGODA_NO_UNROLL
       for (int32_t i = reader.work().walk.num_tiles; i > 1; --i) rescale();
       epilogue(reader.work());

@@ -1,6 +1,6 @@
 // The load roles of each CTA: one warp loads K and V by TMA through PagedRowIndices, one lane loads
 // Q. A CTA loads half of a tile's keys of K and half of its columns of V. Bytes complete on the
-// leader's barriers, where each CTA expects its own. Key tiles go from the last to the first, as in
+// leader's barriers, where each CTA expects its own. KV tiles go from the last to the first, as in
 // every role.
 #pragma once
 

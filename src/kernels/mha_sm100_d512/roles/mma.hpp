@@ -1,5 +1,5 @@
-// The MMA role: one lane of the leader issues every MMA of the pair. Order over the key tiles of a
-// work tile; n counts from the last key tile to the first:
+// The MMA role: one lane of the leader issues every MMA of the pair. Order over the KV tiles of a
+// work tile; n counts from the last KV tile to the first:
 //
 //   S(0) = Q K(0)'   { S(n+1) = Q K(n+1)'   O += P(n) V(n) }      n = 0 ..
 //
@@ -47,7 +47,7 @@ class MmaIssuer {
     }
   }
 
-  // One lane calls; `work` has key tiles.
+  // One lane calls; `work` has KV tiles.
   PAGODA_DEVICE void run(const Work& work) {
     // Waits until Q has landed in both CTAs; TMA completes the bytes that their load-Q lanes
     // expect.

@@ -75,7 +75,7 @@ class Softmax {
     }
   }
 
-  // One key tile, S to P. `column`: the key of this lane's first score. Masked and unmasked tiles
+  // One KV tile, S to P. `column`: the key of this lane's first score. Masked and unmasked tiles
   // share this body: with two, ptxas spilled. `of_products`: from products to log2 units.
   PAGODA_DEVICE void make_probabilities(const WorkReader& reader, int32_t column, bool is_masked,
                                         float of_products, Row& row) {
