@@ -29,14 +29,17 @@ def empty(like: Any, shape: tuple[int, ...], dtype: Any = None) -> Any:
 
 
 def dtype_name(like: Any, dtype: Any) -> str:
-    """The name, one of several that it may have, of a dtype of `like`'s framework."""
+    """The full name of a dtype of `like`'s framework, which may have several; else that given."""
     framework = _framework(like)
-    if framework == "torch":
-        return str(_dtype(importlib.import_module("torch"), dtype, like)).rpartition(".")[2]
-    if framework in ("numpy", "cupy"):
-        numpy = importlib.import_module("numpy")
-        return str(numpy.dtype(_numpy_dtype(dtype, like)))
-    return str(dtype).rpartition(".")[2]
+    try:
+        if framework == "torch":
+            dtype = _dtype(importlib.import_module("torch"), dtype, like)
+        elif framework in ("numpy", "cupy"):
+            dtype = importlib.import_module("numpy").dtype(_numpy_dtype(dtype, like))
+    except (AttributeError, TypeError):
+        pass  # no dtype has that name
+    # numpy.float32, say, is a class.
+    return str(dtype.__name__ if isinstance(dtype, type) else dtype).rpartition(".")[2]
 
 
 def zeroed_bytes(like: Any, count: int) -> Any:

@@ -150,9 +150,13 @@ def _length(name: str, value: Any) -> Any:
     return integer(name, value)
 
 
+def _dtype(dtype: Any) -> Any:
+    """A dtype by its name; what is none stays what it is."""
+    return getattr(torch, dtype, dtype) if isinstance(dtype, str) else dtype
+
+
 def _empty(like: torch.Tensor, shape: tuple[int, ...], dtype: Any = None) -> torch.Tensor:
-    if isinstance(dtype, str):
-        dtype = getattr(torch, dtype)
+    dtype = _dtype(dtype)
     return torch.empty(shape, dtype=like.dtype if dtype is None else dtype, device=like.device)
 
 
@@ -191,7 +195,7 @@ def attention(
     if out is None:
         out = _empty(q, (*q.shape[:-1], v.shape[-1]), default_out_dtype(q, out_dtype))
     elif out_dtype is not None:
-        check_out_dtype(out, getattr(torch, out_dtype) if isinstance(out_dtype, str) else out_dtype)
+        check_out_dtype(out, _dtype(out_dtype))
     if lse is None and return_lse:
         lse = _empty(q, q.shape[:-1], torch.float32)
     if lse is not None:

@@ -33,6 +33,7 @@ def test_any_dlpack_producer_will_do(versioned, normal):
     q_, k_, v_, out_ = (Producer(a, versioned) for a in (q, k, v, out))
     pagoda.attention(q_, KVCache(k_, v_), out=out_)
     assert_close(out[0], attention(q[0], k[0], v[0])[0])
+    pagoda.attention(q_, KVCache(k_, v_), out=out_, out_dtype=np.float32)
     with pytest.raises(pagoda.InvalidArgument, match="^out is None"):
         pagoda.attention(q_, KVCache(k_, v_))
 

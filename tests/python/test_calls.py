@@ -291,6 +291,8 @@ def test_out_dtype_is_that_of_out(call):
     out = poisoned(q.shape)
     with pytest.raises(pagoda.InvalidArgument, match="^out.dtype is float32; must be out_dtype, f"):
         pagoda.attention(q, kv, out=out, out_dtype="float16")
+    with pytest.raises(pagoda.InvalidArgument, match="must be out_dtype, abacus"):
+        pagoda.attention(q, kv, out=out, out_dtype="abacus")
     assert np.isnan(out).all()
 
 

@@ -61,11 +61,14 @@ double filled_part(const Problem& p, const TileConfig& tile, int32_t heads) {
   return (tiles - 1 + (tile.num_consumers == 3 ? kOfThree[last] : kOfTwo[last])) / tiles;
 }
 
+// Keys, at head dim 128: of a KV tile, and so few that more calls are faster in short row tiles.
+constexpr int32_t kOneTile = 128, kFewTiles = 192;
+
 // At head dim 128, up to 320 keys: where short row tiles leave fewer rows empty, as each row of
 // theirs takes longer, but for one KV tile of 64 keys. Of more keys than a tile of 128 they skip
 // more under a causal mask. Measured, notes/row_tiles.md.
 bool wants_short_rows_128(const Problem& p, const Shape& shape, int32_t num_sms, bool is_half) {
-  constexpr int32_t kOneShortTile = 64, kOneTile = 128, kFewTiles = 192;
+  constexpr int32_t kOneShortTile = 64;
   const int32_t keys = kernels::max_visible_keys(p, 1);
   if (is_half && keys > kOneTile) return true;
   if (!has_equal_lengths(p)) return is_half;
@@ -147,8 +150,7 @@ bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms,
   const bool is_half = sees_half(p, grid_of(p, tile, Launch{}));
   const bool is_one_wave = row_tiles <= num_sms;
   // Short row tiles or larger ones are done sooner.
-  constexpr int32_t kOneTile = 128, kFewTilesOfHalf = 192;
-  if (shape.depth_qk == 128 && keys <= (is_half ? kFewTilesOfHalf : kOneTile)) return false;
+  if (shape.depth_qk == 128 && keys <= (is_half ? kFewTiles : kOneTile)) return false;
   const auto has_second_wave = [&] {
     return has_equal_lengths(p) &&
            num_row_tiles(p, shape, RowKind::kSingleTokens, num_sms) > num_sms;
@@ -197,8 +199,6 @@ bool wants_tall_rows(const Problem& p, const Shape& shape, int32_t num_sms,
   constexpr double kTallTime = 1.5 * 0.93;  // of a tall row tile, in row tiles of two consumers
   constexpr double kLeastGain = 0.97;
   constexpr int32_t kFewestRows = 256;  // of a sequence
-  // Of a row tile and one in which one consumer has rows, beside two whole ones.
-  constexpr double kSecondTileTime = (1 + 0.65) / 2;
   const TileConfig tall = tile_of(shape, RowKind::kTallTokens, ScoreClass::kPlain);
   const Packing packing = packing_of(p, tall, num_sms);
   if (!is_kv_by_tma(p, tall)) return false;
@@ -211,7 +211,8 @@ bool wants_tall_rows(const Problem& p, const Shape& shape, int32_t num_sms,
     if (!is_one_tile) return false;
     const kernels::KVSplits splits = packing_of(p, other, num_sms).splits;
     // Split, all of them run at once, and the whole ones are waited for.
-    const double of_mean = splits.num_splits > 1 ? kLeastGain : kSecondTileTime;
+    const double of_mean =
+        splits.num_splits > 1 ? kLeastGain : filled_part(p, other, packing.heads);
     return kTallTime * packing.splits.time < of_mean * splits.time;
   }
   if (others.rows == RowKind::kStreamKTokens) {
