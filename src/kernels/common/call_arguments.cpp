@@ -197,6 +197,11 @@ class SplitModel {
 
   // A row tile without splits.
   [[nodiscard]] double time_of_tile() const { return key_tiles_ + kTileCost; }
+  // Of whole row tiles: where they are more than CTAs, some CTA takes several, and none is shorter
+  // than the shortest.
+  [[nodiscard]] double least_time_of_rounds() const {
+    return std::ceil(tiles_ / num_ctas_) * (least_tiles_ + kTileCost);
+  }
   // The row tiles after the last full wave, all of which see about as many keys: where lengths
   // differ, CTAs do not begin them at one time.
   [[nodiscard]] int32_t num_last() const { return num_last_; }
@@ -408,7 +413,8 @@ KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid, int32_t num
     }
   }
   best.waves = least / model.time_of_tile();
-  best.time = least;
+  best.time = best.rounds_time = least;
+  if (best.num_splits == 1) best.rounds_time = std::max(least, model.least_time_of_rounds());
   return best;
 }
 

@@ -34,8 +34,9 @@ kernels::KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid,
 Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
   // Of the time with one head each where row tiles are split, which is the slower one by less than
   // the model says, the more so in few KV tiles. Whole row tiles of prompts are packed where the
-  // model sees no difference, too. Measured, notes/row_tiles.md.
-  constexpr double kMostTime = 0.97, kMostTimeOfPrompts = 1;
+  // model sees no difference, too, and so are those that wait for DRAM, if fewer of them load the
+  // keys. Measured, notes/row_tiles.md.
+  constexpr double kMostTime = 0.97, kEqualTime = 1;
   constexpr double kMostUncertainTime = 0.85, kMostTimeOfShares = 0.95;
   constexpr double kMostLongTime = 0.93, kLongTime = 20;
   // Of the time with fewer heads, but several: fewer row tiles load the keys fewer times.
@@ -53,7 +54,8 @@ Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
     const auto grid = grid_of(p, tile, Launch{.heads = heads});
     const kernels::KVSplits splits = kv_splits(p, grid, tile, num_ctas);
     const double least = of_loads + (is_split(splits) ? split_cost : kWholeCost);
-    return Packing{heads, splits, std::max(splits.time, least)};
+    return Packing{heads, splits, std::max(splits.time, least), std::max(splits.rounds_time, least),
+                   grid.num_tiles()};
   };
   Packing best = packing(1);
   if (!tile.may_pack_heads() || p.functor.type != nullptr || p.group == 1) return best;
@@ -66,13 +68,21 @@ Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
     if (kRows % heads != 0 && !tile.may_have_empty_rows()) continue;
     const Packing packed = packing(heads);
     const bool is_long = packed.time > kLongTime && packed.time == packed.splits.time;
-    const double of_whole = are_prompts(p) ? kMostTimeOfPrompts : kMostTime;
+    const bool waits_for_loads = of_loads > packed.splits.time &&
+                                 packed.num_tiles < best.num_tiles &&
+                                 (tile.depth_vo <= 128 || !is_split(packed.splits));
+    const double of_whole = are_prompts(p) ? kEqualTime : kMostTime;
     const double most = best.heads > 1             ? kMostTimeOfMore
                         : tile.has_equal_shares    ? kMostTimeOfShares
+                        : waits_for_loads          ? kEqualTime
                         : !is_split(packed.splits) ? of_whole
                         : is_long                  ? kMostLongTime
                                                    : kMostUncertainTime;
-    if (packed.time <= most * best.time) best = packed;
+    // Not more than CTAs instead of more than CTAs.
+    const double of_rounds = packed.rounds_time / best.rounds_time;
+    const bool has_fewer_rounds = !is_split(packed.splits) && of_rounds <= kMostTime;
+    if (packed.time > most * best.time && !has_fewer_rounds) continue;
+    if (of_rounds <= kMostTimeOfMore) best = packed;
   }
   return best;
 }

@@ -13,7 +13,9 @@ namespace pagoda::mha_sm90 {
 struct Packing {
   int32_t heads = 1;
   kernels::KVSplits splits{};
-  double time = 0;  // splits.time, or that of the loads if it is longer
+  double time = 0;         // splits.time, or that of the loads if it is longer
+  double rounds_time = 0;  // the same of splits.rounds_time
+  int32_t num_tiles = 0;   // row tiles of the call, each of which loads its keys
 };
 
 // The one with which `num_ctas` CTAs complete the grid first: of tokens of one head the last row

@@ -71,6 +71,9 @@ bool wants_short_rows_128(const Problem& p, const Shape& shape, int32_t num_sms,
   constexpr int32_t kOneShortTile = 64;
   const int32_t keys = kernels::max_visible_keys(p, 1);
   if (is_half && keys > kOneTile) return true;
+  // Few row tiles have a multiprocessor each, and smaller ones are done sooner.
+  const int32_t row_tiles = num_row_tiles(p, shape, RowKind::kShortTokens, num_sms);
+  if (keys <= kOneTile && row_tiles <= num_sms) return true;
   if (!has_equal_lengths(p)) return is_half;
   // Of several heads a row tile has fewer tokens, so that more of them see few keys.
   const bool is_packed = packing_of(p, shape, RowKind::kShortTokens, num_sms).heads > 1;
@@ -171,9 +174,9 @@ bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms,
   // small ones are merged sooner.
   const bool is_quarter_wave = 4 * row_tiles <= num_sms;
   // Measured, per KV tile: at head dim 64 they take as long as those of three consumers, whose rows
-  // are three times as many, at 256 two thirds of the time of those of two.
+  // are three times as many, at 128 and 256 0.9 and two thirds of the time of those of two.
   const auto are_faster = [&] {
-    const double most_time = shape.depth_qk == 64 ? 1 : 1.45;
+    const double most_time = shape.depth_qk == 64 ? 1 : shape.depth_qk == 128 ? 1.12 : 1.45;
     return packing_of(p, shape, RowKind::kSingleTokens, num_sms).splits.time <
            most_time * others.time;
   };
@@ -184,10 +187,10 @@ bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms,
       if (2 * row_tiles <= num_sms && keys <= 4096) return true;
       return 3 * row_tiles <= num_sms && are_faster();
     case 128:
-      if (is_one_wave && keys <= (is_quarter_wave ? 8192 : 2048)) return true;
-      // So few rows that those of more consumers are as many.
-      return is_quarter_wave && num_row_tiles(p, shape, RowKind::kSingleTokens, num_sms) ==
-                                    num_row_tiles(p, shape, RowKind::kTokens, num_sms);
+      if (!is_quarter_wave) return is_one_wave && are_faster();
+      // Or so few rows that those of more consumers are as many.
+      return keys <= 8192 || num_row_tiles(p, shape, RowKind::kSingleTokens, num_sms) ==
+                                 num_row_tiles(p, shape, RowKind::kTokens, num_sms);
     default: return is_one_wave && keys <= (is_quarter_wave ? 8192 : 4096) && are_faster();
   }
 }

@@ -279,6 +279,56 @@ TEST(HeadPacking, of_short_row_tiles_has_all_heads) {
 
 // 425 tokens, 16/2 heads, over 1,094 keys 20.7 us, 17.3; 80 of 28/4 over 16,480 40.9, 36.9; but 128
 // of 32/8 over 9,000 33.3, 35.6.
+// One head a row tile: more row tiles than multiprocessors, so that some have two. us, one, several
+// heads: 2 x 263 of 14/2 heads over 1,308 keys 30.6, 21.7; 9 x 273 of 5/1 over 627 24.3, 17.9; 1 x
+// 418 of 48/8 over 923 36.2, 26.0; 8 x 420 of 6/2 heads of 64 over 1,843 43.2, 30.9.
+TEST(HeadPacking, of_chunks_has_so_many_heads_that_row_tiles_are_one_wave) {
+  const auto expect_heads = [](const Call& call, RowKind rows, int32_t heads) {
+    const Launch launch = launch_of(call);
+    EXPECT_EQ(launch.rows, rows) << call.batch << " x " << call.tokens;
+    EXPECT_EQ(launch.heads, heads) << call.batch << " x " << call.tokens;
+  };
+  expect_heads({.batch = 2, .tokens = 263, .q_heads = 14, .keys = 1308, .kv_heads = 2},
+               RowKind::kSingleTokens, 7);
+  expect_heads({.batch = 9, .tokens = 273, .q_heads = 5, .keys = 627, .kv_heads = 1},
+               RowKind::kTokens, 5);
+  expect_heads({.batch = 1, .tokens = 418, .q_heads = 48, .keys = 923}, RowKind::kTallTokens, 2);
+  expect_heads(
+      {.batch = 8, .tokens = 420, .q_heads = 6, .keys = 1843, .head_dim = 64, .kv_heads = 2},
+      RowKind::kTokens, 3);
+  // Several waves either way: 30.4 us with five heads, 34.8 with one.
+  expect_heads({.batch = 8, .tokens = 215, .q_heads = 20, .keys = 561, .kv_heads = 4},
+               RowKind::kTokens, 5);
+  // Prompts of 64 tokens: 144 row tiles of five heads 15.5 us, 120 of one 12.1.
+  expect_heads({.batch = 24, .tokens = 64, .q_heads = 5, .head_dim = 256, .kv_heads = 1},
+               RowKind::kSingleTokens, 1);
+}
+
+// Where loads take longest, row tiles that load the keys of a KV head once instead of twice. us,
+// one, two heads: 7 x 40 of 32/16 heads over 4,548 keys 92.8, 77.7; 19 x 15 over 1,316 80.2, 70.8;
+// 3 x 65 over 10,251 116.8, 95.1.
+TEST(HeadPacking, of_chunks_loads_keys_once_where_they_take_longest) {
+  const auto heads_of = [](int32_t batch, int32_t tokens, int32_t keys) {
+    return launch_of({.batch = batch, .tokens = tokens, .keys = keys, .kv_heads = 16}).heads;
+  };
+  EXPECT_EQ(heads_of(7, 40, 4548), 2);
+  EXPECT_EQ(heads_of(19, 15, 1316), 2);
+  EXPECT_EQ(heads_of(3, 65, 10'251), 2);
+  EXPECT_EQ(heads_of(4, 117, 2047), 1);    // two row tiles of one head, two of both: 35.8, 37.5
+  EXPECT_EQ(heads_of(2, 140, 19'782), 1);  // one tall one each, three of both: 177, 197
+}
+
+// Of prompts of up to 128 tokens that are one wave even of the smallest row tiles: 2 x 110 of 16/16
+// heads 11.7 us, in short row tiles 11.2, 2 x 79 10.6, 10.0.
+TEST(ShortRows, of_head_dim_128_serve_few_prompts_of_up_to_128_tokens) {
+  for (const bool is_causal : {false, true}) {
+    Call call{.batch = 2, .tokens = 110, .q_heads = 16, .is_causal = is_causal, .kv_heads = 16};
+    EXPECT_EQ(rows_of(call), RowKind::kShortTokens);
+    call.batch = 5;  // 160 of them
+    EXPECT_EQ(rows_of(call), RowKind::kTokens);
+  }
+}
+
 TEST(SingleRows, of_head_dim_64_serve_chunks_of_a_third_of_a_wave_or_few_keys) {
   const auto rows = [](int32_t tokens, int32_t keys, int32_t heads, int32_t kv_heads) {
     return rows_of({.batch = 1,
@@ -323,6 +373,21 @@ TEST(SingleRows, are_too_many_where_all_see_as_many_keys_and_some_multiprocessor
         rows_of({.batch = 1, .tokens = 1000, .q_heads = 12, .is_causal = false, .head_dim = dim}),
         RowKind::kTokens);
   }
+}
+
+// Chunks of one wave of them: by the time of all row tiles, too. us, one consumer, two: 6 x 128 of
+// 8/1 heads over 1,200 keys 21.2, 21.9; 3 x 90 of 24/8 over 2,200 30.1, 33.0; but 2 x 264 of 5/1
+// over 1,834, whose larger row tiles are split, 21.6, 19.6; 1 x 300 of 16/2 over 1,500 22.6, 21.4.
+TEST(SingleRows, of_head_dim_128_are_chosen_by_the_time_of_all_row_tiles) {
+  const auto rows = [](int32_t batch, int32_t tokens, int32_t keys, int32_t q_heads,
+                       int32_t kv_heads) {
+    return rows_of(
+        {.batch = batch, .tokens = tokens, .q_heads = q_heads, .keys = keys, .kv_heads = kv_heads});
+  };
+  EXPECT_EQ(rows(6, 128, 1200, 8, 1), RowKind::kSingleTokens);
+  EXPECT_EQ(rows(3, 90, 2200, 24, 8), RowKind::kSingleTokens);
+  EXPECT_EQ(rows(2, 264, 1834, 5, 1), RowKind::kTokens);
+  EXPECT_EQ(rows(1, 300, 1500, 16, 2), RowKind::kTokens);
 }
 
 // 128 tokens of 32 heads over 16,384 keys: 64.1 us would be 88.8.

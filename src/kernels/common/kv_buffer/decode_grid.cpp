@@ -25,9 +25,9 @@ constexpr double kPlacesOfClusters = 10 / 11.0;
 
 // Whether clusters of eight, `splits` of them for each row tile, suit a batch, whose sequences may
 // have any lengths up to the bound. Where a row tile has one, those of longer sequences become more
-// CTAs, while short ones leave most of theirs empty (mha_sm90_decode/README.md has the times). So
-// of up to kShort KV tiles at most as many CTAs as multiprocessors, and of more at least half as
-// many, for with fewer several clusters for each row tile are faster.
+// CTAs (mha_sm90_decode/README.md has the times). So of up to kShort KV tiles any that fit the GPU
+// at once, over fp8 caches, which were not measured, at most as many CTAs as multiprocessors. Of
+// more at least half as many, for with fewer several clusters for each row tile are faster.
 constexpr int32_t kShort = 32;  // 2,048 keys of 16 bits
 bool is_short(const Problem& p, const TileConfig& tile) {
   return core::ceil_div(most_decode_keys(p), tile.BN) <= kShort;
@@ -36,7 +36,8 @@ bool suits_batch(const Problem& p, const TileConfig& tile, int64_t row_tiles, in
                  int32_t num_sms) {
   if (p.batch == 1 || splits > 1) return true;
   const int64_t ctas = 8 * row_tiles;
-  return is_short(p, tile) ? ctas <= num_sms : 2 * ctas >= num_sms;
+  if (is_short(p, tile)) return !has_fp8_cache(p) || ctas <= num_sms;
+  return 2 * ctas >= num_sms;
 }
 
 // The model of the time of decoding where there are clusters, in us, fitted to an H200
