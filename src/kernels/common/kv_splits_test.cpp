@@ -161,8 +161,6 @@ double shares_time(const Call& call, bool is_bisected = false) {
   });
 }
 
-// 48 row tiles of 64 KV tiles: 23.3 each for 132 CTAs, of two row tiles at most, in two parts; and
-// a row tile has up to four parts.
 // 144 row tiles of chunks of 204 tokens over 620 keys, on 132 CTAs: some take two, each of at least
 // the 416 keys that the first token sees. Of 124 none does.
 TEST(KVSplits, of_more_row_tiles_than_ctas_take_whole_ones) {
@@ -177,6 +175,8 @@ TEST(KVSplits, of_more_row_tiles_than_ctas_take_whole_ones) {
   EXPECT_EQ(splits.rounds_time, splits.time);
 }
 
+// 48 row tiles of 64 KV tiles: 23.3 each for 132 CTAs, of two row tiles at most, in two parts; and
+// a row tile has up to four parts.
 TEST(EqualShares, take_an_even_part_of_the_key_tiles) {
   const Call chunk{.batch = 1, .tokens = 256, .keys = 8192, .q_heads = 24, .kv_heads = 4};
   const double share = 48.0 / kMultiprocessors;

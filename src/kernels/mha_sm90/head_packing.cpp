@@ -78,7 +78,7 @@ Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
                         : !is_split(packed.splits) ? of_whole
                         : is_long                  ? kMostLongTime
                                                    : kMostUncertainTime;
-    // Not more than CTAs instead of more than CTAs.
+    // Row tiles of several heads may be one wave where those of one head are two.
     const double of_rounds = packed.rounds_time / best.rounds_time;
     const bool has_fewer_rounds = !is_split(packed.splits) && of_rounds <= kMostTime;
     if (packed.time > most * best.time && !has_fewer_rounds) continue;

@@ -53,7 +53,7 @@ core::Fit fit_latent(const Shape& shape, const Problem& p, const Options& option
 }
 
 Launch latent_launch(const Problem& p, const Shape& shape, int32_t num_sms, bool may_split) {
-  constexpr int32_t kFewKeyTiles = 96, kFewestKeyTiles = 12;
+  constexpr int32_t kFewKeyTiles = 96, kFewestKeyTiles = 17;
   Launch launch{.rows = RowKind::kPacked};
   const TileConfig tile = tile_of(shape, launch.rows, launch.scores);
   const PackedRows packed = PackedRows::of(p.group, tile.block_rows);
@@ -65,7 +65,8 @@ Launch latent_launch(const Problem& p, const Shape& shape, int32_t num_sms, bool
   const int32_t key_tiles = core::ceil_div(p.max_seqlen_kv_bound, tile.BN) + 1;
   launch.shares_merge = may_split && 2 * row_tiles <= most && p.batch <= tile.threads();
   // Measured, us, with one, two, three and four KV tiles a split: 1 x 512 17.2, 19.3, 22.8, 22.8; 1
-  // x 1k 18.7, 18.7, 21.5, 22.5; 1 x 4k 25.7, 21.6, 22.4, 23.2; 1 x 8k 27.6, 27.6, 25.1, 25.0.
+  // x 1k 18.7, 18.7, 21.5, 22.5; 1 x 4k 25.7, 21.6, 22.4, 23.2; 1 x 8k 27.6, 27.6, 25.1, 25.0. Of
+  // 16 heads 1 x 1k 16.8, 17.6, 19.9, 23.6; 1 x 8k 27.3, 23.4, 23.8, 24.0.
   const int32_t of_split = key_tiles > kFewKeyTiles ? 4 : key_tiles > kFewestKeyTiles ? 2 : 1;
   const int64_t splits = std::max(2, core::ceil_div(key_tiles, of_split));
   const int64_t wanted = row_tiles * (launch.shares_merge ? splits : key_tiles);

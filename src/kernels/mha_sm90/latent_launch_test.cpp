@@ -120,7 +120,8 @@ TEST(LatentLaunch, as_many_ctas_for_each_head_tile) {
 
 TEST(LatentLaunch, a_split_has_one_kv_tile_to_four) {
   EXPECT_EQ(launch_of({1, 512}).ctas, 2 * 9);  // of nine KV tiles, as the last may begin late
-  EXPECT_EQ(launch_of({1, 1024}).ctas, 2 * 9);
+  EXPECT_EQ(launch_of({1, 1024}).ctas, 2 * 17);
+  EXPECT_EQ(launch_of({1, 1088}).ctas, 2 * 9);  // of two
   EXPECT_EQ(launch_of({1, 4096}).ctas, 2 * 33);
   EXPECT_EQ(launch_of({1, 8192}).ctas, 2 * 33);
 }

@@ -313,6 +313,21 @@ TEST(LatentWork, as_short_splits_as_the_ctas_allow) {
     }
   }
 }
+// The same of more sequences than lanes: three splits of 14 of 41 KV tiles.
+TEST(LatentWork, as_short_splits_of_sequences_as_long_as_each_other) {
+  for (const int32_t sequences : {1, 25, 39, 66}) {
+    SCOPED_TRACE(sequences);
+    const auto size = static_cast<size_t>(sequences);
+    Batch batch{.keys = std::vector<int32_t>(size, 2584),
+                .cu_rows = std::vector<int32_t>(size + 1),
+                .group = 16,
+                .ctas = 132,
+                .is_causal = false,
+                .is_merge_shared = true};
+    for (size_t i = 0; i <= size; ++i) batch.cu_rows[i] = static_cast<int32_t>(i);
+    expect_every_row_tile_once(batch);
+  }
+}
 // 13, 10 and 16 KV tiles, six CTAs: splits of up to 7 tiles are seven, of 8 six, of 10 five.
 TEST(LatentWork, as_short_splits_of_unequal_sequences) {
   expect_every_row_tile_once({.keys = {13 * 64, 10 * 64, 16 * 64},

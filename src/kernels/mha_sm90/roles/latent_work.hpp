@@ -37,11 +37,20 @@ class LatentWork {
     index_ = params.decode.by_row_tiles.quotient(cta);
     head_tile_ = cta - index_ * params.decode.token_tiles;
     const int32_t ctas = params.ctas_per_kv_head;
+    if (has_lane_each() && arch::lane_idx() < params.sequences.batch) own_ = load(arch::lane_idx());
     Sums sums = sums_of_lane();
     int32_t total = kernels::sum_of_warp(sums.units);
     const int32_t row_tiles = kernels::sum_of_warp(sums.row_tiles);
+    const auto longest =
+        static_cast<int32_t>(arch::reduce_max(static_cast<uint32_t>(sums.longest)));
+    const bool are_as_long = int64_t{row_tiles} * longest == total && row_tiles > 0;
     const int32_t even = kernels::tiles_of_cta(total, ctas);
-    if (params.is_merge_shared) {
+    if (params.is_merge_shared && are_as_long) {
+      split_tiles_ = kernels::tiles_of_cta(longest, arch::quotient(ctas, row_tiles));
+      const int32_t splits = kernels::tiles_of_cta(longest, split_tiles_);
+      sums.units = sums.row_tiles * splits;
+      total = row_tiles * splits;
+    } else if (params.is_merge_shared) {
       // A split of `most` leaves a CTA for the rest of every row tile. Most often `even` fits.
       int32_t most = kernels::tiles_of_cta(total, ctas - row_tiles);
       PAGODA_NO_UNROLL
@@ -58,11 +67,7 @@ class LatentWork {
       }
     } else {
       units_of_cta_ = even;
-      const auto longest =
-          static_cast<int32_t>(arch::reduce_max(static_cast<uint32_t>(sums.longest)));
-      if (int64_t{row_tiles} * longest == total) {  // all are as long
-        units_of_cta_ = kernels::whole_row_tiles(even, row_tiles, longest, ctas);
-      }
+      if (are_as_long) units_of_cta_ = kernels::whole_row_tiles(even, row_tiles, longest, ctas);
     }
     position_ = index_ * units_of_cta_;
     end_ = position_ < total - units_of_cta_ ? position_ + units_of_cta_ : total;
@@ -103,7 +108,11 @@ class LatentWork {
   [[nodiscard]] PAGODA_DEVICE int32_t sequences_of_lane() const {
     return (params_.sequences.batch - 1) / 32 + 1;
   }
+  [[nodiscard]] PAGODA_DEVICE bool has_lane_each() const { return params_.sequences.batch <= 32; }
   [[nodiscard]] PAGODA_DEVICE Sums sums_of_lane() const {
+    if (has_lane_each()) {  // what the search for splits repeats
+      return {own_.row_tiles * units_of_row_tile(own_.kv_tiles), own_.row_tiles, own_.kv_tiles};
+    }
     const int32_t begin = arch::lane_idx() * sequences_of_lane();
     const int32_t batch = params_.sequences.batch;
     const int32_t end = begin + sequences_of_lane() < batch ? begin + sequences_of_lane() : batch;
@@ -127,11 +136,11 @@ class LatentWork {
       sequence.row_tiles = arch::quotient(sequence.num_rows - 1, tokens) + 1;
     }
     sequence.kv_tiles = sequence.num_keys > BN ? (sequence.num_keys - 1) / BN + 1 : 1;
-    sequence.units_of_row_tile = sequence.kv_tiles;
-    if (split_tiles_ > 1) {
-      sequence.units_of_row_tile = arch::quotient(sequence.kv_tiles - 1, split_tiles_) + 1;
-    }
+    sequence.units_of_row_tile = units_of_row_tile(sequence.kv_tiles);
     return sequence;
+  }
+  [[nodiscard]] PAGODA_DEVICE int32_t units_of_row_tile(int32_t kv_tiles) const {
+    return split_tiles_ > 1 ? arch::quotient(kv_tiles - 1, split_tiles_) + 1 : kv_tiles;
   }
 
   // Units from position_ to the end of their row tile, or of the CTA's interval.
@@ -195,6 +204,7 @@ class LatentWork {
   int32_t units_of_cta_ = 1;
   int32_t split_tiles_ = 1;         // merges are shared: most KV tiles of a split
   int32_t position_ = 0, end_ = 0;  // the CTA's units, counted over the batch
+  Sequence own_{};                  // of the lane, if each has at most one
   Sequence sequence_{};
   int32_t sequence_begin_ = 0;
 };
