@@ -17,14 +17,19 @@ def _framework(array: Any) -> str:
 
 
 def empty(like: Any, shape: tuple[int, ...], dtype: Any = None) -> Any:
-    """An array of undefined contents. dtype: one of the framework, or its name; None = `like`'s."""
+    """An array of undefined contents. dtype: out_dtype, or a name of it; None = `like`'s."""
     framework = _framework(like)
-    if framework == "torch":
-        torch = importlib.import_module("torch")
-        return torch.empty(shape, dtype=_dtype(torch, dtype, like), device=like.device)
-    if framework in ("numpy", "cupy"):
-        module = importlib.import_module(framework)
-        return module.empty(shape, dtype=_numpy_dtype(dtype, like))
+    try:
+        if framework == "torch":
+            torch = importlib.import_module("torch")
+            return torch.empty(shape, dtype=_dtype(torch, dtype, like), device=like.device)
+        if framework in ("numpy", "cupy"):
+            module = importlib.import_module(framework)
+            return module.empty(shape, dtype=_numpy_dtype(dtype, like))
+    except (AttributeError, TypeError) as error:
+        if dtype is None:
+            raise
+        raise invalid("out_dtype", dtype, f"must be a dtype of {framework}, or its name") from error
     raise invalid("out", "None", "must be given: only NumPy, PyTorch and CuPy arrays are allocated")
 
 

@@ -156,8 +156,10 @@ def _dtype(dtype: Any) -> Any:
 
 
 def _empty(like: torch.Tensor, shape: tuple[int, ...], dtype: Any = None) -> torch.Tensor:
-    dtype = _dtype(dtype)
-    return torch.empty(shape, dtype=like.dtype if dtype is None else dtype, device=like.device)
+    dtype = like.dtype if dtype is None else _dtype(dtype)
+    if not isinstance(dtype, torch.dtype):
+        raise invalid("out_dtype", dtype, "must be a dtype of torch, or its name")
+    return torch.empty(shape, dtype=dtype, device=like.device)
 
 
 def attention(

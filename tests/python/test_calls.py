@@ -293,6 +293,8 @@ def test_out_dtype_is_that_of_out(call):
         pagoda.attention(q, kv, out=out, out_dtype="float16")
     with pytest.raises(pagoda.InvalidArgument, match="must be out_dtype, abacus"):
         pagoda.attention(q, kv, out=out, out_dtype="abacus")
+    with pytest.raises(pagoda.InvalidArgument, match="^out_dtype is abacus; must be a dtype of numpy"):
+        pagoda.attention(q, kv, out_dtype="abacus")
     assert np.isnan(out).all()
 
 

@@ -275,6 +275,8 @@ def test_every_argument_reaches_the_library_as_without_the_operator(call):
             attend(q, cache, out=out, out_dtype="double")
         with pytest.raises(pagoda.InvalidArgument, match="must be out_dtype, abacus"):
             attend(q, cache, out=out, out_dtype="abacus")
+        with pytest.raises(pagoda.InvalidArgument, match="^out_dtype is abacus; must be a dtype of"):
+            attend(q, cache, out_dtype="abacus")
     with pytest.raises(pagoda.NotFound, match="kernel is"):
         ops.attention(q, cache, kernel="abacus")
     tiny = ("softmax_scale", "softcap", "q_scale", "k_scale", "v_scale", "out_scale")
