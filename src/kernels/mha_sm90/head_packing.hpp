@@ -15,7 +15,7 @@ struct Packing {
   kernels::KVSplits splits{};
   double time = 0;         // splits.time, or that of the loads if it is longer
   double rounds_time = 0;  // the same of splits.rounds_time
-  int32_t num_tiles = 0;   // row tiles of the call, each of which loads its keys
+  int32_t num_tiles = 0;   // row tiles of the call, partly filled ones included
 };
 
 // The one with which `num_ctas` CTAs complete the grid first: of tokens of one head the last row

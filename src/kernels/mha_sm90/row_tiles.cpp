@@ -38,9 +38,7 @@ int64_t full_tiles(const Problem& p, const TileConfig& tile) {
 
 // Row tiles of a kind, partly filled ones included.
 int32_t num_row_tiles(const Problem& p, const Shape& shape, RowKind rows, int32_t num_sms) {
-  const int32_t heads = packing_of(p, shape, rows, num_sms).heads;
-  const TileConfig tile = tile_of(shape, rows, ScoreClass::kPlain);
-  return grid_of(p, tile, Launch{.heads = heads}).num_tiles();
+  return packing_of(p, shape, rows, num_sms).num_tiles;
 }
 
 // How many row tiles are partly filled is known only where all sequences are as long.
