@@ -70,7 +70,8 @@ struct KVSplits {
   int32_t num_splits = 1, num_whole = 0;
   double waves = 1;  // in the time of a row tile that sees all keys
   double time = 0;   // in that of a KV tile
-  // The same, or longer: CTAs take whole row tiles, where time has them divided evenly.
+  // `time`, or longer: each CTA takes whole row tiles, while `time` divides those that see unequal
+  // numbers of keys evenly.
   double rounds_time = 0;
 };
 // Whether all CTAs of a row tile can merge its splits (shared_merge.hpp), not the last alone: many

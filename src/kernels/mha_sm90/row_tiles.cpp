@@ -69,22 +69,23 @@ bool wants_short_rows_128(const Problem& p, const Shape& shape, int32_t num_sms,
   constexpr int32_t kOneShortTile = 64;
   const int32_t keys = kernels::max_visible_keys(p, 1);
   if (is_half && keys > kOneTile) return true;
+  const Packing packing = packing_of(p, shape, RowKind::kShortTokens, num_sms);
   // Few row tiles have a multiprocessor each, and smaller ones are done sooner.
-  const int32_t row_tiles = num_row_tiles(p, shape, RowKind::kShortTokens, num_sms);
-  if (keys <= kOneTile && row_tiles <= num_sms) return true;
+  if (keys <= kOneTile && packing.num_tiles <= num_sms) return true;
   if (!has_equal_lengths(p)) return is_half;
   // Of several heads a row tile has fewer tokens, so that more of them see few keys.
-  const bool is_packed = packing_of(p, shape, RowKind::kShortTokens, num_sms).heads > 1;
+  const bool is_packed = packing.heads > 1;
   const double row_time = keys <= kOneShortTile            ? 0.9
                           : is_packed && keys <= kFewTiles ? 1
                           : is_half                        ? 1.04
                           : keys <= kFewTiles              ? 1.06
                                                            : 1.12;
-  const auto rows = [&](RowKind kind) {
-    const int32_t of_tile = tile_of(shape, kind, ScoreClass::kPlain).tile_rows();
-    return static_cast<double>(num_row_tiles(p, shape, kind, num_sms)) * of_tile;
+  const auto rows = [&](RowKind kind, int32_t row_tiles) {
+    return static_cast<double>(row_tiles) * tile_of(shape, kind, ScoreClass::kPlain).tile_rows();
   };
-  return row_time * rows(RowKind::kShortTokens) <= rows(RowKind::kTokens);
+  const int32_t others = num_row_tiles(p, shape, RowKind::kTokens, num_sms);
+  return row_time * rows(RowKind::kShortTokens, packing.num_tiles) <=
+         rows(RowKind::kTokens, others);
 }
 
 // Short row tiles: where row tiles see few keys, all of them or, where they are many, on average.

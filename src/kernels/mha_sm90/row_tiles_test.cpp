@@ -277,8 +277,6 @@ TEST(HeadPacking, of_short_row_tiles_has_all_heads) {
   EXPECT_EQ(heads(4, 107, 24, 8, false), 3);
 }
 
-// 425 tokens, 16/2 heads, over 1,094 keys 20.7 us, 17.3; 80 of 28/4 over 16,480 40.9, 36.9; but 128
-// of 32/8 over 9,000 33.3, 35.6.
 // One head a row tile: more row tiles than multiprocessors, so that some have two. us, one, several
 // heads: 2 x 263 of 14/2 heads over 1,308 keys 30.6, 21.7; 9 x 273 of 5/1 over 627 24.3, 17.9; 1 x
 // 418 of 48/8 over 923 36.2, 26.0; 8 x 420 of 6/2 heads of 64 over 1,843 43.2, 30.9.
@@ -329,6 +327,8 @@ TEST(ShortRows, of_head_dim_128_serve_few_prompts_of_up_to_128_tokens) {
   }
 }
 
+// 425 tokens, 16/2 heads, over 1,094 keys 20.7 us, 17.3; 80 of 28/4 over 16,480 40.9, 36.9; but 128
+// of 32/8 over 9,000 33.3, 35.6.
 TEST(SingleRows, of_head_dim_64_serve_chunks_of_a_third_of_a_wave_or_few_keys) {
   const auto rows = [](int32_t tokens, int32_t keys, int32_t heads, int32_t kv_heads) {
     return rows_of({.batch = 1,

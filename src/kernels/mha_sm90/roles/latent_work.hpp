@@ -37,8 +37,9 @@ class LatentWork {
     index_ = params.decode.by_row_tiles.quotient(cta);
     head_tile_ = cta - index_ * params.decode.token_tiles;
     const int32_t ctas = params.ctas_per_kv_head;
-    if (has_lane_each() && arch::lane_idx() < params.sequences.batch) own_ = load(arch::lane_idx());
-    Sums sums = sums_of_lane();
+    Sequence own;
+    if (has_lane_each() && arch::lane_idx() < params.sequences.batch) own = load(arch::lane_idx());
+    Sums sums = sums_of_lane(own);
     int32_t total = kernels::sum_of_warp(sums.units);
     const int32_t row_tiles = kernels::sum_of_warp(sums.row_tiles);
     const auto longest =
@@ -56,7 +57,7 @@ class LatentWork {
       PAGODA_NO_UNROLL
       for (int32_t least = even, next = even;; next = (least + most) / 2) {
         split_tiles_ = next;
-        sums = sums_of_lane();
+        sums = sums_of_lane(own);
         total = kernels::sum_of_warp(sums.units);
         if (total <= ctas) {
           most = next;
@@ -109,9 +110,10 @@ class LatentWork {
     return (params_.sequences.batch - 1) / 32 + 1;
   }
   [[nodiscard]] PAGODA_DEVICE bool has_lane_each() const { return params_.sequences.batch <= 32; }
-  [[nodiscard]] PAGODA_DEVICE Sums sums_of_lane() const {
-    if (has_lane_each()) {  // what the search for splits repeats
-      return {own_.row_tiles * units_of_row_tile(own_.kv_tiles), own_.row_tiles, own_.kv_tiles};
+  // `own`: its sequence, if each lane has at most one; the search for splits asks repeatedly.
+  [[nodiscard]] PAGODA_DEVICE Sums sums_of_lane(const Sequence& own) const {
+    if (has_lane_each()) {
+      return {own.row_tiles * units_of_row_tile(own.kv_tiles), own.row_tiles, own.kv_tiles};
     }
     const int32_t begin = arch::lane_idx() * sequences_of_lane();
     const int32_t batch = params_.sequences.batch;
@@ -204,7 +206,6 @@ class LatentWork {
   int32_t units_of_cta_ = 1;
   int32_t split_tiles_ = 1;         // merges are shared: most KV tiles of a split
   int32_t position_ = 0, end_ = 0;  // the CTA's units, counted over the batch
-  Sequence own_{};                  // of the lane, if each has at most one
   Sequence sequence_{};
   int32_t sequence_begin_ = 0;
 };
