@@ -8,7 +8,8 @@
 //   bulk_copy_to_cta(predicate, RemotePtr to, SharedPtr from, uint32_t bytes, MBarrier& mine,
 //                    int rank)     completes on the barrier at the offset of `mine` in CTA `rank`
 //
-// No attention kernel uses them: the demonstrations (testing/demo) and the emulator's tests do.
+// Attention kernels use the last alone (kernels/common/kv_buffer/cluster_merge.hpp); the others
+// serve the demonstrations (testing/demo) and the emulator's tests.
 #pragma once
 
 #include "core/target.hpp"

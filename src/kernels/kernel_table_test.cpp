@@ -76,6 +76,7 @@ std::string describe(std::type_identity<kv_buffer::Kernel<Config, least_arch>>) 
   const char* staging = tile.staging == kv_buffer::Staging::kAsync         ? " async"
                         : tile.staging == kv_buffer::Staging::kAsyncNarrow ? " narrow"
                         : tile.staging == kv_buffer::Staging::kAsyncFp8    ? " fp8"
+                        : tile.staging == kv_buffer::Staging::kAsyncLatent ? " latent"
                         : tile.staging == kv_buffer::Staging::kVectors     ? " vectors"
                                                                            : " registers";
   const char* rows = tile.decodes_general         ? " decode general"
@@ -117,15 +118,19 @@ std::vector<LaunchFunctions<Recorder, Family>> all_instances(std::index_sequence
 // widen them under general scores at d256. Its tall row tiles are of d96 and d128, of e4m3 queries
 // d64, its short ones of d64 and d128, those of one consumer and of equal shares of these and d256,
 // those of one consumer of e4m3 queries, too.
-// Latent attention has packed rows alone. Decoding on KVBuffer is of head dims up to 256, the same
-// of K and V, over fp8 caches up to 128, of e4m3 queries over those alone.
+// Latent attention has packed rows alone, and decoding. Other decoding on KVBuffer is of head dims
+// up to 256, the same of K and V, of e4m3 queries over fp8 caches alone.
 bool is_left_out(std::string_view shape, std::string_view variant) {
   if (variant.starts_with(" decode") && shape.starts_with("sm80.")) {
     return shape.starts_with("sm80.d192x128.") || shape.starts_with("sm80.d576x512.");
   }
   if (shape.starts_with("sm90_decode.")) {
     const bool is_fp8 = variant.find(" fp8 ") != variant.npos;
-    return is_fp8 ? shape.starts_with("sm90_decode.d256.") : shape.ends_with(".f8e4m3");
+    const bool is_latent = variant.find(" latent ") != variant.npos;
+    if (is_latent || shape.starts_with("sm90_decode.d576x512.")) {
+      return !is_latent || !shape.starts_with("sm90_decode.d576x512.");
+    }
+    return !is_fp8 && shape.ends_with(".f8e4m3");
   }
   if (!shape.starts_with("sm90.")) return false;
   if (shape.starts_with("sm90.d576x512.")) return variant != " packed plain";
@@ -164,8 +169,10 @@ void expect_launches(const std::vector<std::string>& variants) {
       std::string wanted = variants[variant];
       // No prefill tile on KVBuffer: token generation in its place.
       const std::string_view shape = Family::kShapes[i].name;
-      if (shape.find("d576x512") != std::string_view::npos && !shape.starts_with("sm90."))
+      const bool is_prefill = wanted.starts_with(" prefill");
+      if (shape.find("d576x512") != std::string_view::npos && is_prefill) {
         wanted.replace(0, wanted.find(' ', 1), " token");
+      }
       EXPECT_EQ(noted, Family::kShapes[i].name + wanted);
     }
   }
@@ -220,7 +227,13 @@ TEST(KernelTable, instances_of_mha_sm90_decode_are_what_their_names_say) {
                                             " decode fp8 plain by 8",
                                             " decode tokens fp8 plain",
                                             " decode tokens fp8 plain by 2",
-                                            " decode tokens fp8 plain by 8"});
+                                            " decode tokens fp8 plain by 8",
+                                            " decode latent plain",
+                                            " decode latent plain by 2",
+                                            " decode latent plain by 8",
+                                            " decode tokens latent plain",
+                                            " decode tokens latent plain by 2",
+                                            " decode tokens latent plain by 8"});
 }
 
 TEST(KernelTable, instances_of_mha_gfx942_are_what_their_names_say) {

@@ -68,7 +68,7 @@ Case windowed(Case c, int32_t left) {
 // e4m3 caches under queries of all types: partitions of the batch, pages of a part of a KV tile and
 // of several, scales of K and V, queries with standard deviations of 1e-4 to 30.
 void add_fp8_caches(CaseList& list) {
-  for (const int32_t dim : {64, 128}) {
+  for (const int32_t dim : {64, 128, 256}) {
     for (const DType q_dtype : {DType::kBF16, DType::kF16, DType::kF8E4M3}) {
       Case first = decode(dim, many(33));
       first.q_dtype = q_dtype;

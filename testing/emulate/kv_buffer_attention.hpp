@@ -9,7 +9,10 @@ namespace pagoda::emulate {
 template <class Config_>
 struct KVBufferTraits {
   using Config = Config_;
-  using Kernel = kernels::kv_buffer::Kernel<Config, Config::tile.warp_size == 64 ? 942 : 80>;
+  static constexpr int least_arch = Config::tile.warp_size == 64 ? 942
+                                    : Config::tile.is_latent()   ? 90
+                                                                 : 80;
+  using Kernel = kernels::kv_buffer::Kernel<Config, least_arch>;
   static constexpr int block_rows = Config::tile.BM, blocks = 1;
   static constexpr bool fuses_heads = false;
 };

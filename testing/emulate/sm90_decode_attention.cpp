@@ -2,6 +2,7 @@
 #include "kernels/common/kv_buffer/async_buffers.hpp"
 #include "kernels/common/kv_buffer/cluster_merge.hpp"
 #include "kernels/common/kv_buffer/decode_mainloop.hpp"
+#include "kernels/common/kv_buffer/latent_mainloop.hpp"
 #include "operand/mma_sync.hpp"
 #include "testing/emulate/attention.hpp"
 #include "testing/emulate/kv_buffer_attention.hpp"
@@ -22,6 +23,14 @@ using WideCase = TypedAttentionCase<arch::BFloat16, arch::BFloat16, 256>;
 // Head dim 128: a lane overwrites what others have read. With 64 it is what it has read itself.
 using Fp8CacheCase = TypedAttentionCase<arch::BFloat16, arch::Float8E4M3, 128>;
 using Fp8Case = TypedAttentionCase<arch::Float8E4M3, arch::Float8E4M3, 128>;
+using WideFp8CacheCase = TypedAttentionCase<arch::BFloat16, arch::Float8E4M3, 256>;
+using LatentCase = TypedAttentionCase<arch::BFloat16, arch::BFloat16, 512>;
+template <int ctas, bool has_tokens>
+struct LatentConfig {
+  using T = arch::BFloat16;
+  static constexpr kernels::kv_buffer::TileConfig tile =
+      kernels::kv_buffer::latent_tile(has_tokens, ctas);
+};
 struct Fp8QueriesConfig {
   using T = arch::BFloat16;
   static constexpr kernels::kv_buffer::TileConfig tile = [] {
@@ -125,6 +134,46 @@ Outcome run_sm90_decode_fp8_queries(const emulator::Options& options) {
                              .schedule = kernels::Schedule::kStreamK,
                              .dim_qk = Fp8Case::kDepth};
   return Fp8Case(shape, options.seed).run<KVBufferTraits<Fp8QueriesConfig>>(options);
+}
+// As in wide, over such a cache: KV tiles of one part, and Q as f16 in shared memory.
+Outcome run_sm90_decode_fp8_wide(const emulator::Options& options) {
+  const AttentionShape shape{.kernel = "sm90_decode/e4m3_wide",
+                             .sequences = {{1, 300}, {1, 37}, {1, 0}, {1, 500}},
+                             .num_kv_heads = 1,
+                             .group = 4,
+                             .ctas = 16,
+                             .schedule = kernels::Schedule::kStreamK,
+                             .dim_qk = WideFp8CacheCase::kDepth};
+  using Config = ClusterConfig<2, false, Staging::kAsyncFp8, WideFp8CacheCase::kDepth>;
+  return WideFp8CacheCase(shape, options.seed).run<KVBufferTraits<Config>>(options);
+}
+// As in wide, of latent rows.
+Outcome run_sm90_decode_latent(const emulator::Options& options) {
+  using Config = LatentConfig<2, false>;
+  const AttentionShape shape{.kernel = "sm90_decode/latent",
+                             .sequences = {{1, 300}, {1, 37}, {1, 0}, {1, 500}},
+                             .num_kv_heads = 1,
+                             .group = 4,
+                             .ctas = 16,
+                             .schedule = kernels::Schedule::kStreamK,
+                             .dim_qk = Config::tile.depth_qk,
+                             .is_v_inside_k = true};
+  return LatentCase(shape, options.seed).run<KVBufferTraits<Config>>(options);
+}
+// Up to two tokens of 20 heads, which are two row tiles: a pair of CTAs for each, which have up to
+// three KV tiles.
+Outcome run_sm90_decode_latent_heads(const emulator::Options& options) {
+  using Config = LatentConfig<2, true>;
+  const AttentionShape shape{.kernel = "sm90_decode/latent_heads",
+                             .sequences = {{2, 370}, {1, 37}, {2, 64}},
+                             .num_kv_heads = 1,
+                             .group = 20,
+                             .ctas = 24,
+                             .schedule = kernels::Schedule::kStreamK,
+                             .dim_qk = Config::tile.depth_qk,
+                             .shares = kernels::DecodeShares::kOneEach,
+                             .is_v_inside_k = true};
+  return LatentCase(shape, options.seed).run<KVBufferTraits<Config>>(options);
 }
 // More sequences than a warp has lanes, none of which has a second split; CTAs that are left. Three
 // KV tiles each, so that the memory of the first is loaded again.

@@ -84,6 +84,7 @@ constexpr Shape kDecode{64, 1, 4096, 32, 8, 64}, kDecode8{8, 1, 4096, 32, 8, 64}
 constexpr Shape kPages1{64, 1, 4096, 32, 8, 1}, kShort{4, 1, 512, 32, 8, 16};
 constexpr Shape kFewHeads{1, 1, 512, 16, 4, 64};        // a cluster each on Hopper
 constexpr Shape kLatent{8, 1, 4096, 128, 1, 64, true};  // one cached head for all, as in MLA
+constexpr Shape kLatent16{8, 1, 4096, 16, 1, 64, true};
 
 // One call. `sm90`, `sm100` and `sm80`: the row of those families that serves it; nullptr = none. A
 // name with a dot has its family: "decode.d128" is sm90_decode.d128.bf16.
@@ -144,11 +145,13 @@ const Call kCalls[] = {
     {"few tiles fp8",        kFp8,   {128, 128}, kTokens,  false, "d128",     "d128",  nullptr},
     {"latent",               kBF16,  {576, 512}, kLatent,  false, "d576x512", nullptr, "d576x512"},
     {"latent f16",           kF16,   {576, 512}, kLatent,  false, "d576x512", nullptr, "d576x512"},
+    {"latent, 16 heads",     kBF16,  {576, 512}, kLatent16, false, "decode.d576x512", nullptr, "d576x512"},
     {"latent f16, ALiBi",    kF16,   {576, 512}, kLatent,  true,  nullptr,    nullptr, "d576x512"},
     {"decode d576x512",      kBF16,  {576, 512}, kDecode8, false, nullptr,    nullptr, "d576x512"},
     {"prefill d576x512",     kBF16,  {576, 512}, kPrefill, false, nullptr,    nullptr, "d576x512"},
     {"decode d512, fp8 KV",  kFp8KV, {512, 512}, kDecode8, false, nullptr,    "d512",  "d576x512"},
-    {"decode d256, fp8 KV",  kFp8KV, {256, 256}, kDecode8, false, "d256",     "d256",  "d256"},
+    {"decode d256, fp8 KV",  kFp8KV, {256, 256}, kDecode8, false, "decode.d256", "d256", "d256"},
+    {"decode d256, fp8",     kFp8,   {256, 256}, kDecode8, false, "decode.d256", "d256", nullptr},
     {"decode d256, 1-key",   kF16,   {256, 256}, kPages1,  false, "d256",     "d256",  "d256"},
     {"decode d40",           kBF16,  {40, 40},   kDecode,  false, "decode.d64", "d64",   "d64"},
     {"decode d96",           kBF16,  {96, 96},   kDecode,  false, "decode.d128", "d128",  "d128"},

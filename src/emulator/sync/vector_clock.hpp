@@ -10,7 +10,7 @@ namespace pagoda::emulator {
 
 // CTA << kAgentBits | index in the CTA, plus one; 0: no agent.
 using Agent = uint32_t;
-inline constexpr int kAgentBits = 12;
+inline constexpr int kAgentBits = 13;
 inline constexpr Agent kNoAgent = 0;
 [[nodiscard]] constexpr Agent make_agent(uint32_t cta, uint32_t index) {
   return (cta << kAgentBits | index) + 1;

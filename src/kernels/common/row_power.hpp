@@ -62,23 +62,36 @@ PAGODA_DEVICE uint32_t scaled_to_f16(uint32_t pair, float factor) {
   return arch::pack_f16(values[0] * factor, values[1] * factor);
 }
 
-// Converts a row of bf16 numbers to f16. The four lanes of a quad share the row and call it, each
-// with its `n` groups of 16 columns.
+// The four lanes of a quad share a row of bf16 numbers, which becomes f16; each has groups of 16
+// columns.
 template <int n>
-PAGODA_DEVICE RowPower convert_to_f16(arch::Words<4> (&row)[n][2]) {
-  LargestOfPairs largest;
+PAGODA_DEVICE void add_pairs(const arch::Words<4> (&groups)[n][2], LargestOfPairs& largest) {
   PAGODA_UNROLL
-  for (int i = 0; i < 8 * n; ++i) largest.add(row[i / 8][i / 4 % 2].word[i % 4]);
+  for (int i = 0; i < 8 * n; ++i) largest.add(groups[i / 8][i / 4 % 2].word[i % 4]);
+}
+// `largest`: of the lane's columns.
+PAGODA_DEVICE RowPower power_of_row(const LargestOfPairs& largest) {
   // Of a NaN and a number either: the row's scores are NaN anyway.
   float value = largest.value();
   value = fmaxf(value, arch::shuffle_xor(value, 1));
   value = fmaxf(value, arch::shuffle_xor(value, 2));
-  const RowPower power = RowPower::of(value);
+  return RowPower::of(value);
+}
+template <int n>
+PAGODA_DEVICE void scale_to_f16(const RowPower& power, arch::Words<4> (&groups)[n][2]) {
   PAGODA_UNROLL
   for (int i = 0; i < 8 * n; ++i) {
-    uint32_t& pair = row[i / 8][i / 4 % 2].word[i % 4];
+    uint32_t& pair = groups[i / 8][i / 4 % 2].word[i % 4];
     pair = scaled_to_f16(pair, power.factor);
   }
+}
+// All three, of a whole row.
+template <int n>
+PAGODA_DEVICE RowPower convert_to_f16(arch::Words<4> (&row)[n][2]) {
+  LargestOfPairs largest;
+  add_pairs(row, largest);
+  const RowPower power = power_of_row(largest);
+  scale_to_f16(power, row);
   return power;
 }
 

@@ -53,6 +53,28 @@ TEST(Ranking, one_token_is_decoded_by_cp_async) {
   EXPECT_FALSE(is_left_to_cp_async({1, 1, 1024, 264}));
 }
 
+// us, by these, by mha_sm90_decode: 16 heads, 1 x 1,024 keys 16.8, 12.2; 64 x 4,096 97.8, 89.3; 64
+// heads, 3 x 650 21.9, 12.9; 11 x 1,649 29.7, 35.7; 128 heads, 1 x 1,024 18.8, 13.0; 8 x 1,024
+// 21.9, 26.6.
+TEST(Ranking, latent_attention_of_few_rows_or_few_bytes) {
+  const auto is_left = [](int32_t batch, int32_t keys, int32_t heads, const Options& options = {}) {
+    core::Problem p = dense_problem(batch, 1, keys, DType::kBF16, 576);
+    p.num_q_heads = p.group = heads;
+    p.num_kv_heads = 1;
+    p.head_dim_vo = 512;
+    p.v = p.k;
+    return is_ranked_lower(p, kMultiprocessors, options, nullptr);
+  };
+  EXPECT_TRUE(is_left(1, 1024, 16));
+  EXPECT_TRUE(is_left(64, 4096, 16));
+  EXPECT_TRUE(is_left(3, 650, 64));
+  EXPECT_FALSE(is_left(11, 1649, 64));
+  EXPECT_TRUE(is_left(1, 1024, 128));
+  EXPECT_FALSE(is_left(8, 1024, 128));
+  EXPECT_FALSE(is_left(1, 1024, 16, {.is_batch_invariant = true}));
+  EXPECT_FALSE(is_left(1, 1024, 16, {.num_kv_splits = 2}));
+}
+
 // us, by these, by mha_sm90_decode: 32/8 heads, 1 x 1,024 keys 15.1, 9.7; 64 x 4,096 145.0, 142.6;
 // 128 x 8,192 510.8, 506.0; two row tiles, 8 tokens, 1 x 8,192 18.9, 22.0; 64 x 2,048 108.4, 115.4.
 TEST(Ranking, decoding_over_an_fp8_cache) {
@@ -66,7 +88,8 @@ TEST(Ranking, decoding_over_an_fp8_cache) {
   EXPECT_TRUE(is_left(128, 1, 8192, 64));
   EXPECT_TRUE(is_left(8, 4, 2000));
   EXPECT_FALSE(is_left(1, 5, 2000));  // 20 rows: two row tiles
-  EXPECT_FALSE(is_left(4, 1, 1024, 256));
+  EXPECT_TRUE(is_left(4, 1, 1024, 256));
+  EXPECT_FALSE(is_left(4, 1, 1024, 192));
   EXPECT_FALSE(is_left(1, 1, 1024, 128, 30));
   Options options;
   options.num_kv_splits = 2;

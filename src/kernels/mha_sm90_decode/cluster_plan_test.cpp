@@ -285,8 +285,9 @@ TEST(ClusterPlan, fp8_caches_of_a_few_kv_tiles_have_more_ctas) {
 
 TEST(ClusterPlan, serves_whole_rows_of_fp8_caches_without_a_window_or_a_soft_cap) {
   EXPECT_TRUE(is_served(fp8_problem_of({1, 1024})));
-  EXPECT_FALSE(is_served(fp8_problem_of({1, 1024, 32, 8, 256})));
+  EXPECT_TRUE(is_served(fp8_problem_of({1, 1024, 32, 8, 256})));
   EXPECT_FALSE(is_served(fp8_problem_of({1, 1024, 32, 8, 96})));
+  EXPECT_FALSE(is_served(fp8_problem_of({1, 1024, 32, 8, 192})));
   core::Problem p = fp8_problem_of({1, 1024});
   p.q.dtype = DType::kF8E4M3;
   EXPECT_TRUE(is_served(p));
@@ -311,6 +312,75 @@ TEST(ClusterPlan, serves_whole_rows_of_fp8_caches_without_a_window_or_a_soft_cap
       EXPECT_FALSE(is_served(p));
     }
   }
+}
+
+core::Problem latent_problem_of(const Call& call) {
+  core::Problem p = problem_of(call);  // V has the address and the strides of K
+  p.head_dim_vo = 512;
+  return p;
+}
+constexpr Call latent_call(int32_t batch, int32_t keys, int32_t heads, int32_t tokens = 1) {
+  return {batch, keys, heads, 1, 576, tokens};
+}
+
+// 16 rows of any heads and tokens are a row tile.
+TEST(ClusterPlan, serves_whole_latent_rows) {
+  for (const int32_t heads : {8, 16, 20, 128}) {
+    for (const int32_t tokens : {1, 4, 16}) {
+      const core::Problem p = latent_problem_of(latent_call(1, 1024, heads, tokens));
+      EXPECT_TRUE(is_served(p)) << heads << " " << tokens;
+      const auto plan = Family::plan(shape_of(p), p, kMultiprocessors, {});
+      const int32_t row_tiles =
+          heads > 16 ? tokens * core::ceil_div(heads, 16) : core::ceil_div(tokens, 16 / heads);
+      const Launch launch = plan->launches[0];
+      EXPECT_EQ(launch.tile.staging, kernels::kv_buffer::Staging::kAsyncLatent);
+      EXPECT_EQ(launch.decode_clusters % row_tiles, 0) << heads << " " << tokens;
+    }
+  }
+  const core::Problem latent = latent_problem_of(latent_call(1, 1024, 16));
+  EXPECT_TRUE(is_served(latent));
+  EXPECT_FALSE(is_served(latent_problem_of(latent_call(1, 1024, 16, 17))));
+  EXPECT_FALSE(is_served(latent_problem_of(latent_call(1985, 1024, 16))));  // most_decode_row_tiles
+  core::Problem p = latent;
+  p.head_dim_qk = 552;
+  EXPECT_FALSE(is_served(p));
+  p = latent;
+  p.head_dim_vo = 488;
+  EXPECT_FALSE(is_served(p));
+  p = latent;
+  static const int32_t other = 0;
+  p.v.data = const_cast<int32_t*>(&other);  // not in K
+  EXPECT_FALSE(is_served(p));
+  p = latent;
+  p.k.dtype = p.v.dtype = DType::kF8E4M3;
+  EXPECT_FALSE(is_served(p));
+  p = latent;
+  p.score_mod.softcap = 30;
+  EXPECT_FALSE(is_served(p));
+  p = latent;
+  static const Mask window = Mask::window(100, 0);
+  p.mask = window.nodes();
+  EXPECT_FALSE(is_served(p));
+  p = latent;
+  p.page_size = 8;
+  EXPECT_FALSE(is_served(p));
+}
+
+// us: 1 x 1,024 keys of 16 heads 12.3 (by 16 CTAs 17.5), 1 x 1,375 12.5 (one cluster 14.4), 1 x
+// 8,192 15.4 (14 clusters 16.5), 64 x 4,096 89.2 (single CTAs 136.8), 3 x 650 of 64 heads 13.2
+// (pairs 20.8).
+TEST(ClusterPlan, clusters_of_latent_rows) {
+  const auto expect = [](const Call& call, int32_t cluster, int32_t clusters) {
+    const core::Problem p = latent_problem_of(call);
+    const auto plan = Family::plan(shape_of(p), p, kMultiprocessors, {});
+    EXPECT_EQ(plan->launches[0].tile.cluster, cluster) << call.batch << " x " << call.keys;
+    EXPECT_EQ(plan->launches[0].decode_clusters, clusters) << call.batch << " x " << call.keys;
+  };
+  expect(latent_call(1, 1024, 16), 8, 1);
+  expect(latent_call(1, 1375, 16), 8, 3);
+  expect(latent_call(1, 8192, 16), 8, 8);
+  expect(latent_call(64, 4096, 16), 2, 64);
+  expect(latent_call(3, 650, 64), 8, 12);
 }
 
 TEST(ClusterPlan, serves_tokens_that_see_all_keys_up_to_their_own) {

@@ -27,6 +27,9 @@ inline constexpr Shape kShapes[] = {
     {"sm90_decode.d256.f16", DType::kF16, 256, 256},
     {"sm90_decode.d64.f8e4m3", DType::kF8E4M3, 64, 64},
     {"sm90_decode.d128.f8e4m3", DType::kF8E4M3, 128, 128},
+    {"sm90_decode.d256.f8e4m3", DType::kF8E4M3, 256, 256},
+    {"sm90_decode.d576x512.bf16", DType::kBF16, 576, 512},
+    {"sm90_decode.d576x512.f16", DType::kF16, 576, 512},
 };
 // clang-format on
 
@@ -55,9 +58,18 @@ inline constexpr std::array kVariants = {
     Variant{RowKind::kDecodeTokens, Staging::kAsyncFp8, ScoreClass::kPlain, 1},
     Variant{RowKind::kDecodeTokens, Staging::kAsyncFp8, ScoreClass::kPlain, 2},
     Variant{RowKind::kDecodeTokens, Staging::kAsyncFp8, ScoreClass::kPlain, 8},
+    Variant{RowKind::kDecode, Staging::kAsyncLatent, ScoreClass::kPlain, 1},
+    Variant{RowKind::kDecode, Staging::kAsyncLatent, ScoreClass::kPlain, 2},
+    Variant{RowKind::kDecode, Staging::kAsyncLatent, ScoreClass::kPlain, 8},
+    Variant{RowKind::kDecodeTokens, Staging::kAsyncLatent, ScoreClass::kPlain, 1},
+    Variant{RowKind::kDecodeTokens, Staging::kAsyncLatent, ScoreClass::kPlain, 2},
+    Variant{RowKind::kDecodeTokens, Staging::kAsyncLatent, ScoreClass::kPlain, 8},
 };
 
 constexpr TileConfig tile_of(int depth_qk, int /*depth_vo*/, const Variant& variant) {
+  if (variant.staging == Staging::kAsyncLatent) {
+    return kernels::kv_buffer::latent_tile(variant.rows == RowKind::kDecodeTokens, variant.cluster);
+  }
   return kernels::kv_buffer::decode_tile(depth_qk, variant.rows == RowKind::kDecodeTokens,
                                          variant.rows == RowKind::kDecodeGeneral, variant.cluster,
                                          variant.staging);

@@ -8,6 +8,7 @@
 #include "kernels/common/kv_buffer/cluster_merge.hpp"
 #include "kernels/common/kv_buffer/decode_mainloop.hpp"
 #include "kernels/common/kv_buffer/kernel.hpp"
+#include "kernels/common/kv_buffer/latent_mainloop.hpp"
 #include "kernels/mha_sm90_decode/family.hpp"
 #include "operand/mma_sync.hpp"
 

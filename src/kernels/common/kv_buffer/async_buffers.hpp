@@ -67,6 +67,10 @@ struct Buffers<Sizes, Staging::kAsync> {
 template <class Sizes>
 struct Buffers<Sizes, Staging::kAsyncNarrow> : Buffers<Sizes, Staging::kAsync> {};
 
+// K has V in it; only the sizes are used (LatentLoads).
+template <class Sizes>
+struct Buffers<Sizes, Staging::kAsyncLatent> : Buffers<Sizes, Staging::kAsync> {};
+
 // Only the sizes are used: 128 keys of 8-bit elements take the memory of 64 keys of 16-bit ones.
 // DecodeLoads and DecodeFp8 have the layout.
 template <class Sizes>

@@ -3,6 +3,10 @@
 // registers of the mainloop to its shared memory (ClusterInbox), and it adds them up: no barrier,
 // no fence and no look at global memory, each of which takes about as long as a KV tile.
 //
+// Latent rows have 512 columns, for which these stores would be thousands: a warp stages its
+// columns of all rows in shared memory, and a bulk copy sends them. Copies read the memory of a CTA
+// until they have arrived, so that no CTA of a cluster ends before all have.
+//
 // Where a row tile has several clusters, CTA `rank` of each stores its sum in a slot of the
 // workspace, and the last of them merges these (split_rows.hpp): ranks do not wait for each other.
 //
@@ -11,8 +15,10 @@
 
 #include <cstdint>
 
+#include "arch/bulk_copy.hpp"
 #include "arch/cluster.hpp"
 #include "arch/fault.hpp"
+#include "arch/fence.hpp"
 #include "arch/math.hpp"
 #include "arch/mbarrier.hpp"
 #include "kernels/common/kv_buffer/softmax.hpp"
@@ -25,10 +31,13 @@ namespace pagoda::kernels::kv_buffer {
 template <class Config>
 struct ClusterInbox {
   static constexpr TileConfig tile = Config::tile;
-  static constexpr int kColumns = tile.depth_vo / tile.cluster;   // of a CTA
-  arch::SharedArray<float, tile.cluster * tile.BM * kColumns> o;  // [sender][row][column]
-  arch::SharedArray<FloatPair, tile.cluster * tile.BM> sums;      // [sender][row]: pivot, sum
-  arch::SharedArray<float, tile.cluster * tile.BM> max;           // [sender][row]
+  static constexpr int kColumns = tile.depth_vo / tile.cluster;  // of a CTA
+  // Latent rows: those that a warp sends at once, in blocks [row][column].
+  static constexpr int kBlockColumns = tile.is_latent() ? tile.depth_of_warp() : kColumns;
+  // [sender][block][row][column]
+  arch::SharedArray<float, tile.cluster * tile.BM * kColumns, tile.is_latent() ? 128 : 16> o;
+  arch::SharedArray<FloatPair, tile.cluster * tile.BM> sums;  // [sender][row]: pivot, sum
+  arch::SharedArray<float, tile.cluster * tile.BM> max;       // [sender][row]
   arch::MBarrier full;
 };
 
@@ -63,12 +72,28 @@ class ClusterMerge {
   }
   PAGODA_DEVICE void wait_until_all_began() const { arch::cluster_wait(); }
 
-  // Of this CTA, relative to the pivot, not normalised. `column` is even.
+  // A pair of columns of this CTA, relative to the pivot, not normalised. `column` is even.
   PAGODA_DEVICE void send_pair(int row, int column, float a, float b) const {
     const int to = column / kColumns;
-    const arch::SharedPtr<float> at = inbox_.o.at(first_of(rank_, row) + column % kColumns);
-    arch::store_async(arch::map_shared(at.template as<FloatPair>(), to), FloatPair{a, b},
-                      inbox_.full, to);
+    arch::store_async(
+        arch::map_shared(at(rank_, row, column % kColumns).template as<FloatPair>(), to),
+        FloatPair{a, b}, inbox_.full, to);
+  }
+  // Latent rows: all rows of the warp's columns, which `block` has, by index_in_block(). All
+  // threads of a warp.
+  static constexpr int kBlockColumns = Inbox::kBlockColumns;
+  [[nodiscard]] static PAGODA_DEVICE int index_in_block(int row, int column) {
+    // Neither stores of pairs of eight rows nor loads of quads of one have a bank conflict.
+    return row * kBlockColumns + (column ^ row % 8 * 8);
+  }
+  PAGODA_DEVICE void send_block(const Work& work, arch::SharedPtr<float> block, int warp) const {
+    constexpr int kBlocks = kColumns / kBlockColumns;  // of a CTA
+    const int to = warp / kBlocks;
+    arch::fence_proxy_async_shared();
+    arch::syncwarp();  // all lanes have stored their part of the block
+    arch::bulk_copy_to_cta(
+        arch::lane_idx() == 0, arch::map_shared(at(rank_, 0, warp % kBlocks * kBlockColumns), to),
+        block, static_cast<uint32_t>(num_rows(work) * kBlockColumns * 4), inbox_.full, to);
   }
   PAGODA_DEVICE void send_sums(int to, int row, softmax::Sums sums, float max) const {
     const int at = rank_ * tile.BM + row;
@@ -82,11 +107,19 @@ class ClusterMerge {
   // All threads, after those.
   PAGODA_DEVICE void run(const Work& work) {
     inbox_.full.wait_cluster(0);  // the partial results of all CTAs have arrived
+    if constexpr (tile.is_latent()) arch::cluster_arrive_relaxed();
+    add_partial_results(work);
+    // Copies read the memory of a CTA until their blocks have arrived.
+    if constexpr (tile.is_latent()) arch::cluster_wait();
+  }
+
+ private:
+  PAGODA_DEVICE void add_partial_results(const Work& work) {
     for_own_quads(work, [&](int row, int of_columns) {
       const int column = rank_ * kColumns + of_columns;
       const Total total = add<kCtas>(kCtas, [&](int32_t k) {
         const FloatPair sums = arch::load(inbox_.sums.at(k * tile.BM + row));
-        const arch::SharedPtr<float> from = inbox_.o.at(first_of(k, row) + of_columns);
+        const arch::SharedPtr<float> from = at(k, row, of_columns);
         Total part{.sums = {sums.low, sums.high}, .o = arch::load(from.template as<FloatQuad>())};
         if (wants_max()) part.max = arch::load(inbox_.max.at(k * tile.BM + row));
         return part;
@@ -115,7 +148,6 @@ class ClusterMerge {
     });
   }
 
- private:
   using Split = SplitRows<T, tile.BM, 1, tile.depth_vo, true>;
 
   [[nodiscard]] static PAGODA_DEVICE int32_t num_rows(const Work& work) {
@@ -142,9 +174,14 @@ class ClusterMerge {
   }
 
   [[nodiscard]] PAGODA_DEVICE bool wants_max() const { return params_.row_max != nullptr; }
-  // The first column of a row in the inbox, of what CTA `sender` has sent.
-  [[nodiscard]] static PAGODA_DEVICE int first_of(int sender, int row) {
-    return (sender * tile.BM + row) * kColumns;
+  // A column of a row in the inbox, of what CTA `sender` has sent.
+  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<float> at(int sender, int row, int column) const {
+    if constexpr (!tile.is_latent()) {
+      return inbox_.o.at((sender * tile.BM + row) * kColumns + column);
+    }
+    const int block = sender * (kColumns / kBlockColumns) + column / kBlockColumns;
+    return inbox_.o.at(block * tile.BM * kBlockColumns +
+                       index_in_block(row, column % kBlockColumns));
   }
 
   static constexpr int kInFlight = 8;  // partial results of clusters that are loaded together

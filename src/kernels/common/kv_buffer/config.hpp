@@ -20,10 +20,12 @@ enum class Staging : uint8_t {
   kAsyncNarrow,
   // kAsync in decoding over e4m3 caches, under 16-bit queries or e4m3 ones (decode_fp8.hpp).
   kAsyncFp8,
+  // kAsync in decoding latent rows, whose first columns are V (latent_mainloop.hpp).
+  kAsyncLatent,
 };
 constexpr bool is_async(Staging staging) {
   return staging == Staging::kAsync || staging == Staging::kAsyncNarrow ||
-         staging == Staging::kAsyncFp8;
+         staging == Staging::kAsyncFp8 || staging == Staging::kAsyncLatent;
 }
 
 // CTAs of decoding that a multiprocessor takes at once: as few as keep memory busy, and as many as
@@ -33,6 +35,7 @@ struct DecodeOccupancy {
 };
 constexpr DecodeOccupancy decode_occupancy(int depth) {
   if (depth == 64) return {4, 4};
+  if (depth > 256) return {1, 1};  // latent rows
   return depth == 128 ? DecodeOccupancy{2, 3} : DecodeOccupancy{2, 2};
 }
 
@@ -98,6 +101,9 @@ struct TileConfig {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool has_fp8_cache() const {
     return staging == Staging::kAsyncFp8;
   }
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool is_latent() const {
+    return staging == Staging::kAsyncLatent;
+  }
   // The bytes of an element of K or V in shared memory.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr int kv_bytes() const {
     return has_fp8_cache() ? 1 : 2;
@@ -112,8 +118,8 @@ struct TileConfig {
 };
 
 // The tile of decoding with mma.sync m16n8k16: 16 rows, four warps with 16 keys of a KV tile each
-// (decode_mainloop.hpp), over an fp8 cache 32; steps of 8 or 16 KB, three of them in flight: whole
-// tiles of K and V, or halves of 128 columns.
+// (decode_mainloop.hpp), over an fp8 cache of head dims 64 and 128 32; steps of 8 or 16 KB, three
+// of them in flight: whole tiles of K and V, or of 16-bit head dim 256 halves of 128 columns.
 constexpr TileConfig decode_tile(int depth, bool has_tokens = false, bool is_general = false,
                                  int cluster = 1, Staging staging = Staging::kAsync) {
   TileConfig tile;
@@ -123,9 +129,11 @@ constexpr TileConfig decode_tile(int depth, bool has_tokens = false, bool is_gen
   tile.BM = tile.block_rows = 16;
   tile.warps_m = 1;
   tile.warps_n = 4;
-  tile.BN = staging == Staging::kAsyncFp8 ? 128 : 64;
-  tile.k_BK = depth <= 128 ? depth : 128;
-  tile.v_BK = depth <= 128 ? tile.BN : 32;  // 32: as many bytes as 64 keys of 128 columns
+  const bool has_fp8_cache = staging == Staging::kAsyncFp8;
+  tile.BN = has_fp8_cache && depth <= 128 ? 128 : 64;
+  const bool has_parts = depth > 128 && !has_fp8_cache;
+  tile.k_BK = has_parts ? 128 : depth;
+  tile.v_BK = has_parts ? 32 : tile.BN;  // 32: as many bytes as 64 keys of 128 columns
   tile.k_tiles = tile.v_tiles = 2;
   tile.num_stages = 3;
   tile.is_decode = true;
@@ -133,6 +141,17 @@ constexpr TileConfig decode_tile(int depth, bool has_tokens = false, bool is_gen
   tile.decodes_general = is_general;
   tile.cluster = cluster;
   tile.ctas_per_sm = decode_occupancy(depth).fewest;
+  return tile;
+}
+
+// That of decoding latent rows: eight warps with 64 columns each, KV tiles of 72 KB, two in flight.
+constexpr TileConfig latent_tile(bool has_tokens = false, int cluster = 1) {
+  TileConfig tile = decode_tile(128, has_tokens, false, cluster, Staging::kAsyncLatent);
+  tile.depth_qk = tile.k_BK = 576;
+  tile.depth_vo = 512;
+  tile.warps_n = 8;
+  tile.num_stages = 2;
+  tile.ctas_per_sm = decode_occupancy(tile.depth_qk).fewest;
   return tile;
 }
 

@@ -1,5 +1,6 @@
 // Which calls the kernels for decoding serve: up to 16 rows of a KV head, or four times as many in
-// several row tiles, whose tokens see all keys up to their own, or the last of those. Host only.
+// several row tiles, of latent rows any number of heads; whose tokens see all keys up to their own,
+// or the last of those. Host only.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@ namespace pagoda::kernels::kv_buffer {
 // Row tiles whose partial results fit the workspace that decoding may take, up to two of each
 // (decode_grid.hpp), by the padded head dim.
 [[nodiscard]] constexpr int64_t most_decode_row_tiles(int depth) {
+  if (depth > 256) return 1984;
   return depth > 128 ? 3968 : 7936;
 }
 
@@ -35,7 +37,8 @@ namespace pagoda::kernels::kv_buffer {
 [[nodiscard]] int32_t window_keys(const core::Problem& problem);
 [[nodiscard]] int32_t most_decode_keys(const core::Problem& problem);
 
-// Row tiles of a KV head, which have several tokens or one; those of the call.
+// Row tiles of a KV head, which have several tokens or one, or, of latent rows, some heads of one;
+// those of the call.
 [[nodiscard]] int32_t decode_token_tiles(const core::Problem& problem, const TileConfig& tile);
 [[nodiscard]] int64_t decode_row_tiles(const core::Problem& problem, const TileConfig& tile);
 

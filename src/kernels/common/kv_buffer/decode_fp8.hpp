@@ -36,8 +36,8 @@ struct DecodeFp8 {
   // Where vector `vector` of row `row` of the warp's keys is. Neither loads of K and V nor the copy
   // of eight vectors of neighbouring rows have a bank conflict.
   static PAGODA_HOST_DEVICE constexpr int index(int row, int vector) {
-    static_assert(kVectors == 4 || kVectors == 8);
-    const int swizzle = row / 2 % 4 + (kVectors == 8 ? row % 2 * 4 : 0);
+    static_assert(kVectors == 4 || kVectors == 8 || kVectors == 16);
+    const int swizzle = row / 2 % 4 + (kVectors >= 8 ? row % 2 * 4 : 0);
     return row * kVectors + (vector ^ swizzle);
   }
 

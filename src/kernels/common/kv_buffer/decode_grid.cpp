@@ -49,11 +49,14 @@ bool suits_batch(const Problem& p, const TileConfig& tile, int64_t row_tiles, in
 // in it, and the part kShareOfCta of all else for each but the first.
 constexpr double kDecodeTileTime = 0.63, kBusyCtas = 0.6, kBusySharpness = 2.4;
 constexpr double kFp8TileTime = 1.17, kFp8TileTime64 = 0.75;
+// A KV tile of latent rows, of 72 KB.
+constexpr double kLatentTileTime = 1.4, kLatentBusyCtas = 0.65;
 constexpr double kUnevenPower = 0.17, kWaveStart = 1.0, kCtaStart = 0.3, kShareOfCta = 0.02;
 // The merge in a cluster; in clusters and between them; between CTAs, and there for each row of a
 // warp and 16 splits.
 constexpr double kClusterMerge = 0.5, kClustersMerge = 2.9, kSplitMerge = 2.1, kSplitChain = 0.8;
-constexpr int32_t kMostCtasInClusters = 3;  // of a multiprocessor
+constexpr double kLatentClustersMerge = 2.0;  // by bulk copies, and in 64 columns of a CTA
+constexpr int32_t kMostCtasInClusters = 3;    // of a multiprocessor
 
 // Of a CTA of decoding. Narrow rows are fewer bytes than the tile has room for.
 double decode_bytes_in_flight(const Problem& p, const TileConfig& tile) {
@@ -62,9 +65,11 @@ double decode_bytes_in_flight(const Problem& p, const TileConfig& tile) {
 
 // A wave of CTAs, `of_sm` of them for each multiprocessor, that have `tiles` KV tiles each.
 double wave_time(const Problem& p, const TileConfig& tile, double of_sm, int64_t tiles) {
-  const double busy_ctas = kBusyCtas * (48 << 10) / decode_bytes_in_flight(p, tile);
+  const double busy_ctas =
+      tile.is_latent() ? kLatentBusyCtas : kBusyCtas * (48 << 10) / decode_bytes_in_flight(p, tile);
   const double busy = std::pow(of_sm / busy_ctas, kBusySharpness);
-  double of_tile = kDecodeTileTime * std::pow(1 + busy, 1 / kBusySharpness);
+  const double of_few = tile.is_latent() ? kLatentTileTime : kDecodeTileTime;
+  double of_tile = of_few * std::pow(1 + busy, 1 / kBusySharpness);
   if (has_fp8_cache(p)) {
     of_tile = std::max(of_tile, tile.depth_qk <= 64 ? kFp8TileTime64 : kFp8TileTime);
   }
@@ -99,7 +104,8 @@ double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms, in
   double time = static_cast<double>(whole_waves) * wave_time(p, tile, division.per_sm, tiles);
   if (last > 0) time += wave_time(p, tile, static_cast<double>(last) / num_sms, tiles);
   if (division.cluster > 1) {
-    time += division.splits == 1 ? kClusterMerge : kClustersMerge;
+    const double of_clusters = tile.is_latent() ? kLatentClustersMerge : kClustersMerge;
+    time += division.splits == 1 ? kClusterMerge : of_clusters;
   } else if (division.splits > 1) {
     const int32_t rows = std::min(p.max_seqlen_q * p.group, tile.BM);
     const int32_t rows_of_warp = core::ceil_div(rows, tile.warps_n);
@@ -117,6 +123,10 @@ double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms, in
 constexpr int64_t kFewRowTileBytes = 20 << 20;
 constexpr double kTimeOfByte = 0.25e-6, kPackedRowsStart = 11.2;
 
+// Latent rows: so many bytes of keys, each as often as it has row tiles, are loaded from L2 in the
+// time that row tiles of 64 rows (mha_sm90) take longer to begin and to merge.
+constexpr int64_t kFewLatentBytes = 54 << 20;
+
 constexpr int32_t kFewestAtOnce = 2;  // single CTAs of a multiprocessor
 
 // The division of the least time.
@@ -124,7 +134,7 @@ Division find_division(const Problem& p, const TileConfig& tile, int32_t num_sms
   const DecodeOccupancy occupancy = decode_occupancy(tile.depth_qk);
   const int64_t row_tiles = decode_row_tiles(p, tile);
   const int64_t key_tiles = most_key_tiles(p, tile);
-  Division best{.per_sm = kFewestAtOnce};
+  Division best{.per_sm = std::min(kFewestAtOnce, occupancy.most)};
   double least = decode_time(p, tile, num_sms, key_tiles, best);
   const auto consider = [&](const Division& division) {
     const double time = decode_time(p, tile, num_sms, key_tiles, division);
@@ -249,6 +259,13 @@ bool suits_decode_rows(const Problem& p, int32_t num_sms) {
   const Division division = find_division(p, tile, num_sms);
   return decode_time(p, tile, num_sms, most_key_tiles(p, tile), division) <=
          loads + kPackedRowsStart;
+}
+
+bool suits_latent_decode(const Problem& p) {
+  const TileConfig tile = decode_tile_of(p, decode_depth(p));
+  if (decode_token_tiles(p, tile) <= 1) return true;
+  const auto key_bytes = static_cast<int64_t>(p.head_dim_qk * size_bytes(p.k.dtype));
+  return decode_row_tiles(p, tile) * most_decode_keys(p) * key_bytes <= kFewLatentBytes;
 }
 
 int32_t unsplit_ctas_per_sm(int64_t row_tiles, int depth, int32_t num_sms) {

@@ -17,6 +17,37 @@
 
 namespace pagoda::kernels::kv_buffer {
 
+// Row `row` of Q of a work tile in global memory. Those past the last head do not exist.
+template <class Config>
+struct DecodeQRow {
+  arch::GlobalPtr<const char> data;
+  bool exists;
+
+  PAGODA_DEVICE DecodeQRow(const AttentionParams& params, const Work& work, int row)
+      : exists(row < work.num_tokens * work.num_heads) {
+    int32_t token = 0, head = exists ? row : 0;
+    if constexpr (Config::tile.has_tokens) {
+      token = arch::SmallDivisor(work.num_heads).quotient(head);
+      head -= token * work.num_heads;
+    }
+    const int32_t tokens = work.rows.seqlen_kv - work.rows.q_position;  // of the sequence
+    token += work.first_token +
+             (params.sequences.cu_rows != nullptr ? work.memory_row : work.sequence * tokens);
+    data = params.q_data.template as<const char>() +
+           (int64_t{token} * params.decode.q_row_bytes +
+            int64_t{work.first_head + head} * params.decode.q_head_bytes);
+  }
+};
+
+// The ids of a sequence's pages; null for dense caches.
+[[nodiscard]] PAGODA_DEVICE arch::GlobalPtr<const int32_t> pages_of_sequence(
+    const DecodeArguments& decode, int32_t sequence) {
+  if (decode.pages == nullptr) return nullptr;
+  return decode.pages + (decode.first_page_of != nullptr
+                             ? arch::load_read_only(decode.first_page_of + sequence)
+                             : int64_t{sequence} * decode.table_stride);
+}
+
 template <class Config>
 class DecodeLoads {
  public:
@@ -37,6 +68,7 @@ class DecodeLoads {
   static constexpr int kVectors = kPartDepth * tile.kv_bytes() / 16;
   static constexpr int kVectorsOfWarp = tile.WN() * kVectors;
   static constexpr int kRowStride = tile.has_fp8_cache() ? kVectors : layout.row_stride();
+  static constexpr int kChunkStride = tile.has_fp8_cache() ? 1 : layout.chunk_stride();
   static_assert(!tile.has_fp8_cache() || kParts == 1);
   static constexpr int kPages = tile.WN() / kPageRows;
   static_assert(tile.WN() % kPageRows == 0 && tile.depth_qk == tile.depth_vo);
@@ -52,14 +84,8 @@ class DecodeLoads {
         num_keys_(work.rows.seqlen_kv),
         page_shift_(params.decode.page_shift),
         k_(source(params.k_data, params.decode.k, work.kv_head, params.dim_qk)),
-        v_(source(params.v_data, params.decode.v, work.kv_head, params.dim_vo)) {
-    if (params.decode.pages != nullptr) {
-      pages_ =
-          params.decode.pages + (params.decode.first_page_of != nullptr
-                                     ? arch::load_read_only(params.decode.first_page_of + sequence_)
-                                     : int64_t{sequence_} * params.decode.table_stride);
-    }
-  }
+        v_(source(params.v_data, params.decode.v, work.kv_head, params.dim_vo)),
+        pages_(pages_of_sequence(params.decode, work.sequence)) {}
 
   // Issues the copies of Q, a thread the 128-byte parts of one row at the same place. Rows past the
   // group become zeros.
@@ -67,23 +93,16 @@ class DecodeLoads {
                                    const Work& work) {
     static_assert(Ops::threads / 8 == tile.BM);
     const int row = arch::thread_idx() / 8, chunk = arch::thread_idx() % 8;
-    const bool exists = row < work.num_tokens * work.num_heads;
-    int32_t token = 0, head = exists ? row : 0;
-    if constexpr (tile.has_tokens) {
-      token = arch::SmallDivisor(work.num_heads).quotient(head);
-      head -= token * work.num_heads;
-    }
-    const int32_t tokens = work.rows.seqlen_kv - work.rows.q_position;  // of the sequence
-    token += work.first_token +
-             (params.sequences.cu_rows != nullptr ? work.memory_row : work.sequence * tokens);
-    const arch::GlobalPtr<const char> from =
-        params.q_data.template as<const char>() +
-        (int64_t{token} * params.decode.q_row_bytes +
-         int64_t{work.first_head + head} * params.decode.q_head_bytes + 16 * chunk);
+    const DecodeQRow<Config> q(params, work, row);
+    const bool exists = q.exists;
+    const arch::GlobalPtr<const char> from = q.data + 16 * chunk;
     if constexpr (tile.q_bytes == 1) {
       using Fp8 = DecodeFp8<tile.depth_qk>;
-      if (chunk < Fp8::kVectors) {
-        arch::cp_async<16>(storage.q.at(Fp8::index(row, chunk) * 8), from, exists ? 16 : 0);
+      PAGODA_UNROLL
+      for (int j = 0; j < Fp8::kVectors; j += 8) {
+        if (chunk + j >= Fp8::kVectors) continue;
+        arch::cp_async<16>(storage.q.at(Fp8::index(row, chunk + j) * 8), from + j * 16,
+                           exists ? 16 : 0);
       }
     } else {
       const arch::SharedPtr<T> to =
@@ -198,7 +217,7 @@ class DecodeLoads {
       PAGODA_UNROLL
       for (int j = 0; j < kVectors; j += 8) {
         copy_chunk(first, num_columns, 8 * (chunk + j), exists, row_from + j * 16,
-                   row_to + j * layout.chunk_stride() * 8);
+                   row_to + j * kChunkStride * 8);
       }
     }
   }
@@ -224,8 +243,8 @@ class DecodeLoads {
   }
 
   int32_t sequence_, first_key_, num_keys_, page_shift_;
-  arch::GlobalPtr<const int32_t> pages_ = nullptr;
   Source k_, v_;
+  arch::GlobalPtr<const int32_t> pages_;
 };
 
 }  // namespace pagoda::kernels::kv_buffer

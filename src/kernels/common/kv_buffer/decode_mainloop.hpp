@@ -74,7 +74,9 @@ class DecodeMainloop {
   PAGODA_DEVICE void run(Online (&online)[Ops::rows], Output& o) {
     arch::cp_async_wait<kInFlight>();
     arch::syncthreads();  // all threads' parts of Q are in shared memory
-    if constexpr (tile.has_fp8_cache()) {
+    if constexpr (tile.has_fp8_cache() && !kKeepsQ) {
+      store_fp8_q();
+    } else if constexpr (tile.has_fp8_cache()) {
       load_fp8_q();
     } else if constexpr (kKeepsQ) {
       load_q_fragments(std::make_integer_sequence<int, kQSteps>());
@@ -96,7 +98,7 @@ class DecodeMainloop {
   static_assert(tile.k_tiles == kSlots && tile.v_tiles == kSlots && kTiles * kParts == kSlots);
   static constexpr int kInFlight = 2 * kSlots - 1;  // groups, while one is waited for
   static constexpr int kQSteps = tile.depth_qk / tile.mma.K;
-  static constexpr bool kKeepsQ = kParts == 1;  // in registers, which O of 256 columns needs
+  static constexpr bool kKeepsQ = tile.depth_qk <= 128;  // in registers, else those are of O
   static constexpr int kColumnTiles = tile.depth_vo / tile.mma.N;
   static constexpr int kPartSteps = kQSteps / kParts, kPartPairs = kColumnTiles / 2 / kParts;
   using AllColumns = float[Ops::m_tiles][kColumnTiles][Ops::elements];
@@ -171,34 +173,68 @@ class DecodeMainloop {
     PAGODA_UNROLL
     for (int r = 0; r < Ops::rows; ++r) {
       arch::Words<4> words[Fp8::kGroups][2];
-      read_fp8_q(softmax_.row_index(r), words);
-      if constexpr (tile.q_bytes == 2 && std::same_as<T, arch::BFloat16>) {
-        factors_[r] *= kernels::convert_to_f16(words).inverse;
-      }
       PAGODA_UNROLL
-      for (int step = 0; step < kQSteps; ++step) {
-        PAGODA_UNROLL
-        for (int i = 0; i < 2; ++i) {
-          q_[step][2 * i + r] = words[step / 4][step % 4 / 2].word[step % 2 * 2 + i];
-        }
+      for (int group = 0; group < Fp8::kGroups; ++group) {
+        read_fp8_q(softmax_.row_index(r), group, words[group]);
       }
+      if constexpr (kConvertsQ) factors_[r] *= kernels::convert_to_f16(words).inverse;
+      PAGODA_UNROLL
+      for (int step = 0; step < kQSteps; ++step) set_q_row(words[step / 4], step % 4, r, q_[step]);
     }
   }
-  // The lane's columns of a row, as 16-bit elements.
-  PAGODA_DEVICE void read_fp8_q(int row, arch::Words<4> (&words)[Fp8::kGroups][2]) const {
+  // The same into the memory of Q, as fragments: [step][lane]. A warp converts the columns of one
+  // group.
+  PAGODA_DEVICE void store_fp8_q() {
+    static_assert(Fp8::kGroups == tile.warps() && I::kAWords == 4);
+    arch::Words<4> fragments[4];
+    PAGODA_UNROLL
+    for (int r = 0; r < Ops::rows; ++r) {
+      const int row = softmax_.row_index(r);
+      arch::Words<4> words[1][2];
+      RowPower power;
+      if constexpr (kConvertsQ) {
+        LargestOfPairs largest;
+        PAGODA_NO_UNROLL
+        for (int group = 0; group < Fp8::kGroups; ++group) {
+          read_fp8_q(row, group, words[0]);
+          kernels::add_pairs(words, largest);
+        }
+        power = kernels::power_of_row(largest);
+        factors_[r] *= power.inverse;
+      }
+      read_fp8_q(row, warp_, words[0]);
+      if constexpr (kConvertsQ) kernels::scale_to_f16(power, words);
+      PAGODA_UNROLL
+      for (int step = 0; step < 4; ++step) set_q_row(words[0], step, r, fragments[step].word);
+    }
+    arch::syncthreads();  // all warps have read Q
+    PAGODA_UNROLL
+    for (int step = 0; step < 4; ++step) arch::store(fp8_q(4 * warp_ + step), fragments[step]);
+    arch::syncthreads();  // Q of all columns is stored
+  }
+  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<arch::Words<4>> fp8_q(int step) const {
+    const int vector = step * tile.warp_size + arch::lane_idx();
+    return storage_.q.at(vector * 8).template as<arch::Words<4>>();
+  }
+  // Row `r` of the lane in the fragment of step `step` of a group.
+  static PAGODA_DEVICE void set_q_row(const arch::Words<4> (&of_group)[2], int step, int r,
+                                      uint32_t (&fragment)[I::kAWords]) {
+    PAGODA_UNROLL
+    for (int i = 0; i < 2; ++i) fragment[2 * i + r] = of_group[step / 2].word[step % 2 * 2 + i];
+  }
+  static constexpr bool kConvertsQ = tile.q_bytes == 2 && std::same_as<T, arch::BFloat16>;
+  // The lane's columns of a row in group `group`, as 16-bit elements.
+  PAGODA_DEVICE void read_fp8_q(int row, int group, arch::Words<4> (&words)[2]) const {
     const auto vector_at = [&](int index) {
       return arch::load(storage_.q.at(index * 8).template as<arch::Words<4>>());
     };
-    PAGODA_UNROLL
-    for (int group = 0; group < Fp8::kGroups; ++group) {
-      const int first = Fp8::first_column(group);
-      if constexpr (tile.q_bytes == 1) {
-        arch::widen_e4m3_f16(vector_at(Fp8::index(row, first / 16)), words[group]);
-      } else {
-        PAGODA_UNROLL
-        for (int i = 0; i < 2; ++i) {
-          words[group][i] = vector_at(operand::vector_index<Ops::q_layout>(row, first / 8 + i));
-        }
+    const int first = Fp8::first_column(group);
+    if constexpr (tile.q_bytes == 1) {
+      arch::widen_e4m3_f16(vector_at(Fp8::index(row, first / 16)), words);
+    } else {
+      PAGODA_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        words[i] = vector_at(operand::vector_index<Ops::q_layout>(row, first / 8 + i));
       }
     }
   }
@@ -337,13 +373,19 @@ class DecodeMainloop {
   }
 
   // multiply_k and multiply_v over an fp8 cache; S is multiplied with factors_. Two n-tiles at
-  // once: their products do not wait for each other.
+  // once, and two sums of each where these are all: their products do not wait for each other.
+  static constexpr int kFp8Sums = Ops::n_tiles == 2 ? 2 : 1;
   PAGODA_DEVICE void multiply_fp8_k(int32_t index, Scores& s) {
-    for_scores([&](int n, int e) { s[0][n][e] = 0; });
+    Scores sums[kFp8Sums];
+    PAGODA_UNROLL
+    for (Scores& sum : sums) for_scores([&](int n, int e) { sum[0][n][e] = 0; });
     wait_for_oldest();
     const auto keys = k(slot_).template as<const arch::Words<4>>();
     PAGODA_UNROLL
     for (int group = 0; group < Fp8::kGroups; ++group) {
+      QFragment q[4];
+      PAGODA_UNROLL
+      for (int step = 0; step < 4; ++step) find_fp8_q(4 * group + step, q[step]);
       PAGODA_UNROLL
       for (int n = 0; n < Ops::n_tiles; n += 2) {
         uint32_t b[2][4][I::kBWords];
@@ -351,13 +393,26 @@ class DecodeMainloop {
         for (int i = 0; i < 2; ++i) Fp8::load_k(keys, n + i, group, b[i]);
         PAGODA_UNROLL
         for (int i = 0; i < 8; ++i) {
-          I::multiply(s[0][n + i % 2], q_[4 * group + i / 2], b[i % 2][i / 2]);
+          I::multiply(sums[i / 2 % kFp8Sums][0][n + i % 2], q[i / 2], b[i % 2][i / 2]);
         }
       }
     }
     arch::syncwarp();  // all lanes have read K
     load_k<false>(index - kTiles, 0, slot_);
-    for_scores([&](int n, int e) { s[0][n][e] *= factors_[e / I::kColumns]; });
+    for_scores([&](int n, int e) {
+      if constexpr (kFp8Sums > 1) sums[0][0][n][e] += sums[1][0][n][e];
+      s[0][n][e] = sums[0][0][n][e] * factors_[e / I::kColumns];
+    });
+  }
+  PAGODA_DEVICE void find_fp8_q(int step, QFragment& q) const {
+    if constexpr (kKeepsQ) {
+      PAGODA_UNROLL
+      for (int i = 0; i < I::kAWords; ++i) q[i] = q_[step][i];
+    } else {
+      const arch::Words<4> words = arch::load(fp8_q(step));
+      PAGODA_UNROLL
+      for (int i = 0; i < I::kAWords; ++i) q[i] = words.word[i];
+    }
   }
   PAGODA_DEVICE void multiply_fp8_v(int32_t index, const Scores& s, AllColumns& o) {
     wait_for_oldest();

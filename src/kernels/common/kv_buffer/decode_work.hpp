@@ -264,6 +264,17 @@ PAGODA_DEVICE bool find_share(const AttentionParams& params, int32_t cluster, De
   return DecodePartition<Config>(params).find(cluster, share);
 }
 
+// The token and the heads of row tile `row_tile` of a KV head, whose group has more heads than a
+// row tile has rows. `work` has all heads of the group.
+PAGODA_DEVICE void set_heads(int32_t row_tile, int32_t rows, Work& work) {
+  const int32_t head_tiles = (work.num_heads - 1) / rows + 1;
+  work.first_token = arch::SmallDivisor(head_tiles).quotient(row_tile);
+  const int32_t first = (row_tile - work.first_token * head_tiles) * rows;
+  work.first_head += first;
+  if (work.num_heads - first < rows) rows = work.num_heads - first;
+  work.num_heads = rows;
+}
+
 // All threads make the work tile of their CTA. False: its cluster has none.
 template <class Config>
 PAGODA_DEVICE bool make_decode_work(const AttentionParams& params, Work& work) {
@@ -278,7 +289,7 @@ PAGODA_DEVICE bool make_decode_work(const AttentionParams& params, Work& work) {
   const int32_t row_tile = arch::SmallDivisor(share.splits).quotient(cluster - share.first_cluster);
   work.split = cluster - share.first_cluster - row_tile * share.splits;
   work.kv_head = row_tile;
-  if constexpr (Config::tile.has_tokens) {
+  if constexpr (Config::tile.has_tokens || Config::tile.is_latent()) {
     const int32_t token_tiles = params.decode.token_tiles;
     work.kv_head = arch::SmallDivisor(token_tiles).quotient(row_tile);
     work.first_token = (row_tile - work.kv_head * token_tiles) * params.decode.tile_tokens;
@@ -286,13 +297,18 @@ PAGODA_DEVICE bool make_decode_work(const AttentionParams& params, Work& work) {
   work.sequence = sequence;
   work.first_head = work.kv_head * params.group;
   work.num_heads = params.group;
+  int32_t tile_tokens = params.decode.tile_tokens;
+  if constexpr (Config::tile.is_latent()) {
+    if (tile_tokens == 0) {  // a token has several row tiles
+      tile_tokens = 1;
+      set_heads(row_tile - work.kv_head * params.decode.token_tiles, Config::tile.BM, work);
+    }
+  }
   const int32_t tokens = share.num_rows;
   if (tokens <= work.first_token) return false;
   work.memory_row = share.first_row;
   work.num_tokens = tokens - work.first_token;
-  if (Config::tile.has_tokens && work.num_tokens > params.decode.tile_tokens) {
-    work.num_tokens = params.decode.tile_tokens;
-  }
+  if (Config::tile.has_tokens && work.num_tokens > tile_tokens) work.num_tokens = tile_tokens;
   work.valid_tokens = work.num_tokens;
   work.rows = mask::RowTile{sequence, keys, keys - tokens, work.first_token, work.num_tokens};
   const int32_t tiles = num_tiles<Config>(params.decode, keys);

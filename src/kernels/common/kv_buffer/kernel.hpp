@@ -16,9 +16,17 @@
 
 namespace pagoda::kernels::kv_buffer {
 
-// decode_mainloop.hpp, which a family includes that has kernels for decoding.
+// decode_mainloop.hpp and latent_mainloop.hpp, which a family includes that has kernels for
+// decoding, and latent rows among them.
 template <class Config>
 class DecodeMainloop;
+template <class Config>
+class LatentMainloop;
+// Of Config.
+template <class Config>
+using MainloopOf = std::conditional_t<
+    Config::tile.is_latent(), LatentMainloop<Config>,
+    std::conditional_t<Config::tile.is_decode, DecodeMainloop<Config>, Mainloop<Config>>>;
 
 // `Config`: struct with T and tile. `least_arch`: compute capability, 10 * major + minor.
 template <class Config_, int least_arch>
@@ -35,8 +43,12 @@ struct Kernel {
   static constexpr int kCtasPerSm =
       tile.is_decode ? decode_occupancy(tile.depth_qk).most : tile.ctas_per_sm;
   // What a CTA may have on every GPU from sm_80 on: 99 KB of the 100 KB of sm_86, sm_89 and sm_120.
-  // On gfx942: 64 KB.
-  static_assert(sizeof(Storage) <= (tile.warp_size == 64 ? 64 : 99) * 1024);
+  // On gfx942: 64 KB. Latent rows: those of Hopper alone.
+  static_assert(sizeof(Storage) <= (tile.is_latent()       ? 227
+                                    : tile.warp_size == 64 ? 64
+                                                           : 99) *
+                                       1024);
+  static_assert(!tile.is_latent() || least_arch == 90);
   static_assert(!tile.is_decode || tile.cluster > 1 ||
                 decode_occupancy(tile.depth_qk).most * (sizeof(Storage) + 1024) <= 228 * 1024);
 
@@ -110,12 +122,11 @@ struct Kernel {
     if (work.walk.num_tiles > 0) {
       bool is_loading_q = false;
       if constexpr (tile.is_decode) {
-        DecodeMainloop<Config>::Loads::load_q(params, storage, work);
+        MainloopOf<Config>::Loads::load_q(params, storage, work);
       } else if constexpr (Ops::is_async) {
         is_loading_q = Ops::KVBuffers::template load_q<Config>(params, storage, work);
       }
-      using Loop = std::conditional_t<tile.is_decode, DecodeMainloop<Config>, Mainloop<Config>>;
-      Loop mainloop(params, storage, work, warp_m, warp_n);
+      MainloopOf<Config> mainloop(params, storage, work, warp_m, warp_n);
       if constexpr (tile.cluster > 1) ClusterMerge<Config>(params, storage).begin(work);
       if constexpr (!tile.reads_q_directly) {
         if constexpr (Ops::is_async && Ops::token_gen && !tile.is_decode) {

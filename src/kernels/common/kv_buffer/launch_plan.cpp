@@ -23,9 +23,10 @@ Variant decode_variant(const Problem& p, const Shape& shape, int32_t cluster = 1
   const RowKind rows = has_window(p) || is_capped(p) ? RowKind::kDecodeGeneral
                        : p.max_seqlen_q > 1          ? RowKind::kDecodeTokens
                                                      : RowKind::kDecode;
-  const Staging staging = has_fp8_cache(p) ? Staging::kAsyncFp8
-                          : is_narrow      ? Staging::kAsyncNarrow
-                                           : Staging::kAsync;
+  const Staging staging = is_latent(shape)   ? Staging::kAsyncLatent
+                          : has_fp8_cache(p) ? Staging::kAsyncFp8
+                          : is_narrow        ? Staging::kAsyncNarrow
+                                             : Staging::kAsync;
   return {rows, staging, ScoreClass::kPlain, cluster};
 }
 constexpr int64_t kL2Bytes = 32 << 20;  // K and V of a section of TileGrid; not measured

@@ -65,7 +65,7 @@ struct Operands : OperandSizes<Config> {
     return operand::panel_layout(tile.BM, columns / 8);
   }
   static constexpr operand::VectorLayout q_layout = row_layout(tile.depth_qk);
-  static constexpr bool shares_p = Sizes::token_gen && !tile.is_decode;
+  static constexpr bool shares_p = Sizes::token_gen && (!tile.is_decode || tile.is_latent());
   static constexpr operand::VectorLayout p_layout = row_layout(shares_p ? tile.BN : 64);
   static constexpr operand::VectorLayout o_layout = row_layout(tile.depth_vo / tile.o_parts);
 };
@@ -97,11 +97,18 @@ struct Storage {
   static constexpr TileConfig tile = Config::tile;
 
   static constexpr int kKVectors = tile.k_tiles * Ops::K::smem_layout.size();
-  static constexpr int kVVectors = tile.v_tiles * Ops::V::smem_layout.size();
+  static constexpr int kVVectors = tile.is_latent() ? 0 : tile.v_tiles * Ops::V::smem_layout.size();
   static constexpr int larger(int a, int b) { return a > b ? a : b; }
-  // Q [BM, depth_qk], or O on its way to global memory: [BM, depth_vo / o_parts].
-  arch::SharedArray<
-      T, tile.reads_q_directly ? 8 : larger(Ops::q_layout.size(), Ops::o_layout.size()) * 8, 128>
+  // Latent rows: partial scores in fp32, [warp, or past the last one][BM][kScoreStride].
+  static constexpr int kScoreStride = tile.BN + 8;
+  static constexpr int kScores =
+      tile.is_latent() ? (tile.warps_n + 1) * tile.BM * kScoreStride * 4 / 2 : 0;  // in T
+  // Q [BM, depth_qk], or O on its way to global memory: [BM, depth_vo / o_parts], or scores.
+  arch::SharedArray<T,
+                    tile.reads_q_directly
+                        ? 8
+                        : larger(larger(Ops::q_layout.size(), Ops::o_layout.size()) * 8, kScores),
+                    128>
       q;
   arch::SharedArray<
       T, larger(kKVectors + kVVectors, tile.reads_q_directly ? Ops::o_layout.size() : 0) * 8, 128>

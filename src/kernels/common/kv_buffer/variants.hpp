@@ -51,9 +51,13 @@ constexpr bool has_prefill_tile(int depth_vo) { return depth_vo <= 256; }
 constexpr bool has_decode_tile(const Shape& shape) {
   return shape.depth_qk == shape.depth_vo && shape.depth_qk <= 256;
 }
-// Kernels over fp8 caches exist where a KV tile has one part; e4m3 queries have only those.
+// Whether latent rows are decoded by a shape: whole ones, of V in K.
+constexpr bool is_latent(const Shape& shape) {
+  return shape.depth_qk == 576 && shape.depth_vo == 512;
+}
+// e4m3 queries have the kernels over fp8 caches alone.
 constexpr bool has_kernel(const Shape& shape, const Variant& variant) {
-  if (variant.staging == Staging::kAsyncFp8 && shape.depth_qk > 128) return false;
+  if (variant.staging == Staging::kAsyncLatent) return is_latent(shape);
   if (variant.staging != Staging::kAsyncFp8 && shape.dtype == DType::kF8E4M3) return false;
   return !is_decode(variant.rows) || has_decode_tile(shape);
 }
@@ -73,7 +77,8 @@ struct Instance {
 
 constexpr RowKind rows_of(const Shape& shape, const Variant& variant) {
   // Without a prefill tile the prefill variants are token kernels, which make_plan never launches.
-  return has_prefill_tile(shape.depth_vo) ? variant.rows : RowKind::kTokenGeneration;
+  const bool is_missing = variant.rows == RowKind::kPrefill && !has_prefill_tile(shape.depth_vo);
+  return is_missing ? RowKind::kTokenGeneration : variant.rows;
 }
 
 // The Instance of Chip::kShapes[shape] and Chip::kVariants[variant].
