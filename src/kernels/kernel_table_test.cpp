@@ -230,9 +230,11 @@ TEST(KernelTable, instances_of_mha_sm90_decode_are_what_their_names_say) {
                                             " decode tokens fp8 plain by 8",
                                             " decode latent plain",
                                             " decode latent plain by 2",
+                                            " decode latent plain by 4",
                                             " decode latent plain by 8",
                                             " decode tokens latent plain",
                                             " decode tokens latent plain by 2",
+                                            " decode tokens latent plain by 4",
                                             " decode tokens latent plain by 8"});
 }
 

@@ -301,14 +301,14 @@ class TypedAttentionCase {
     for (const AttentionSequence& sequence : shape_.sequences) {
       tokens = std::max(tokens, sequence.rows);
     }
-    constexpr int kDecodeRows = 16;
+    constexpr bool is_on_kv_buffer = requires { Config::tile.is_decode; };
+    constexpr int kDecodeRows = is_on_kv_buffer ? Traits::block_rows : 16;
     const int of_tile = kDecodeRows / shape_.group;  // 0: a token has several row tiles
     const int row_tiles =
         of_tile == 0 ? tokens * ((shape_.group - 1) / kDecodeRows + 1) : (tokens - 1) / of_tile + 1;
     params.decode = kernels::kv_buffer::decode_arguments(
         params, std::max(1, clusters - 1), 1, shape_.shares, row_tiles, kDecodeRows,
         shape_.window > 0 ? shape_.window + tokens : INT32_MAX);
-    constexpr bool is_on_kv_buffer = requires { Config::tile.is_decode; };
     if (shape_.is_v_inside_k && !is_on_kv_buffer) {
       mha_sm90::set_latent_work(shape_.ctas, params);
     }

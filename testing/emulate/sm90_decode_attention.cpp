@@ -135,26 +135,27 @@ Outcome run_sm90_decode_fp8_queries(const emulator::Options& options) {
                              .dim_qk = Fp8Case::kDepth};
   return Fp8Case(shape, options.seed).run<KVBufferTraits<Fp8QueriesConfig>>(options);
 }
-// As in wide, over such a cache: KV tiles of one part, and Q as f16 in shared memory.
+// As in wide, over such a cache: KV tiles of one part, and Q as f16 in shared memory. A sequence
+// has three pairs, whose CTAs have up to three KV tiles, so that memory is loaded again.
 Outcome run_sm90_decode_fp8_wide(const emulator::Options& options) {
   const AttentionShape shape{.kernel = "sm90_decode/e4m3_wide",
-                             .sequences = {{1, 300}, {1, 37}, {1, 0}, {1, 500}},
+                             .sequences = {{1, 300}, {1, 37}, {1, 0}, {1, 900}},
                              .num_kv_heads = 1,
                              .group = 4,
-                             .ctas = 16,
+                             .ctas = 12,
                              .schedule = kernels::Schedule::kStreamK,
                              .dim_qk = WideFp8CacheCase::kDepth};
   using Config = ClusterConfig<2, false, Staging::kAsyncFp8, WideFp8CacheCase::kDepth>;
   return WideFp8CacheCase(shape, options.seed).run<KVBufferTraits<Config>>(options);
 }
-// As in wide, of latent rows.
+// The same of latent rows.
 Outcome run_sm90_decode_latent(const emulator::Options& options) {
   using Config = LatentConfig<2, false>;
   const AttentionShape shape{.kernel = "sm90_decode/latent",
-                             .sequences = {{1, 300}, {1, 37}, {1, 0}, {1, 500}},
+                             .sequences = {{1, 300}, {1, 37}, {1, 0}, {1, 900}},
                              .num_kv_heads = 1,
                              .group = 4,
-                             .ctas = 16,
+                             .ctas = 12,
                              .schedule = kernels::Schedule::kStreamK,
                              .dim_qk = Config::tile.depth_qk,
                              .is_v_inside_k = true};

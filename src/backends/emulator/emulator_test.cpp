@@ -38,7 +38,7 @@ TEST_F(Emulator, is_registered_once_by_several_calls) {
   for (const BackendInfo& info : backends()) found += info.name.starts_with("emu:") ? 1 : 0;
   EXPECT_EQ(found, 4);
   EXPECT_EQ(kernels("emu:sm80").size(), 13U);
-  EXPECT_EQ(kernels("emu:sm90").size(), 36U);
+  EXPECT_EQ(kernels("emu:sm90").size(), 39U);
   EXPECT_EQ(kernels("emu:sm100").size(), 28U);
   EXPECT_EQ(kernels("emu:gfx942").size(), 13U);
 }

@@ -18,10 +18,12 @@ using core::Problem;
 // maps, whose chain of dependent loads is shorter. Measured, README.md.
 constexpr int64_t kSmallDecodeBytes = int64_t{512} << 20;
 
-// Latent attention of few rows or bytes.
-bool is_latent_ranked_lower(const Problem& p, const Options& options, std::string* reason) {
+// Latent attention of up to 16 rows, or of few bytes.
+bool is_latent_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
+                            std::string* reason) {
   if (options.schedule != pagoda::Schedule::kAutomatic || options.num_kv_splits != 0 ||
-      !kernels::kv_buffer::is_decode_call(p) || !kernels::kv_buffer::suits_latent_decode(p)) {
+      !kernels::kv_buffer::is_decode_call(p) ||
+      !kernels::kv_buffer::suits_latent_decode(p, num_sms)) {
     return false;
   }
   if (reason != nullptr) {
@@ -38,7 +40,7 @@ bool is_ranked_lower(const Problem& p, int32_t num_sms, const Options& options,
   // A sequence's kernel must not depend on the rest of its batch, on which these bytes do.
   if (options.is_batch_invariant) return false;
   if (p.head_dim_qk > 256 || p.head_dim_vo > 256) {
-    return is_latent_ranked_lower(p, options, reason);
+    return is_latent_ranked_lower(p, num_sms, options, reason);
   }
   const auto element_bytes = static_cast<int64_t>(size_bytes(p.k.dtype));
   const int64_t row_bytes = element_bytes * (p.head_dim_qk + p.head_dim_vo) * p.num_kv_heads;

@@ -53,9 +53,9 @@ TEST(Ranking, one_token_is_decoded_by_cp_async) {
   EXPECT_FALSE(is_left_to_cp_async({1, 1, 1024, 264}));
 }
 
-// us, by these, by mha_sm90_decode: 16 heads, 1 x 1,024 keys 16.8, 12.2; 64 x 4,096 97.8, 89.3; 64
+// us, by these, by mha_sm90_decode: 16 heads, 1 x 1,024 keys 15.8, 11.9; 64 x 4,096 95.4, 87.2; 64
 // heads, 3 x 650 21.9, 12.9; 11 x 1,649 29.7, 35.7; 128 heads, 1 x 1,024 18.8, 13.0; 8 x 1,024
-// 21.9, 26.6.
+// 21.9, 26.6; 32 heads, 25 x 608 24.2, 20.5; 4 x 9,812 34.7, 39.0.
 TEST(Ranking, latent_attention_of_few_rows_or_few_bytes) {
   const auto is_left = [](int32_t batch, int32_t keys, int32_t heads, const Options& options = {}) {
     core::Problem p = dense_problem(batch, 1, keys, DType::kBF16, 576);
@@ -71,6 +71,8 @@ TEST(Ranking, latent_attention_of_few_rows_or_few_bytes) {
   EXPECT_FALSE(is_left(11, 1649, 64));
   EXPECT_TRUE(is_left(1, 1024, 128));
   EXPECT_FALSE(is_left(8, 1024, 128));
+  EXPECT_TRUE(is_left(25, 608, 32));
+  EXPECT_FALSE(is_left(4, 9812, 32));
   EXPECT_FALSE(is_left(1, 1024, 16, {.is_batch_invariant = true}));
   EXPECT_FALSE(is_left(1, 1024, 16, {.num_kv_splits = 2}));
 }

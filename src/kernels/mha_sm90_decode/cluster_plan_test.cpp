@@ -323,7 +323,7 @@ constexpr Call latent_call(int32_t batch, int32_t keys, int32_t heads, int32_t t
   return {batch, keys, heads, 1, 576, tokens};
 }
 
-// 16 rows of any heads and tokens are a row tile.
+// 16 rows of any tokens and heads are a row tile.
 TEST(ClusterPlan, serves_whole_latent_rows) {
   for (const int32_t heads : {8, 16, 20, 128}) {
     for (const int32_t tokens : {1, 4, 16}) {
@@ -366,9 +366,24 @@ TEST(ClusterPlan, serves_whole_latent_rows) {
   EXPECT_FALSE(is_served(p));
 }
 
-// us: 1 x 1,024 keys of 16 heads 12.3 (by 16 CTAs 17.5), 1 x 1,375 12.5 (one cluster 14.4), 1 x
-// 8,192 15.4 (14 clusters 16.5), 64 x 4,096 89.2 (single CTAs 136.8), 3 x 650 of 64 heads 13.2
-// (pairs 20.8).
+TEST(ClusterPlan, divides_latent_rows_of_every_batch_that_it_serves) {
+  for (const int32_t batch : {1, 5, 16, 33, 66, 132, 133, 264, 500, 992, 1984}) {
+    for (const int32_t keys : {64, 1000, 30'000}) {
+      for (const int32_t heads : {16, 128}) {
+        const core::Problem p = latent_problem_of(latent_call(batch, keys, heads));
+        EXPECT_EQ(is_served(p), heads == 16 || batch <= 248) << batch;  // most_decode_row_tiles
+        if (!is_served(p)) continue;
+        const auto plan = Family::plan(shape_of(p), p, kMultiprocessors, {});
+        EXPECT_LE(plan->workspace_bytes, int64_t{128} << 20) << batch << " x " << keys;
+      }
+    }
+  }
+}
+
+// us: 1 x 1,024 keys of 16 heads 12.0 (clusters of four 15.0), 1 x 1,375 12.4 (one cluster 14.4), 1
+// x 8,192 15.9 (sixteen of four CTAs 17.6), 16 x 4,096 40.1 (four CTAs each 39.5), 25 x 5,000 52.5
+// (five CTAs each 57.6), 39 x 2,584 49.2 (three CTAs each 51.4), 64 x 4,096 87.7 (single CTAs
+// 136.8), 128 x 4,096 153.5 (pairs 160.8), 3 x 650 of 64 heads 13.2 (pairs 20.8).
 TEST(ClusterPlan, clusters_of_latent_rows) {
   const auto expect = [](const Call& call, int32_t cluster, int32_t clusters) {
     const core::Problem p = latent_problem_of(call);
@@ -379,7 +394,11 @@ TEST(ClusterPlan, clusters_of_latent_rows) {
   expect(latent_call(1, 1024, 16), 8, 1);
   expect(latent_call(1, 1375, 16), 8, 3);
   expect(latent_call(1, 8192, 16), 8, 8);
+  expect(latent_call(16, 4096, 16), 1, 128);
+  expect(latent_call(25, 5000, 16), 4, 25);
+  expect(latent_call(39, 2584, 16), 2, 39);
   expect(latent_call(64, 4096, 16), 2, 64);
+  expect(latent_call(128, 4096, 16), 1, 128);
   expect(latent_call(3, 650, 64), 8, 12);
 }
 

@@ -60,9 +60,11 @@ inline constexpr std::array kVariants = {
     Variant{RowKind::kDecodeTokens, Staging::kAsyncFp8, ScoreClass::kPlain, 8},
     Variant{RowKind::kDecode, Staging::kAsyncLatent, ScoreClass::kPlain, 1},
     Variant{RowKind::kDecode, Staging::kAsyncLatent, ScoreClass::kPlain, 2},
+    Variant{RowKind::kDecode, Staging::kAsyncLatent, ScoreClass::kPlain, 4},
     Variant{RowKind::kDecode, Staging::kAsyncLatent, ScoreClass::kPlain, 8},
     Variant{RowKind::kDecodeTokens, Staging::kAsyncLatent, ScoreClass::kPlain, 1},
     Variant{RowKind::kDecodeTokens, Staging::kAsyncLatent, ScoreClass::kPlain, 2},
+    Variant{RowKind::kDecodeTokens, Staging::kAsyncLatent, ScoreClass::kPlain, 4},
     Variant{RowKind::kDecodeTokens, Staging::kAsyncLatent, ScoreClass::kPlain, 8},
 };
 

@@ -64,9 +64,14 @@ class ClusterMerge {
       inbox_.full.init(1);
       arch::name_barrier(inbox_.full, "inbox full", 0);
       arch::fence_mbarrier_init();
-      const int32_t bytes_of_row =
-          static_cast<int32_t>(sizeof(FloatPair)) + 4 * kColumns + (wants_max() ? 4 : 0);
-      inbox_.full.arrive_expect_tx(static_cast<uint32_t>(kCtas * num_rows(work) * bytes_of_row));
+    }
+    // For compute-sanitizer, to which the warp initialises a barrier where one thread does.
+    if constexpr (tile.is_latent()) arch::syncwarp();
+    if (arch::thread_idx() == 0) {
+      const int32_t of_sums = static_cast<int32_t>(sizeof(FloatPair)) + (wants_max() ? 4 : 0);
+      constexpr int32_t kSenders = tile.is_latent() ? kCtas - 1 : kCtas;  // of columns of O
+      const int32_t bytes_of_row = kCtas * of_sums + kSenders * 4 * kColumns;
+      inbox_.full.arrive_expect_tx(static_cast<uint32_t>(num_rows(work) * bytes_of_row));
     }
     arch::cluster_arrive_relaxed();  // fence_mbarrier_init has released the barrier
   }
@@ -79,21 +84,22 @@ class ClusterMerge {
         arch::map_shared(at(rank_, row, column % kColumns).template as<FloatPair>(), to),
         FloatPair{a, b}, inbox_.full, to);
   }
-  // Latent rows: all rows of the warp's columns, which `block` has, by index_in_block(). All
-  // threads of a warp.
-  static constexpr int kBlockColumns = Inbox::kBlockColumns;
-  [[nodiscard]] static PAGODA_DEVICE int index_in_block(int row, int column) {
-    // Neither stores of pairs of eight rows nor loads of quads of one have a bank conflict.
-    return row * kBlockColumns + (column ^ row % 8 * 8);
+  // Latent rows: a pair of the columns of warp `warp` to the block that it sends, and the block.
+  // That of the CTA itself stays where it is. All threads of the CTA have read K, and all of a warp
+  // call send_block().
+  PAGODA_DEVICE void store_in_block(int warp, int row, int column, float a, float b) const {
+    const int at = index_in_block(row, column % kBlockColumns);
+    arch::store((block_of(warp) + at).template as<FloatPair>(), FloatPair{a, b});
   }
-  PAGODA_DEVICE void send_block(const Work& work, arch::SharedPtr<float> block, int warp) const {
+  PAGODA_DEVICE void send_block(const Work& work, int warp) const {
     constexpr int kBlocks = kColumns / kBlockColumns;  // of a CTA
     const int to = warp / kBlocks;
     arch::fence_proxy_async_shared();
     arch::syncwarp();  // all lanes have stored their part of the block
     arch::bulk_copy_to_cta(
-        arch::lane_idx() == 0, arch::map_shared(at(rank_, 0, warp % kBlocks * kBlockColumns), to),
-        block, static_cast<uint32_t>(num_rows(work) * kBlockColumns * 4), inbox_.full, to);
+        arch::lane_idx() == 0 && to != rank_,
+        arch::map_shared(at(rank_, 0, warp % kBlocks * kBlockColumns), to), block_of(warp),
+        static_cast<uint32_t>(num_rows(work) * kBlockColumns * 4), inbox_.full, to);
   }
   PAGODA_DEVICE void send_sums(int to, int row, softmax::Sums sums, float max) const {
     const int at = rank_ * tile.BM + row;
@@ -107,7 +113,10 @@ class ClusterMerge {
   // All threads, after those.
   PAGODA_DEVICE void run(const Work& work) {
     inbox_.full.wait_cluster(0);  // the partial results of all CTAs have arrived
-    if constexpr (tile.is_latent()) arch::cluster_arrive_relaxed();
+    if constexpr (tile.is_latent()) {
+      arch::cluster_arrive_relaxed();
+      arch::syncthreads();  // all warps have stored their blocks
+    }
     add_partial_results(work);
     // Copies read the memory of a CTA until their blocks have arrived.
     if constexpr (tile.is_latent()) arch::cluster_wait();
@@ -119,7 +128,7 @@ class ClusterMerge {
       const int column = rank_ * kColumns + of_columns;
       const Total total = add<kCtas>(kCtas, [&](int32_t k) {
         const FloatPair sums = arch::load(inbox_.sums.at(k * tile.BM + row));
-        const arch::SharedPtr<float> from = at(k, row, of_columns);
+        const arch::SharedPtr<float> from = received(k, row, of_columns);
         Total part{.sums = {sums.low, sums.high}, .o = arch::load(from.template as<FloatQuad>())};
         if (wants_max()) part.max = arch::load(inbox_.max.at(k * tile.BM + row));
         return part;
@@ -174,14 +183,34 @@ class ClusterMerge {
   }
 
   [[nodiscard]] PAGODA_DEVICE bool wants_max() const { return params_.row_max != nullptr; }
+
+  static constexpr int kBlockColumns = Inbox::kBlockColumns;
+  [[nodiscard]] static PAGODA_DEVICE int index_in_block(int row, int column) {
+    // Neither stores of pairs of eight rows nor loads of quads of one have a bank conflict.
+    return row * kBlockColumns + (column ^ row % 8 * 8);
+  }
+  // In the memory of K.
+  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<float> block_of(int warp) const {
+    return storage_.kv.data().template as<float>() + warp * (tile.BM * kBlockColumns);
+  }
   // A column of a row in the inbox, of what CTA `sender` has sent.
   [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<float> at(int sender, int row, int column) const {
     if constexpr (!tile.is_latent()) {
       return inbox_.o.at((sender * tile.BM + row) * kColumns + column);
     }
+    return inbox_.o.at(index_of(sender, row, column));
+  }
+  // Latent rows: of a column among the blocks of all senders, each of which has those of this CTA.
+  [[nodiscard]] static PAGODA_DEVICE int index_of(int sender, int row, int column) {
     const int block = sender * (kColumns / kBlockColumns) + column / kBlockColumns;
-    return inbox_.o.at(block * tile.BM * kBlockColumns +
-                       index_in_block(row, column % kBlockColumns));
+    return block * tile.BM * kBlockColumns + index_in_block(row, column % kBlockColumns);
+  }
+
+  // The same of any sender, this CTA among them.
+  [[nodiscard]] PAGODA_DEVICE arch::SharedPtr<float> received(int sender, int row,
+                                                              int column) const {
+    if constexpr (!tile.is_latent()) return at(sender, row, column);
+    return sender == rank_ ? block_of(0) + index_of(sender, row, column) : at(sender, row, column);
   }
 
   static constexpr int kInFlight = 8;  // partial results of clusters that are loaded together

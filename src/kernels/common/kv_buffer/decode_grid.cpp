@@ -20,22 +20,22 @@ constexpr int32_t kFewestTiles = 16;
 constexpr int64_t kManyWaves = 4;
 
 // GPCs differ in their numbers of multiprocessors, so that a GPU holds fewer CTAs in clusters of
-// eight than it has places: so many of them were there at once.
+// eight, or four, than it has places: so many of them were there at once.
 constexpr double kPlacesOfClusters = 10 / 11.0;
 
-// Whether clusters of eight, `splits` of them for each row tile, suit a batch, whose sequences may
-// have any lengths up to the bound. Where a row tile has one, those of longer sequences become more
-// CTAs (mha_sm90_decode/README.md has the times). So of up to kShort KV tiles any that fit the GPU
-// at once, over fp8 caches, which were not measured, at most as many CTAs as multiprocessors. Of
-// more at least half as many, for with fewer several clusters for each row tile are faster.
+// Whether `ctas` CTAs in large clusters, `splits` of these for each row tile, suit a batch, whose
+// sequences may have any lengths up to the bound. Where a row tile has one, those of longer
+// sequences become more CTAs (mha_sm90_decode/README.md has the times). So of up to kShort KV tiles
+// any that fit the GPU at once, over fp8 caches, which were not measured, at most as many CTAs as
+// multiprocessors. Of more at least half as many, for with fewer several clusters for each row tile
+// are faster.
 constexpr int32_t kShort = 32;  // 2,048 keys of 16 bits
 bool is_short(const Problem& p, const TileConfig& tile) {
   return core::ceil_div(most_decode_keys(p), tile.BN) <= kShort;
 }
-bool suits_batch(const Problem& p, const TileConfig& tile, int64_t row_tiles, int64_t splits,
+bool suits_batch(const Problem& p, const TileConfig& tile, int64_t ctas, int64_t splits,
                  int32_t num_sms) {
   if (p.batch == 1 || splits > 1) return true;
-  const int64_t ctas = 8 * row_tiles;
   if (is_short(p, tile)) return !has_fp8_cache(p) || ctas <= num_sms;
   return 2 * ctas >= num_sms;
 }
@@ -50,33 +50,41 @@ bool suits_batch(const Problem& p, const TileConfig& tile, int64_t row_tiles, in
 constexpr double kDecodeTileTime = 0.63, kBusyCtas = 0.6, kBusySharpness = 2.4;
 constexpr double kFp8TileTime = 1.17, kFp8TileTime64 = 0.75;
 // A KV tile of latent rows, of 72 KB.
-constexpr double kLatentTileTime = 1.4, kLatentBusyCtas = 0.65;
+constexpr double kLatentTileTime = 1.45, kLatentBusyCtas = 0.9, kLatentSharpness = 1.5;
 constexpr double kUnevenPower = 0.17, kWaveStart = 1.0, kCtaStart = 0.3, kShareOfCta = 0.02;
 // The merge in a cluster; in clusters and between them; between CTAs, and there for each row of a
 // warp and 16 splits.
 constexpr double kClusterMerge = 0.5, kClustersMerge = 2.9, kSplitMerge = 2.1, kSplitChain = 0.8;
-constexpr double kLatentClustersMerge = 2.0;  // by bulk copies, and in 64 columns of a CTA
-constexpr int32_t kMostCtasInClusters = 3;    // of a multiprocessor
+// Of latent rows, which have 512 columns: between clusters, and for each of them; between CTAs, and
+// where all multiprocessors have one.
+constexpr double kLatentClustersMerge = 2.0, kLatentMergeOfEach = 0.2;
+constexpr double kLatentSplitMerge = 5.0, kLatentMergeOfAll = 7.0;
+constexpr int32_t kMostCtasInClusters = 3;  // of a multiprocessor
 
 // Of a CTA of decoding. Narrow rows are fewer bytes than the tile has room for.
 double decode_bytes_in_flight(const Problem& p, const TileConfig& tile) {
   return bytes_in_flight(tile) * (p.head_dim_qk + p.head_dim_vo) / (tile.depth_qk + tile.depth_vo);
 }
 
-// A wave of CTAs, `of_sm` of them for each multiprocessor, that have `tiles` KV tiles each.
-double wave_time(const Problem& p, const TileConfig& tile, double of_sm, int64_t tiles) {
-  const double busy_ctas =
-      tile.is_latent() ? kLatentBusyCtas : kBusyCtas * (48 << 10) / decode_bytes_in_flight(p, tile);
-  const double busy = std::pow(of_sm / busy_ctas, kBusySharpness);
-  const double of_few = tile.is_latent() ? kLatentTileTime : kDecodeTileTime;
-  double of_tile = of_few * std::pow(1 + busy, 1 / kBusySharpness);
+// A KV tile where a multiprocessor has `of_sm` CTAs on average.
+double tile_time(const Problem& p, const TileConfig& tile, double of_sm) {
+  const auto grown = [&](double of_few, double busy_ctas, double sharpness) {
+    return of_few * std::pow(1 + std::pow(of_sm / busy_ctas, sharpness), 1 / sharpness);
+  };
+  if (tile.is_latent()) return grown(kLatentTileTime, kLatentBusyCtas, kLatentSharpness);
+  const double busy_ctas = kBusyCtas * (48 << 10) / decode_bytes_in_flight(p, tile);
+  double of_tile = grown(kDecodeTileTime, busy_ctas, kBusySharpness);
   if (has_fp8_cache(p)) {
     of_tile = std::max(of_tile, tile.depth_qk <= 64 ? kFp8TileTime64 : kFp8TileTime);
   }
   of_tile *= 1 + kShareOfCta * std::max(0.0, of_sm - 1);
   if (of_sm > kBusyCtas) of_tile *= std::pow(std::ceil(of_sm) / of_sm, kUnevenPower);
-  const int64_t parts = tiles * (tile.depth_qk / tile.k_BK);  // each as long as a tile of d128
-  return static_cast<double>(parts) * of_tile + kWaveStart + kCtaStart * of_sm;
+  return of_tile * tile.k_steps();  // each as long as a tile of d128
+}
+
+// A wave of CTAs, `of_sm` of them for each multiprocessor, that have `tiles` KV tiles each.
+double wave_time(const Problem& p, const TileConfig& tile, double of_sm, int64_t tiles) {
+  return static_cast<double>(tiles) * tile_time(p, tile, of_sm) + kWaveStart + kCtaStart * of_sm;
 }
 
 // How the row tiles of a call are divided: each into `splits` clusters of `cluster` CTAs, of which
@@ -94,6 +102,23 @@ int64_t most_key_tiles(const Problem& p, const TileConfig& tile) {
   return std::max(1, core::ceil_div(most_decode_keys(p), tile.BN));
 }
 
+// The merges of a call whose CTAs run in `waves`.
+double merge_time(const Problem& p, const TileConfig& tile, const Division& division,
+                  double waves) {
+  const auto splits = static_cast<double>(division.splits);
+  if (division.cluster > 1) {
+    if (division.splits == 1) return kClusterMerge;
+    return tile.is_latent() ? kLatentClustersMerge + kLatentMergeOfEach * splits : kClustersMerge;
+  }
+  if (division.splits == 1) return 0;
+  if (tile.is_latent()) return kLatentSplitMerge + kLatentMergeOfAll * waves;
+  const int32_t rows = std::min(p.max_seqlen_q * p.group, tile.BM);
+  const int32_t rows_of_warp = core::ceil_div(rows, tile.warps_n);
+  const int64_t chains = rows_of_warp * core::ceil_div(division.splits, int64_t{16});
+  const double merge = kSplitMerge + kSplitChain * static_cast<double>(chains);
+  return merge * std::max(1.0, waves);
+}
+
 double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms, int64_t key_tiles,
                    const Division& division) {
   const int64_t tiles =
@@ -103,17 +128,8 @@ double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms, in
   const int64_t whole_waves = ctas / places, last = ctas % places;
   double time = static_cast<double>(whole_waves) * wave_time(p, tile, division.per_sm, tiles);
   if (last > 0) time += wave_time(p, tile, static_cast<double>(last) / num_sms, tiles);
-  if (division.cluster > 1) {
-    const double of_clusters = tile.is_latent() ? kLatentClustersMerge : kClustersMerge;
-    time += division.splits == 1 ? kClusterMerge : of_clusters;
-  } else if (division.splits > 1) {
-    const int32_t rows = std::min(p.max_seqlen_q * p.group, tile.BM);
-    const int32_t rows_of_warp = core::ceil_div(rows, tile.warps_n);
-    const int64_t chains = rows_of_warp * core::ceil_div(division.splits, int64_t{16});
-    const double merge = kSplitMerge + kSplitChain * static_cast<double>(chains);
-    time += merge * std::max(1.0, static_cast<double>(ctas) / static_cast<double>(places));
-  }
-  return time;
+  const double waves = static_cast<double>(ctas) / static_cast<double>(places);
+  return time + merge_time(p, tile, division, waves);
 }
 
 // Several row tiles of a KV head load its keys several times, so packed rows of mha_sm90 may be
@@ -123,9 +139,9 @@ double decode_time(const Problem& p, const TileConfig& tile, int32_t num_sms, in
 constexpr int64_t kFewRowTileBytes = 20 << 20;
 constexpr double kTimeOfByte = 0.25e-6, kPackedRowsStart = 11.2;
 
-// Latent rows: so many bytes of keys, each as often as it has row tiles, are loaded from L2 in the
-// time that row tiles of 64 rows (mha_sm90) take longer to begin and to merge.
-constexpr int64_t kFewLatentBytes = 54 << 20;
+// Several row tiles of 16 latent rows load the keys several times, row tiles of 64 in mha_sm90 less
+// often. These take kTimeOfLatentByte for each byte of the keys, and kLatentRowsStart longer.
+constexpr double kTimeOfLatentByte = 0.31e-6, kLatentRowsStart = 12.6;
 
 constexpr int32_t kFewestAtOnce = 2;  // single CTAs of a multiprocessor
 
@@ -171,10 +187,14 @@ Division find_division(const Problem& p, const TileConfig& tile, int32_t num_sms
   }
   const int32_t in_clusters = std::min(occupancy.fewest, kMostCtasInClusters);
   const auto most_in_clusters = static_cast<int64_t>(kPlacesOfClusters * num_sms * in_clusters);
-  for (Division split{.cluster = 8, .per_sm = in_clusters}; has_splits(split, most_in_clusters);
-       ++split.splits) {
-    if (suits_batch(p, tile, row_tiles, split.splits, num_sms)) consider(split);
-  }
+  const auto consider_clusters = [&](int32_t size) {
+    for (Division split{.cluster = size, .per_sm = in_clusters};
+         has_splits(split, most_in_clusters); ++split.splits) {
+      if (suits_batch(p, tile, split.ctas(row_tiles), split.splits, num_sms)) consider(split);
+    }
+  };
+  consider_clusters(8);
+  if (tile.is_latent()) consider_clusters(4);
   return best;
 }
 
@@ -261,11 +281,14 @@ bool suits_decode_rows(const Problem& p, int32_t num_sms) {
          loads + kPackedRowsStart;
 }
 
-bool suits_latent_decode(const Problem& p) {
+bool suits_latent_decode(const Problem& p, int32_t num_sms) {
   const TileConfig tile = decode_tile_of(p, decode_depth(p));
   if (decode_token_tiles(p, tile) <= 1) return true;
-  const auto key_bytes = static_cast<int64_t>(p.head_dim_qk * size_bytes(p.k.dtype));
-  return decode_row_tiles(p, tile) * most_decode_keys(p) * key_bytes <= kFewLatentBytes;
+  const int64_t rows = int64_t{p.batch} * p.num_kv_heads * most_decode_keys(p);
+  const auto bytes = static_cast<double>(rows * p.head_dim_qk * size_bytes(p.k.dtype));
+  const Division division = find_division(p, tile, num_sms);
+  return decode_time(p, tile, num_sms, most_key_tiles(p, tile), division) <=
+         bytes * kTimeOfLatentByte + kLatentRowsStart;
 }
 
 int32_t unsplit_ctas_per_sm(int64_t row_tiles, int depth, int32_t num_sms) {

@@ -28,7 +28,7 @@ struct DecodeGrid {
 [[nodiscard]] bool suits_decode_rows(const core::Problem& problem, int32_t num_sms);
 
 // Of such a call of latent rows: whether it is faster here than in row tiles of 64 rows.
-[[nodiscard]] bool suits_latent_decode(const core::Problem& problem);
+[[nodiscard]] bool suits_latent_decode(const core::Problem& problem, int32_t num_sms);
 
 // With how many CTAs a multiprocessor decoding keeps the GPU busy to its end where each row tile is
 // one CTA and none is split; 0: with any number a last wave would leave too much of it idle.

@@ -424,7 +424,11 @@ class DecodeMainloop {
       PAGODA_UNROLL
       for (int j = 0; j < kColumnTiles / 4; ++j) {
         uint32_t b[4][I::kBWords];
-        Fp8::load_v(values, arch::mutable_value("V of the tile's first keys", step, 0), j, b);
+        int of_v = step;
+        if constexpr (tile.WN() > tile.mma.K) {
+          of_v = arch::mutable_value("V of the tile's first keys", step, 0);
+        }
+        Fp8::load_v(values, of_v, j, b);
         PAGODA_UNROLL
         for (int n = 0; n < 4; ++n) I::multiply(o[0][4 * j + n], a, b[n]);
       }

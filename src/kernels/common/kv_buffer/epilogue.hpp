@@ -250,14 +250,9 @@ class Epilogue {
     // Every warp has the sums of all: each sends those of a row to as many CTAs as its row lanes.
     static_assert(tile.cluster <= tile.warps_n * I::kRowLanes);
     const int to = arch::lane_idx() / I::kRowStride % I::kRowLanes * tile.warps_n + warp_n_;
-    // Latent rows: a warp has all rows of its columns, which one copy sends from the memory of the
-    // scores, which all warps have read.
-    const arch::SharedPtr<float> block = storage_.q.data().template as<float>() +
-                                         warp_n_ * tile.BM * ClusterMerge<Config>::kBlockColumns;
     const auto store_pair = [&](int row, int column, float a, float b) {
       if constexpr (tile.is_latent()) {
-        const int at = ClusterMerge<Config>::index_in_block(row, column % tile.depth_of_warp());
-        arch::store((block + at).template as<FloatPair>(), FloatPair{a, b});
+        merge.store_in_block(warp_n_, row, column, a, b);
       } else {
         merge.send_pair(row, column, a, b);
       }
@@ -266,7 +261,7 @@ class Epilogue {
     store_partial(work, o, store_pair, [&](int row, int i) {
       if (to < tile.cluster) merge.send_sums(to, row, sums[i], online[i].max());
     });
-    if constexpr (tile.is_latent()) merge.send_block(work, block, warp_n_);
+    if constexpr (tile.is_latent()) merge.send_block(work, warp_n_);
     merge.run(work);
   }
 

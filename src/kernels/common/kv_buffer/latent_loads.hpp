@@ -7,6 +7,7 @@
 
 #include "arch/cp_async.hpp"
 #include "arch/thread.hpp"
+#include "arch/warp.hpp"
 #include "kernels/common/kv_buffer/decode_loads.hpp"
 #include "kernels/common/kv_buffer/decode_work.hpp"
 #include "kernels/common/kv_buffer/storage.hpp"
@@ -29,13 +30,11 @@ class LatentLoads {
   static_assert(tile.warp_size == 32 && kPageRows % kLastRows == 0);
 
   PAGODA_DEVICE LatentLoads(const AttentionParams& params, const Work& work, int warp)
-      : warp_(warp),
+      : decode_(params.decode),
+        warp_(warp),
         sequence_(work.sequence),
         first_key_(work.walk.start_column),
         num_keys_(work.rows.seqlen_kv),
-        page_shift_(params.decode.page_shift),
-        page_bytes_(params.decode.k.page_bytes),
-        row_bytes_(params.decode.k.row_bytes),
         data_(params.k_data.template as<const char>() +
               int64_t{work.kv_head} * params.decode.k.head_bytes),
         pages_(pages_of_sequence(params.decode, work.sequence)) {}
@@ -59,26 +58,17 @@ class LatentLoads {
     }
   }
 
-  // Which pages hold the keys of a KV tile: their ids, or in dense caches the sequence.
-  struct Pages {
-    int32_t ids[kPages];
-  };
-  [[nodiscard]] PAGODA_DEVICE Pages find_pages(int32_t index) const {
-    Pages pages;
-    PAGODA_UNROLL
-    for (int i = 0; i < kPages; ++i) {
-      pages.ids[i] = sequence_;
-      if (pages_ != nullptr) {
-        const int32_t key = existing(first_key_of(index) + i * kPageRows);
-        pages.ids[i] = arch::load_read_only(pages_ + (key >> page_shift_));
-      }
-    }
-    return pages;
+  // The page that holds keys 16 i .. 16 i + 15 of a KV tile, i = lane % kPages: its id, or in dense
+  // caches the sequence.
+  [[nodiscard]] PAGODA_DEVICE int32_t find_page(int32_t index) const {
+    if (pages_ == nullptr) return sequence_;
+    const int32_t key = existing(first_key_of(index) + arch::lane_idx() % kPages * kPageRows);
+    return arch::load_read_only(pages_ + (key >> decode_.page_shift));
   }
 
-  // Issues the warp's copies of KV tile `index`. Rows past the last key become zeros. `to`: the
-  // tile in shared memory.
-  PAGODA_DEVICE void load(int32_t index, const Pages& pages, arch::SharedPtr<T> to) const {
+  // Issues the warp's copies of KV tile `index`, whose find_page() is `page_of_lane`. Rows past the
+  // last key become zeros. `to`: the tile in shared memory.
+  PAGODA_DEVICE void load(int32_t index, int32_t page_of_lane, arch::SharedPtr<T> to) const {
     constexpr int kRowsAtOnce = 4;  // eight lanes copy 128 bytes of a row
     const int lane_row = arch::lane_idx() / 8, chunk = arch::lane_idx() % 8;
     const arch::SharedPtr<T> panel = to + warp_ * kPanelSize,
@@ -89,9 +79,10 @@ class LatentLoads {
     for (int page = 0; page < kPages; ++page) {
       const int32_t first = first_key_of(index) + page * kPageRows;
       const int32_t key = existing(first);  // a copy of 0 bytes needs a valid address, too
-      const int32_t of_page = key - (key >> page_shift_ << page_shift_);
-      const arch::GlobalPtr<const char> from = data_ + (int64_t{page_bytes_} * pages.ids[page] +
-                                                        int64_t{of_page} * row_bytes_ + 16 * chunk);
+      const int32_t of_page = key - (key >> decode_.page_shift << decode_.page_shift);
+      const arch::GlobalPtr<const char> from =
+          data_ + (int64_t{decode_.k.page_bytes} * arch::shuffle(page_of_lane, page) +
+                   int64_t{of_page} * decode_.k.row_bytes + 16 * chunk);
       if (page == page_of_last) last_from = from;
       PAGODA_UNROLL
       for (int i = 0; i < kPageRows; i += kRowsAtOnce) {
@@ -121,11 +112,12 @@ class LatentLoads {
     const int32_t end =
         arch::mutable_value("last row of a KV tile dropped", num_keys_, num_keys_ - 1);
     const bool exists = first + row < end;
-    arch::cp_async<16>(to, from + int64_t{exists ? row : 0} * row_bytes_, exists ? 16 : 0);
+    arch::cp_async<16>(to, from + int64_t{exists ? row : 0} * decode_.k.row_bytes, exists ? 16 : 0);
   }
 
+  const DecodeArguments& decode_;
   int warp_;
-  int32_t sequence_, first_key_, num_keys_, page_shift_, page_bytes_, row_bytes_;
+  int32_t sequence_, first_key_, num_keys_;
   arch::GlobalPtr<const char> data_;  // of the head in page 0
   arch::GlobalPtr<const int32_t> pages_;
 };

@@ -99,10 +99,10 @@ struct Storage {
   static constexpr int kKVectors = tile.k_tiles * Ops::K::smem_layout.size();
   static constexpr int kVVectors = tile.is_latent() ? 0 : tile.v_tiles * Ops::V::smem_layout.size();
   static constexpr int larger(int a, int b) { return a > b ? a : b; }
-  // Latent rows: partial scores in fp32, [warp, or past the last one][BM][kScoreStride].
+  // Latent rows: partial scores in fp32, [part][BM][kScoreStride].
   static constexpr int kScoreStride = tile.BN + 8;
   static constexpr int kScores =
-      tile.is_latent() ? (tile.warps_n + 1) * tile.BM * kScoreStride * 4 / 2 : 0;  // in T
+      tile.is_latent() ? tile.warps_n / 2 * tile.BM * kScoreStride * 4 / 2 : 0;  // in T
   // Q [BM, depth_qk], or O on its way to global memory: [BM, depth_vo / o_parts], or scores.
   arch::SharedArray<T,
                     tile.reads_q_directly
