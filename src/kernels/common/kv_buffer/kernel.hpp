@@ -43,7 +43,7 @@ struct Kernel {
   static constexpr int kCtasPerSm =
       tile.is_decode ? decode_occupancy(tile.depth_qk).most : tile.ctas_per_sm;
   // What a CTA may have on every GPU from sm_80 on: 99 KB of the 100 KB of sm_86, sm_89 and sm_120.
-  // On gfx942: 64 KB. Latent rows: those of Hopper alone.
+  // On gfx942: 64 KB. Kernels of latent rows are for Hopper alone, whose CTAs may have 227 KB.
   static_assert(sizeof(Storage) <= (tile.is_latent()       ? 227
                                     : tile.warp_size == 64 ? 64
                                                            : 99) *

@@ -1,11 +1,11 @@
 // LatentMainloop: O and the online softmax of a work tile of decoding latent rows (MLA), whose
 // first 512 of 576 columns are V, in the same memory.
 //
-// A row tile has 16 rows, and rows of K nine panels of 64 columns. Each of eight warps loads
-// a panel of a KV tile, which it multiplies as V later, and eight keys of the last panel, which is
-// no V. Of S it makes the part of 16 columns of each panel, for half of the keys. The sum of the
-// four partial scores is made by other threads than these: a warp has two rows of it, with their
-// online softmax.
+// A row tile has 16 rows, and rows of K nine panels of 64 columns. Each of eight warps loads one
+// panel of a KV tile, which it multiplies as V later, and eight keys of the last panel, which is no
+// part of V. Of S it makes the part of 16 columns of each panel, for half of the keys. The sum of
+// the four partial scores is made by other threads than these: a warp has two rows of it, with
+// their online softmax.
 //
 //   a warp, KV tile i                             in shared memory
 //     wait for its panel                          K              -> a barrier of the CTA
