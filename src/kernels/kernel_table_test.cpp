@@ -49,6 +49,7 @@ std::string describe(
                      : rows == mha_sm90::RowKind::kTallTokens    ? " tall tokens"
                      : rows == mha_sm90::RowKind::kShortTokens   ? " short tokens"
                      : rows == mha_sm90::RowKind::kSingleTokens  ? " single tokens"
+                     : rows == mha_sm90::RowKind::kGroupTokens   ? " group tokens"
                      : rows == mha_sm90::RowKind::kStreamKTokens ? " stream-K tokens"
                      : rows == mha_sm90::RowKind::kMixedTokens   ? " mixed tokens"
                      : load == LoadKind::kTma                    ? " packed"
@@ -139,9 +140,10 @@ bool is_left_out(std::string_view shape, std::string_view variant) {
                                           "sm90.d128.f16", "sm90.d64.f8e4m3"};
     return std::ranges::find(kTall, shape) == std::end(kTall);
   }
+  if (variant.starts_with(" group")) return !shape.ends_with(".f8e4m3");
   const bool has_wide = variant.starts_with(" single") || variant.starts_with(" stream-K");
   if (has_wide || variant.starts_with(" short")) {
-    if (shape.ends_with(".f8e4m3")) return !variant.starts_with(" single");
+    if (shape.ends_with(".f8e4m3")) return true;
     return !(shape.starts_with("sm90.d64.") || shape.starts_with("sm90.d128.") ||
              (has_wide && shape.starts_with("sm90.d256.")));
   }
@@ -182,7 +184,7 @@ TEST(KernelTable, instances_of_mha_sm90_are_what_their_names_say) {
   expect_launches<mha_sm90::Family>(
       {" tokens plain", " tokens general", " packed plain", " packed general", " gathered plain",
        " gathered general", " fp8 plain", " fp8 general", " widened plain", " widened general",
-       " tall tokens plain", " short tokens plain", " single tokens plain",
+       " tall tokens plain", " short tokens plain", " single tokens plain", " group tokens plain",
        " stream-K tokens plain", " mixed tokens plain", " tokens capped"});
   using enum ScoreClass;
   using enum LoadKind;

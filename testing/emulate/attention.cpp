@@ -101,8 +101,17 @@ struct PrefillFp8Config {
                                              .depth_vo = AttentionCase::kDepth,
                                              .BN = 64,
                                              .swizzle = arch::Swizzle::k64B,
+                                             .packs_heads = false,
                                              .is_ping_pong = false,
                                              .consumer_registers = 208};
+};
+struct GroupFp8Config {
+  using T = arch::Float8E4M3;
+  static constexpr mha_sm90::TileConfig tile = [] {
+    mha_sm90::TileConfig of_heads = PrefillFp8Config::tile;
+    of_heads.packs_heads = true;
+    return of_heads;
+  }();
 };
 struct TallFp8Config {
   using T = arch::Float8E4M3;
@@ -312,13 +321,26 @@ Outcome run_prefill_fp8(const Options& options) {
   return Fp8Case(shape, options.seed).run<Traits<PrefillFp8Config>>(options);
 }
 
-// As run_prefill_tall, with e4m3 Q, K and V.
+// As run_prefill_packed_heads, with e4m3 Q, K and V.
+Outcome run_prefill_fp8_group(const Options& options) {
+  const AttentionShape shape{.kernel = "sm90/prefill_fp8_group",
+                             .sequences = {{42, 130}, {30, 75}, {50, 50}, {5, 0}, {20, 330}},
+                             .num_kv_heads = 2,
+                             .group = 3,
+                             .ctas = 2,
+                             .packed_heads = 3,
+                             .leaps = true};
+  return Fp8Case(shape, options.seed).run<Traits<GroupFp8Config>>(options);
+}
+
+// The same of three consumers, 63 tokens of three heads.
 Outcome run_prefill_fp8_tall(const Options& options) {
   const AttentionShape shape{.kernel = "sm90/prefill_fp8_tall",
-                             .sequences = {{192, 194}, {70, 0}, {33, 33}, {140, 145}, {192, 390}},
-                             .num_kv_heads = 1,
-                             .group = 2,
+                             .sequences = {{63, 194}, {30, 0}, {11, 33}, {46, 145}, {63, 390}},
+                             .num_kv_heads = 2,
+                             .group = 3,
                              .ctas = 2,
+                             .packed_heads = 3,
                              .leaps = true};
   return Fp8Case(shape, options.seed).run<Traits<TallFp8Config>>(options);
 }

@@ -53,6 +53,7 @@ Outcome run_latent_window(const emulator::Options& options);
 Outcome run_latent_shared_merge(const emulator::Options& options);
 Outcome run_prefill_widened(const emulator::Options& options);
 Outcome run_prefill_fp8(const emulator::Options& options);
+Outcome run_prefill_fp8_group(const emulator::Options& options);
 Outcome run_prefill_fp8_tall(const emulator::Options& options);
 Outcome run_prefill_fp8_single(const emulator::Options& options);
 Outcome run_decode_fp8(const emulator::Options& options);

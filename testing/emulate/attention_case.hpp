@@ -53,6 +53,7 @@ struct AttentionShape {
   float softcap = 0;
   kernels::DecodeShares shares = kernels::DecodeShares::kEven;  // kv_buffer, decoding
   bool is_v_inside_k = false;  // V is the first kDepth columns of K; dim_qk may be larger
+  int side_by_side = 1;        // latent rows: CTAs that take the same keys
   bool leaps = false;  // the scores of a third of the rows leap by 150 in log2 units at tile 0
 };
 
@@ -310,7 +311,7 @@ class TypedAttentionCase {
         params, std::max(1, clusters - 1), 1, shape_.shares, row_tiles, kDecodeRows,
         shape_.window > 0 ? shape_.window + tokens : INT32_MAX);
     if (shape_.is_v_inside_k && !is_on_kv_buffer) {
-      mha_sm90::set_latent_work(shape_.ctas, params);
+      mha_sm90::set_latent_work(shape_.ctas, shape_.side_by_side, params);
     }
     params.k = cache(k_, dim_qk());
     params.v = cache(v_, kDepth);

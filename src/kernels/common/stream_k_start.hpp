@@ -58,12 +58,23 @@ PAGODA_DEVICE int32_t tiles_of_cta(int32_t total, int32_t ctas) {
   return total > 0 ? arch::quotient(total - 1, ctas) + 1 : 1;
 }
 
+// What a CTA that has parts of row tiles takes besides its KV tiles, in KV tiles; 0: not measured.
+// Latent rows: a second work tile, partial results of 128 KiB and their merge take 20 us and more
+// (mha_sm90/notes/latent.md).
+template <class Config>
+constexpr int32_t kTilesOfSplit = has_head_tile_ctas<Config>() ? 12 : 0;
+
 // The KV tiles of an interval, at least `tiles_per_cta`, in a batch whose row tiles all have
-// `kv_tiles`: a multiple of them, which splits no row tile, if that leaves at most a sixteenth of
-// the CTAs without work. A partial result, its counter and the merge cost more.
+// `kv_tiles`: a multiple of them, which splits no row tile, if that takes no longer than splits
+// (`split_tiles`: kTilesOfSplit). Where these were not measured, if it leaves at most a sixteenth
+// of the CTAs without work.
 PAGODA_DEVICE int32_t whole_row_tiles(int32_t tiles_per_cta, int32_t row_tiles, int32_t kv_tiles,
-                                      int32_t ctas) {
+                                      int32_t ctas, int32_t split_tiles = 0) {
   const int32_t of_cta = arch::quotient(tiles_per_cta - 1, kv_tiles) + 1;
+  if (split_tiles > 0) {
+    const int32_t whole = of_cta * kv_tiles;
+    return whole - tiles_per_cta <= split_tiles ? whole : tiles_per_cta;
+  }
   const int32_t used = arch::quotient(row_tiles - 1, of_cta) + 1;
   return int64_t{16} * used >= int64_t{15} * ctas ? of_cta * kv_tiles : tiles_per_cta;
 }
@@ -136,7 +147,8 @@ PAGODA_DEVICE void find_stream_k_start(const AttentionParams& params, StreamKSto
   const int64_t row_tiles = int64_t{batch} * arch::load(storage.first_tiles.at(0));
   const int32_t kv_tiles = arch::load(storage.first_tiles.at(1));
   if (row_tiles > 0 && row_tiles * kv_tiles == total && total < 1 << 30) {
-    tiles_per_cta = whole_row_tiles(tiles_per_cta, static_cast<int32_t>(row_tiles), kv_tiles, ctas);
+    tiles_per_cta = whole_row_tiles(tiles_per_cta, static_cast<int32_t>(row_tiles), kv_tiles, ctas,
+                                    kTilesOfSplit<Config>);
   }
   const int32_t begin = stream_k_index<Config>(params) * tiles_per_cta;
   const int32_t end = begin < total - tiles_per_cta ? begin + tiles_per_cta : total;

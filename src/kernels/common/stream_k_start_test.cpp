@@ -27,6 +27,19 @@ TEST(WholeRowTiles, are_split_where_ctas_would_have_none) {
   EXPECT_EQ(tiles_per_cta(1, 100, 132), 1);
 }
 
+// Of 21 and 14 KV tiles, 132 CTAs: 116 and 110 row tiles are not split for two and three of them,
+// 90 row tiles of 90 are.
+TEST(WholeRowTiles, are_taken_where_a_split_takes_longer) {
+  const auto found = [](int32_t row_tiles, int32_t kv_tiles) {
+    return whole_row_tiles(core::ceil_div(row_tiles * kv_tiles, 132), row_tiles, kv_tiles, 132, 12);
+  };
+  EXPECT_EQ(found(116, 21), 21);
+  EXPECT_EQ(found(110, 14), 14);
+  EXPECT_EQ(found(90, 90), 62);
+  EXPECT_EQ(found(132 + 66, 24), 2 * 24);  // of 36 each
+  EXPECT_EQ(found(132 + 66, 26), 39);
+}
+
 TEST(WholeRowTiles, leave_at_most_a_sixteenth_idle_and_cover_the_batch) {
   for (int32_t ctas : {6, 8, 132, 264}) {
     for (int32_t row_tiles = 1; row_tiles < 2000; ++row_tiles) {

@@ -25,9 +25,11 @@ enum class RowKind : uint8_t {
   // The same with a consumer less, in two CTAs a multiprocessor (short_tile). TileConfig::rows is
   // kTokens.
   kShortTokens,
-  // The same with one consumer, for few row tiles (single_tile), or for sequences of up to 64
-  // tokens of e4m3 queries (e4m3_tile). TileConfig::rows is kTokens.
+  // The same with one consumer, for few row tiles (single_tile). TileConfig::rows is kTokens.
   kSingleTokens,
+  // Those of kTokens with several query heads of a group, of e4m3 queries (e4m3_tile): kernels of
+  // one head are 2 to 3 % faster. TileConfig::rows is kTokens.
+  kGroupTokens,
   // Those of kTokens, and packed rows beside them, which some CTAs decode (mixed_tile). A kernel of
   // its own: its scheduler makes kernels slower that do not execute it (notes/start_of_a_call.md).
   // TileConfig::rows is kTokens.
@@ -69,6 +71,8 @@ struct TileConfig {
   // warpgroups have the rows of a consumer, each half of O's columns: the first makes P, and both
   // multiply it with their columns of V (latent_scores.hpp, latent_values.hpp).
   bool is_latent = false;
+  // kTokens: whether a row tile may hold several query heads, where the scores allow it.
+  bool packs_heads = true;
   bool is_ping_pong = true;  // consumers issue their products one after the other, in turn
   // Whether the softmax of a KV tile runs under P V of the tile before, of the same consumer. Else
   // only the products of other consumers run under it: P and the next S take the same registers.
@@ -168,11 +172,10 @@ struct TileConfig {
     return merges_in_registers() && !has_equal_shares && !decodes &&
            (!uses_setmaxnreg() || consumer_registers > 160);
   }
-  // Whether a row tile may hold several query heads of a group (kernels::RowBlock). Row tiles of
-  // e4m3 may where they are of few tokens; the heads then have one scale of Q (packing_of).
+  // Whether a row tile may hold several query heads of a group (kernels::RowBlock). Those of e4m3
+  // then have one scale of Q (packing_of).
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool may_pack_heads() const {
-    return is_latent || (rows == RowKind::kTokens && scores != ScoreClass::kGeneral &&
-                         (element_bytes == 2 || num_consumers == 1));
+    return is_latent || (rows == RowKind::kTokens && scores != ScoreClass::kGeneral && packs_heads);
   }
   // Whether a block of several heads may have fewer than 64 rows: their number takes a register of
   // MultiplyAgain, which three consumers of 128 columns do not have.

@@ -122,7 +122,7 @@ bool are_tokens_faster(const Problem& p, const Shape& shape, ScoreClass scores, 
   constexpr int64_t kSplitsAtOnce = 16;
   const PackedRows packed = PackedRows::of(p.group, kRows);
   const bool is_e4m3 = shape.dtype == DType::kF8E4M3;
-  const RowKind kind = is_e4m3 ? RowKind::kSingleTokens : RowKind::kTokens;
+  const RowKind kind = is_e4m3 ? RowKind::kGroupTokens : RowKind::kTokens;
   const TileConfig tile = tile_of(shape, kind, ScoreClass::kPlain, tokens);
   const int32_t keys = kernels::max_visible_keys(p, p.max_seqlen_q);
   const auto waves = [&](int64_t row_tiles) {

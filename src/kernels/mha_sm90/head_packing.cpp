@@ -44,16 +44,24 @@ Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
   // What DRAM delivers to a multiprocessor, if all of them load, in the time of a KV tile; and the
   // KV tiles that begin, end and merge take.
   constexpr double kBytesOfKVTile = 26 << 10, kWholeCost = 2, kSplitCost = 6;
+  // What the loads take longer for each further row tile that loads the same keys, where they take
+  // as long as the row tiles, or nearly: of chunks of groups.
+  constexpr double kLoadAgain = 0.15, kAsLong = 0.8;
   const auto bytes = static_cast<double>(visible_kv_bytes(p));
   const double split_cost = kSplitCost * (tile.depth_vo > 128 ? 2 : 1);
   const double of_loads = bytes * tile.ctas_per_sm / (kBytesOfKVTile * num_ctas);
+  const double kv_heads = static_cast<double>(p.num_kv_heads) * p.batch;
+  const bool may_be_long = p.group > 1 && tile.depth_vo <= 128 && !are_prompts(p);
   const auto is_split = [&](const kernels::KVSplits& splits) {
     return splits.num_splits > 1 || tile.has_equal_shares;
   };
   const auto packing = [&](int32_t heads) {
     const auto grid = grid_of(p, tile, Launch{.heads = heads});
     const kernels::KVSplits splits = kv_splits(p, grid, tile, num_ctas);
-    const double least = of_loads + (is_split(splits) ? split_cost : kWholeCost);
+    const bool are_long = may_be_long && of_loads > kAsLong * splits.time;
+    const double loads_of_keys = grid.num_tiles() / kv_heads;
+    const double again = are_long ? kLoadAgain * std::max(0.0, loads_of_keys - 1) : 0;
+    const double least = of_loads * (1 + again) + (is_split(splits) ? split_cost : kWholeCost);
     return Packing{heads, splits, std::max(splits.time, least), std::max(splits.rounds_time, least),
                    grid.num_tiles()};
   };
@@ -71,7 +79,9 @@ Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
     const bool waits_for_loads = of_loads > packed.splits.time &&
                                  packed.num_tiles < best.num_tiles &&
                                  (tile.depth_vo <= 128 || !is_split(packed.splits));
-    const double of_whole = are_prompts(p) ? kEqualTime : kMostTime;
+    const bool is_equal_better =
+        are_prompts(p) && tile.element_bytes == 2;  // measured, notes/fp8.md
+    const double of_whole = is_equal_better ? kEqualTime : kMostTime;
     const double most = best.heads > 1             ? kMostTimeOfMore
                         : tile.has_equal_shares    ? kMostTimeOfShares
                         : waits_for_loads          ? kEqualTime

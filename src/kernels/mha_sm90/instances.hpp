@@ -62,6 +62,7 @@ inline constexpr Variant kVariants[] = {
     {RowKind::kTallTokens, LoadKind::kTma, ScoreClass::kPlain},
     {RowKind::kShortTokens, LoadKind::kTma, ScoreClass::kPlain},
     {RowKind::kSingleTokens, LoadKind::kTma, ScoreClass::kPlain},
+    {RowKind::kGroupTokens, LoadKind::kTma, ScoreClass::kPlain},
     {RowKind::kStreamKTokens, LoadKind::kTma, ScoreClass::kPlain},
     {RowKind::kMixedTokens, LoadKind::kTma, ScoreClass::kPlain},
     {RowKind::kTokens, LoadKind::kTma, ScoreClass::kCapped},
@@ -86,15 +87,14 @@ constexpr bool has_short_tokens(const Shape& shape) {
   return shape.dtype != DType::kF8E4M3 && shape.depth_vo == shape.depth_qk &&
          (shape.depth_qk == 64 || shape.depth_qk == 128);
 }
-// Whether prompts of few row tiles, or of e4m3 queries those of few tokens, have row tiles of one
-// consumer.
+// Whether prompts of few row tiles have row tiles of one consumer.
 constexpr bool has_single_tokens(const Shape& shape) {
-  return has_short_tokens(shape) || shape.depth_qk == 256 || shape.dtype == DType::kF8E4M3;
+  return has_short_tokens(shape) || (shape.depth_qk == 256 && shape.dtype != DType::kF8E4M3);
 }
+// Whether row tiles of several heads have a kernel of their own.
+constexpr bool has_group_tokens(const Shape& shape) { return shape.dtype == DType::kF8E4M3; }
 // Whether all CTAs may have equal shares of the row tiles of kTokens.
-constexpr bool has_stream_k_tokens(const Shape& shape) {
-  return shape.dtype != DType::kF8E4M3 && has_single_tokens(shape);
-}
+constexpr bool has_stream_k_tokens(const Shape& shape) { return has_single_tokens(shape); }
 // Whether decoding beside prompts has a kernel.
 constexpr bool has_mixed_tokens(const Shape& shape) {
   return shape.dtype != DType::kF8E4M3 && !is_latent(shape);
@@ -108,6 +108,7 @@ constexpr bool has_kernel(const Shape& shape, size_t variant) {
   if (wanted.rows == RowKind::kStreamKTokens) return has_stream_k_tokens(shape);
   if (wanted.rows == RowKind::kMixedTokens) return has_mixed_tokens(shape);
   if (wanted.rows == RowKind::kSingleTokens) return has_single_tokens(shape);
+  if (wanted.rows == RowKind::kGroupTokens) return has_group_tokens(shape);
   if (wanted.rows == RowKind::kShortTokens) return has_short_tokens(shape);
   if (wanted.rows == RowKind::kTallTokens) return has_tall_tokens(shape);
   if (wanted.load == LoadKind::kTmaWiden) return has_widened(shape, wanted.scores);
@@ -115,8 +116,8 @@ constexpr bool has_kernel(const Shape& shape, size_t variant) {
          (wanted.load == LoadKind::kTma && wanted.scores != ScoreClass::kCapped);
 }
 // Kernels for functors are compiled of these variants alone. Those with kTmaWiden would spill, and
-// those of tall and short row tiles; those of one consumer, of equal shares and beside decoding are
-// not worth their compilation.
+// those of tall and short row tiles; those of one consumer, of e4m3 groups, of equal shares and
+// beside decoding are not worth their compilation.
 constexpr bool is_for_functors(const Shape& shape, size_t variant) {
   const Variant& of = kVariants[variant];
   return has_kernel(shape, variant) && !is_latent(shape) && of.scores == ScoreClass::kPlain &&
@@ -272,8 +273,10 @@ PAGODA_HOST_DEVICE constexpr TileConfig e4m3_tile(int depth_qk, int depth_vo, Ro
   // Masks and biases need registers.
   if (scores == ScoreClass::kGeneral) tile.BN = depth_vo == 256 ? 32 : 64;
   tile.k_stages = tile.v_stages = depth_qk == 64 ? 4 : (depth_qk == 128 ? 3 : 2);
-  // Single tokens: notes/fp8.md, Few tokens of e4m3 queries.
-  if (rows == RowKind::kPacked || rows == RowKind::kSingleTokens) {
+  // notes/fp8.md, Row tiles of several heads of e4m3 queries.
+  tile.packs_heads = rows == RowKind::kGroupTokens || rows == RowKind::kTallTokens;
+  const bool would_spill = rows == RowKind::kGroupTokens && depth_vo == 256;  // with two consumers
+  if (rows == RowKind::kPacked || would_spill) {
     tile.num_consumers = 1;
     tile.is_ping_pong = false;
     tile.k_stages = tile.v_stages = depth_qk == 64 ? 6 : (depth_qk == 128 ? 4 : 3);

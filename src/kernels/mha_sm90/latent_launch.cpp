@@ -16,6 +16,27 @@ namespace pagoda::mha_sm90 {
 
 using core::Problem;
 
+namespace {
+
+constexpr int32_t kMostSideBySide = UINT8_MAX;
+
+// Row tiles that read the same keys, whose CTAs take one interval together: the head tiles, and the
+// row tiles of all tokens where all sequences have as many and at most a sixteenth of the CTAs is
+// left over. Measured: decoding of two tokens of 64 heads, whose row tiles read the keys at
+// different times, takes as long as DRAM takes for reading them twice (notes/latent.md).
+int32_t row_tiles_side_by_side(const Problem& p, const PackedRows& packed, int32_t num_sms) {
+  const bool have_as_many_tokens = kernels::total_rows(p) == int64_t{p.batch} * p.max_seqlen_q;
+  const int64_t all =
+      int64_t{packed.head_tiles} * core::ceil_div(p.max_seqlen_q, packed.tokens) * p.num_kv_heads;
+  if (!have_as_many_tokens || p.num_kv_heads > 1 || all > std::min(kMostSideBySide, num_sms)) {
+    return packed.head_tiles;
+  }
+  const auto sides = static_cast<int32_t>(all);
+  return 16 * (num_sms % sides) <= num_sms ? sides : packed.head_tiles;
+}
+
+}  // namespace
+
 core::Fit fit_latent(const Shape& shape, const Problem& p, const Options& options,
                      std::string* reason) {
   using core::Fit;
@@ -64,18 +85,20 @@ Launch latent_launch(const Problem& p, const Shape& shape, int32_t num_sms, bool
   const int32_t most = std::max(1, num_sms / packed.head_tiles);
   const int32_t key_tiles = core::ceil_div(p.max_seqlen_kv_bound, tile.BN) + 1;
   launch.shares_merge = may_split && 2 * row_tiles <= most && p.batch <= tile.threads();
+  launch.side_by_side = packed.head_tiles;
+  if (!launch.shares_merge) launch.side_by_side = row_tiles_side_by_side(p, packed, num_sms);
   // Measured, us, with one, two, three and four KV tiles a split: 1 x 512 17.2, 19.3, 22.8, 22.8; 1
   // x 1k 18.7, 18.7, 21.5, 22.5; 1 x 4k 25.7, 21.6, 22.4, 23.2; 1 x 8k 27.6, 27.6, 25.1, 25.0. Of
   // 16 heads 1 x 1k 16.8, 17.6, 19.9, 23.6; 1 x 8k 27.3, 23.4, 23.8, 24.0.
   const int32_t of_split = key_tiles > kFewKeyTiles ? 4 : key_tiles > kFewestKeyTiles ? 2 : 1;
   const int64_t splits = std::max(2, core::ceil_div(key_tiles, of_split));
   const int64_t wanted = row_tiles * (launch.shares_merge ? splits : key_tiles);
-  launch.ctas = packed.head_tiles * static_cast<int32_t>(std::min<int64_t>(wanted, most));
+  const int32_t groups = std::max(1, num_sms / launch.side_by_side);
+  launch.ctas = launch.side_by_side * static_cast<int32_t>(std::min<int64_t>(wanted, groups));
   return launch;
 }
 
-void set_latent_work(int32_t ctas, kernels::AttentionArguments& a) {
-  constexpr int32_t kMostHeadTiles = UINT8_MAX;
+void set_latent_work(int32_t ctas, int32_t side_by_side, kernels::AttentionArguments& a) {
   const mask::IntervalMask& interval = a.mask.interval;
   const bool sees_all =
       interval.rule.left == mask::IntervalRule::kOpen &&
@@ -87,15 +110,14 @@ void set_latent_work(int32_t ctas, kernels::AttentionArguments& a) {
                                  std::has_single_bit(static_cast<uint32_t>(keys.paged.page_size)));
   const bool has_lengths =
       keys.leftpad == nullptr && (keys.kind == operand::KeyRowsKind::kDense || has_page_lengths);
-  const int32_t head_tiles = core::ceil_div(a.group, a.row_block.heads);
   if (!sees_all || !has_lengths || a.is_batch_invariant || a.sequences.valid_rows != nullptr ||
-      a.sequences.q_positions != nullptr || a.num_kv_heads > 1 || head_tiles > kMostHeadTiles) {
+      a.sequences.q_positions != nullptr || a.num_kv_heads > 1 || side_by_side > kMostSideBySide) {
     return;
   }
-  a.ctas_per_kv_head = ctas / head_tiles;
+  a.ctas_per_kv_head = ctas / side_by_side;
   kernels::DecodeArguments& decode = a.decode;
-  decode.by_row_tiles = arch::Divisor(head_tiles);
-  decode.token_tiles = static_cast<uint8_t>(head_tiles);
+  decode.by_row_tiles = arch::Divisor(side_by_side);
+  decode.token_tiles = static_cast<uint8_t>(side_by_side);
   decode.tile_tokens = static_cast<uint8_t>(a.row_block.tokens);
   kernels::kv_buffer::set_lengths(keys, decode);
 }

@@ -21,8 +21,8 @@ namespace pagoda::mha_sm90 {
 
 // Sets the arguments of LatentWork in calls whose work tiles it finds: one KV head, all keys up to
 // a query's own or up to the last, no padding rows, positions or invariant batches, and lengths of
-// dense keys or of pages, which in CSR lists hold a power of two of keys. `arguments` are those of
-// the call.
-void set_latent_work(int32_t ctas, kernels::AttentionArguments& arguments);
+// dense keys or of pages, which in CSR lists hold a power of two of keys. `side_by_side`: as
+// Launch's. `arguments` are those of the call.
+void set_latent_work(int32_t ctas, int32_t side_by_side, kernels::AttentionArguments& arguments);
 
 }  // namespace pagoda::mha_sm90

@@ -118,6 +118,28 @@ TEST(LatentLaunch, as_many_ctas_for_each_head_tile) {
   }
 }
 
+// The row tiles of all tokens have, too, where splits have no CTA each and few CTAs are left over.
+TEST(LatentLaunch, row_tiles_of_a_sequence_side_by_side) {
+  EXPECT_EQ(launch_of({45, 5724, 64, 2}).side_by_side, 2);
+  EXPECT_EQ(launch_of({45, 5724, 128, 3}).side_by_side, 6);
+  EXPECT_EQ(launch_of({100, 2000, 16, 10}).side_by_side, 3);  // of four tokens, four and two
+  // 20 side by side would leave twelve CTAs: head tiles alone.
+  EXPECT_EQ(launch_of({100, 2000, 128, 10}).side_by_side, 2);
+  EXPECT_EQ(launch_of({100, 2000, 128, 10}).ctas, kMultiprocessors);
+  EXPECT_EQ(launch_of({9, 5786, 64, 2}).side_by_side, 1);  // a CTA for each split
+  EXPECT_EQ(launch_of({9, 5786, 128, 2}).side_by_side, 2);
+  core::Problem p = problem_of({45, 5724, 64, 2});
+  static const int32_t starts = 0;
+  p.is_ragged = true;
+  p.cu_seqlens_q = {&starts, 1};
+  const auto side_by_side = [&p] {
+    return make_plan(latent_shape(), p, kMultiprocessors, {})->launches[0].side_by_side;
+  };
+  EXPECT_EQ(side_by_side(), 2);
+  p.total_q -= 1;  // one sequence has fewer tokens
+  EXPECT_EQ(side_by_side(), 1);
+}
+
 TEST(LatentLaunch, a_split_has_one_kv_tile_to_four) {
   EXPECT_EQ(launch_of({1, 512}).ctas, 2 * 9);  // of nine KV tiles, as the last may begin late
   EXPECT_EQ(launch_of({1, 1024}).ctas, 2 * 17);
@@ -135,6 +157,8 @@ kernels::AttentionArguments arguments_of(const core::Problem& p, const Options& 
 TEST(LatentLaunch, one_warp_finds_the_work_tiles_of_plain_calls) {
   EXPECT_EQ(arguments_of(problem_of({1, 8192})).ctas_per_kv_head, 33);
   EXPECT_EQ(arguments_of(problem_of({64, 4096, 16, 2})).ctas_per_kv_head, kMultiprocessors);
+  EXPECT_EQ(arguments_of(problem_of({45, 5724, 64, 2})).ctas_per_kv_head, 66);
+  EXPECT_EQ(arguments_of(problem_of({45, 5724, 64, 2})).decode.token_tiles, 2);
   core::Problem p = problem_of({1, 8192});
   static const Mask window = Mask::window(1000, 0);
   p.mask = window.nodes();

@@ -162,7 +162,7 @@ kernels::LaunchArguments make_arguments(const LaunchPlan& plan, const Launch& la
     a.is_merge_shared = launch.shares_merge;
     if (tile.is_latent) {
       set_q();
-      set_latent_work(launch.ctas, a);
+      set_latent_work(launch.ctas, launch.side_by_side, a);
     }
   }
   if (launch.load != LoadKind::kGather) {

@@ -24,6 +24,7 @@ struct Launch {
   int32_t num_splits = 1, num_whole = 0;       // tokens that CTAs draw: TileGrid's
   int32_t min_rows = 0, max_rows = INT32_MAX;  // query rows of the sequences that it serves
   bool shares_merge = false;                   // latent rows: all CTAs of a row tile merge it
+  int32_t side_by_side = 1;                    // latent rows: neighbouring CTAs with the same keys
 
   // Tokens, and beside them packed rows (kernels/common/mixed_work.hpp).
   [[nodiscard]] bool is_mixed() const { return rows == RowKind::kMixedTokens; }

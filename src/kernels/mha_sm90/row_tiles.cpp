@@ -115,20 +115,35 @@ bool wants_short_rows(const Problem& p, const Shape& shape, int32_t num_sms) {
          full_tiles(p, tile) >= int64_t{kWaves} * num_sms * tile.ctas_per_sm;
 }
 
-// kTokens or kStreamKTokens, and the time of all row tiles by the model of kv_splits; of shapes
-// that have kTokens alone of the two no time.
+// kTokens, kStreamKTokens or kGroupTokens, and the time of all row tiles by the model of kv_splits;
+// of shapes that have kTokens alone of these no time.
 struct TokensTime {
   RowKind rows = RowKind::kTokens;
   double time = 0;
 };
+
+// e4m3 queries. Measured, notes/fp8.md.
+TokensTime one_or_several_heads(const Problem& p, const Shape& shape, int32_t num_sms) {
+  constexpr double kGroupTime = 1.03;  // of a row tile, in row tiles of kTokens
+  const Packing one = packing_of(p, shape, RowKind::kTokens, num_sms);
+  // Row tiles of one consumer, the second of which would have no rows.
+  if (shape.depth_vo == 256) {
+    return {p.max_seqlen_q <= kRows ? RowKind::kGroupTokens : RowKind::kTokens, one.time};
+  }
+  const Packing several = packing_of(p, shape, RowKind::kGroupTokens, num_sms);
+  const double time = kGroupTime * several.time;
+  if (several.heads > 1 && time < one.time) return {RowKind::kGroupTokens, time};
+  return {RowKind::kTokens, one.time};
+}
 TokensTime drawn_or_shared(const Problem& p, const Shape& shape, int32_t num_sms,
                            const ScheduleChoice& choice) {
   // With a smaller gain by the model shares were slower in as many calls as faster
   // (notes/split_rows.md).
   constexpr double kLeastGain = 0.97;
   static_assert(std::ranges::all_of(kShapes, [](const Shape& each) {
-    return each.dtype == DType::kF8E4M3 || has_stream_k_tokens(each) == has_single_tokens(each);
+    return has_stream_k_tokens(each) == has_single_tokens(each);
   }));  // wants_single_rows asks for the time
+  if (has_group_tokens(shape)) return one_or_several_heads(p, shape, num_sms);
   if (!has_stream_k_tokens(shape)) return {};
   const Packing drawn = packing_of(p, shape, RowKind::kTokens, num_sms);
   if (choice.is_automatic() && choice.num_kv_splits == 0) {
@@ -204,6 +219,9 @@ bool wants_tall_rows(const Problem& p, const Shape& shape, int32_t num_sms,
   const TileConfig tall = tile_of(shape, RowKind::kTallTokens, ScoreClass::kPlain);
   const Packing packing = packing_of(p, tall, num_sms);
   if (!is_kv_by_tma(p, tall)) return false;
+  if (has_group_tokens(shape) && !are_prompts(p)) {
+    return kTallTime * packing.time < kLeastGain * others.time;
+  }
   const TileConfig other = tile_of(shape, RowKind::kTokens, ScoreClass::kPlain);
   const int32_t rows = p.max_seqlen_q * packing.heads;
   if (rows < kFewestRows) {
@@ -242,11 +260,8 @@ RowKind tokens_kind(const Problem& p, const Shape& shape, ScoreClass scores, Loa
       !choice.may_split()) {
     return RowKind::kTokens;
   }
-  const bool is_e4m3 = shape.dtype == DType::kF8E4M3;
-  // A second consumer would have no rows.
-  if (is_e4m3 && p.max_seqlen_q <= kRows) return RowKind::kSingleTokens;
   const TokensTime tokens = drawn_or_shared(p, shape, num_sms, choice);
-  if (!is_e4m3 && has_single_tokens(shape) && wants_single_rows(p, shape, num_sms, tokens)) {
+  if (has_single_tokens(shape) && wants_single_rows(p, shape, num_sms, tokens)) {
     return RowKind::kSingleTokens;
   }
   if (has_short_tokens(shape) && wants_short_rows(p, shape, num_sms)) return RowKind::kShortTokens;

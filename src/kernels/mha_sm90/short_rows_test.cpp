@@ -88,14 +88,18 @@ TEST(ShortRows, of_many_sequences_are_row_tiles_of_several_heads) {
   EXPECT_EQ(launch_of({.batch = 16, .tokens = 4}).rows, RowKind::kPacked);
 }
 
-// Of 32/8 heads of head dim 128.
+// Of 32/8 heads of head dim 128, or others.
 Launch e4m3_launch_of(int32_t batch, int32_t tokens, int32_t keys,
-                      const core::HeadScales& q_scales = {}, const Options& options = {}) {
-  core::Problem p = dense_problem(batch, tokens, keys, DType::kF8E4M3, 128);
+                      const core::HeadScales& q_scales = {}, const Options& options = {},
+                      int32_t head_dim = 128, int32_t q_heads = 32, int32_t kv_heads = 8) {
+  core::Problem p = dense_problem(batch, tokens, keys, DType::kF8E4M3, head_dim);
+  p.num_q_heads = q_heads;
+  p.num_kv_heads = kv_heads;
+  p.group = q_heads / kv_heads;
   p.q.dtype = DType::kF8E4M3;
   p.q_scales = q_scales;
   const Shape* shape = kShapes;
-  while (shape->depth_qk != 128 || shape->dtype != DType::kF8E4M3) ++shape;
+  while (shape->depth_qk != head_dim || shape->dtype != DType::kF8E4M3) ++shape;
   return make_plan(*shape, p, kMultiprocessors, options)->launches[0];
 }
 
@@ -123,18 +127,38 @@ TEST(ShortRows, of_e4m3_queries_are_tokens_but_one_token_over_many_keys) {
   const auto rows = [](int32_t batch, int32_t tokens, int32_t keys, Options options = {}) {
     return e4m3_launch_of(batch, tokens, keys, {}, options).rows;
   };
-  EXPECT_EQ(rows(1, 4, 2000), RowKind::kSingleTokens);
-  EXPECT_EQ(rows(4, 8, 3000), RowKind::kSingleTokens);
-  EXPECT_EQ(rows(1, 16, 4000), RowKind::kSingleTokens);
-  EXPECT_EQ(rows(1, 32, 8000), RowKind::kSingleTokens);
-  EXPECT_EQ(rows(4, 48, 3000), RowKind::kSingleTokens);
-  EXPECT_EQ(rows(16, 4, 2000), RowKind::kSingleTokens);
-  EXPECT_EQ(rows(32, 32, 2000), RowKind::kSingleTokens);
-  EXPECT_EQ(rows(4, 1, 1000), RowKind::kSingleTokens);
-  EXPECT_EQ(rows(64, 8, 3000), RowKind::kSingleTokens);
+  EXPECT_EQ(rows(1, 4, 2000), RowKind::kGroupTokens);
+  EXPECT_EQ(rows(4, 8, 3000), RowKind::kGroupTokens);
+  EXPECT_EQ(rows(1, 16, 4000), RowKind::kGroupTokens);
+  EXPECT_EQ(rows(1, 32, 8000), RowKind::kGroupTokens);
+  EXPECT_EQ(rows(4, 48, 3000), RowKind::kGroupTokens);
+  EXPECT_EQ(rows(16, 4, 2000), RowKind::kGroupTokens);
+  EXPECT_EQ(rows(32, 32, 2000), RowKind::kGroupTokens);
+  EXPECT_EQ(rows(4, 1, 1000), RowKind::kGroupTokens);
+  EXPECT_EQ(rows(64, 8, 3000), RowKind::kGroupTokens);
   EXPECT_EQ(rows(44, 1, 1587), RowKind::kPacked);
   EXPECT_EQ(rows(1, 16, 4000, {.is_batch_invariant = true}), RowKind::kPacked);
   EXPECT_EQ(rows(4, 65, 3000), RowKind::kTokens);
+  EXPECT_EQ(rows(8, 65, 3000), RowKind::kGroupTokens);
+}
+
+// us, with row tiles of one consumer, two, three: 58 x 29 over 696 keys of 48/8 heads of 64 76.7,
+// 70.4, 52.1; 35 x 31 over 7,442 of 24/8 188, 136, 160.
+TEST(ShortRows, of_e4m3_queries_of_head_dim_64_have_two_consumers_or_three) {
+  const auto launch = [](int32_t batch, int32_t tokens, int32_t keys, int32_t q_heads) {
+    return e4m3_launch_of(batch, tokens, keys, {}, {}, 64, q_heads);
+  };
+  EXPECT_EQ(launch(58, 29, 696, 48).rows, RowKind::kTallTokens);
+  EXPECT_EQ(launch(58, 29, 696, 48).heads, 6);
+  EXPECT_EQ(launch(35, 31, 7442, 24).rows, RowKind::kGroupTokens);
+  EXPECT_EQ(launch(35, 31, 7442, 24).heads, 3);
+}
+
+// Two consumers of 256 columns with several heads would spill.
+TEST(ShortRows, of_e4m3_queries_of_head_dim_256_have_several_heads_up_to_64_tokens) {
+  EXPECT_EQ(e4m3_launch_of(32, 24, 3000, {}, {}, 256).rows, RowKind::kGroupTokens);
+  EXPECT_GT(e4m3_launch_of(32, 24, 3000, {}, {}, 256).heads, 1);
+  EXPECT_EQ(e4m3_launch_of(4, 65, 3000, {}, {}, 256).rows, RowKind::kTokens);
 }
 
 // A row tile has one scale of Q.
@@ -144,7 +168,7 @@ TEST(ShortRows, of_e4m3_queries_have_several_heads_of_one_scale) {
   EXPECT_EQ(e4m3_launch_of(4, 8, 3000, {.values = &scale, .group = 4}).heads, 4);
   const Launch launch = e4m3_launch_of(4, 8, 3000, {.values = &scale, .group = 1});
   EXPECT_EQ(launch.heads, 1);
-  EXPECT_EQ(launch.rows, RowKind::kSingleTokens);
+  EXPECT_EQ(launch.rows, RowKind::kTokens);
   EXPECT_EQ(e4m3_launch_of(16, 4, 2000, {.values = &scale, .group = 1}).rows, RowKind::kPacked);
 }
 

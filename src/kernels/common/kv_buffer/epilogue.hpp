@@ -45,10 +45,11 @@ class Epilogue {
     PAGODA_UNROLL
     for (int i = 0; i < Ops::rows; ++i) {
       sums[i] = online[i].sums();
-      if constexpr (tile.is_decode) continue;  // sums of all lanes and warps
-      PAGODA_UNROLL
-      for (int step = 1; step < I::kRowLanes; step *= 2) {
-        sums[i].sum += arch::shuffle_xor(sums[i].sum, step * I::kRowStride);
+      if constexpr (!tile.is_decode) {  // else they are sums of all lanes and warps
+        PAGODA_UNROLL
+        for (int step = 1; step < I::kRowLanes; step *= 2) {
+          sums[i].sum += arch::shuffle_xor(sums[i].sum, step * I::kRowStride);
+        }
       }
     }
     if constexpr (Ops::token_gen && !tile.is_decode) add_warps(sums);

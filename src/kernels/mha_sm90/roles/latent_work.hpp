@@ -7,6 +7,10 @@
 // merge of a row tile (SharedMerge), its splits, one a CTA, because no CTA may have parts of two
 // row tiles. The splits of a row tile are as long as each other, those of all as long as the number
 // of CTAs allows.
+//
+// Row tiles that read the same keys have CTAs side by side, which take one interval together, so
+// that all but the first read them from L2: the head tiles of a token, and, where all sequences
+// have as many tokens, the row tiles of all tokens (row_tiles_side_by_side(), latent_launch.cpp).
 #pragma once
 
 #include <cstdint>
@@ -35,7 +39,11 @@ class LatentWork {
   PAGODA_DEVICE explicit LatentWork(const AttentionParams& params) : params_(params) {
     const auto cta = static_cast<int32_t>(arch::block_idx().x);
     index_ = params.decode.by_row_tiles.quotient(cta);
-    head_tile_ = cta - index_ * params.decode.token_tiles;
+    side_ = cta - index_ * params.decode.token_tiles;
+    const int32_t head_tiles = kernels::packed_rows<Config>(params.group).head_tiles;
+    side_tokens_ = arch::quotient(params.decode.token_tiles, head_tiles);
+    token_tile_ = arch::quotient(side_, head_tiles);
+    head_tile_ = side_ - token_tile_ * head_tiles;
     const int32_t ctas = params.ctas_per_kv_head;
     Sequence own;
     if (has_lane_each() && arch::lane_idx() < params.sequences.batch) own = load(arch::lane_idx());
@@ -68,7 +76,10 @@ class LatentWork {
       }
     } else {
       units_of_cta_ = even;
-      if (are_as_long) units_of_cta_ = kernels::whole_row_tiles(even, row_tiles, longest, ctas);
+      if (are_as_long) {
+        units_of_cta_ = kernels::whole_row_tiles(even, row_tiles, longest, ctas,
+                                                 kernels::kTilesOfSplit<Config>);
+      }
     }
     position_ = index_ * units_of_cta_;
     end_ = position_ < total - units_of_cta_ ? position_ + units_of_cta_ : total;
@@ -82,18 +93,19 @@ class LatentWork {
 
   // Of one lane. False: no work tile is left for this CTA.
   PAGODA_DEVICE bool next(Work& work) {
-    if (position_ >= end_) return false;
-    while (position_ >= sequence_begin_ + sequence_.units()) {
-      sequence_begin_ += sequence_.units();
-      sequence_ = load(sequence_.index + 1);
+    while (position_ < end_) {
+      while (position_ >= sequence_begin_ + sequence_.units()) {
+        sequence_begin_ += sequence_.units();
+        sequence_ = load(sequence_.index + 1);
+      }
+      if (make(work)) return true;
     }
-    make(work);
-    return true;
+    return false;
   }
 
  private:
   // Every row tile of a sequence has the KV tiles that any of its rows sees; one where there are
-  // none, because O is still written.
+  // none, because O is still written. Those that are side by side count as one.
   struct Sequence {
     int32_t index = 0, num_rows = 0, num_keys = 0;
     int32_t row_tiles = 0, kv_tiles = 1;
@@ -135,7 +147,7 @@ class LatentWork {
     const int32_t tokens = params_.decode.tile_tokens;
     sequence.row_tiles = sequence.num_rows > 0 ? 1 : 0;
     if (sequence.num_rows > tokens) {
-      sequence.row_tiles = arch::quotient(sequence.num_rows - 1, tokens) + 1;
+      sequence.row_tiles = arch::quotient(sequence.num_rows - 1, tokens * side_tokens_) + 1;
     }
     sequence.kv_tiles = sequence.num_keys > BN ? (sequence.num_keys - 1) / BN + 1 : 1;
     sequence.units_of_row_tile = units_of_row_tile(sequence.kv_tiles);
@@ -145,21 +157,25 @@ class LatentWork {
     return split_tiles_ > 1 ? arch::quotient(kv_tiles - 1, split_tiles_) + 1 : kv_tiles;
   }
 
-  // Units from position_ to the end of their row tile, or of the CTA's interval.
-  PAGODA_DEVICE void make(Work& work) {
+  // Units from position_ to the end of their row tile, or of the CTA's interval. False: the
+  // sequence has fewer row tiles than are side by side.
+  PAGODA_DEVICE bool make(Work& work) {
     const Sequence& of = sequence_;
     const int32_t before = position_ - sequence_begin_;
     const int32_t units = of.units_of_row_tile;
     const int32_t row_tile = of.row_tiles > 1 ? arch::quotient(before, units) : 0;
     const int32_t begin = sequence_begin_ + row_tile * units, end = begin + units;
     const int32_t stop = end < end_ ? end : end_;
+    const int32_t from = position_;
+    position_ = stop;
     const int32_t tokens = params_.decode.tile_tokens, heads = params_.row_block.heads;
     work.sequence = of.index;
     work.first_head = head_tile_ * heads;
     const int32_t heads_left = params_.group - work.first_head;
     work.num_heads = heads_left < heads ? heads_left : heads;
-    work.first_token = row_tile * tokens;
+    work.first_token = (row_tile * side_tokens_ + token_tile_) * tokens;
     const int32_t left = of.num_rows - work.first_token;
+    if (left <= 0) return false;
     work.num_tokens = left < tokens ? left : tokens;
     work.valid_tokens = work.num_tokens;
     work.memory_row = params_.sequences.first_row(of.index);
@@ -167,10 +183,10 @@ class LatentWork {
     work.rows = mask::RowTile{of.index, of.num_keys, q_position, work.first_token, work.num_tokens};
     // A split of several KV tiles is one unit.
     const int32_t tiles = split_tiles_ > 1 ? arch::quotient(of.kv_tiles - 1, units) + 1 : 1;
-    set_walk((position_ - begin) * tiles, (stop - begin) * tiles, work);
+    set_walk((from - begin) * tiles, (stop - begin) * tiles, work);
     work.num_splits = 1;
-    if (position_ > begin || stop < end) set_split(begin, end, work);
-    position_ = stop;
+    if (from > begin || stop < end) set_split(begin, end, work);
+    return true;
   }
   // KV tiles [first, last) of those of the work tile's rows, which may be fewer.
   PAGODA_DEVICE void set_walk(int32_t first, int32_t last, Work& work) const {
@@ -191,18 +207,19 @@ class LatentWork {
   }
   // As StreamKWork::set_split().
   PAGODA_DEVICE void set_split(int32_t begin, int32_t end, Work& work) const {
-    const int32_t head_tiles = params_.decode.token_tiles;
+    const int32_t sides = params_.decode.token_tiles;
     const int32_t first_cta = arch::quotient(begin, units_of_cta_);
     work.num_splits = arch::quotient(end - 1, units_of_cta_) - first_cta + 1;
     work.split = index_ - first_cta;
     const int32_t slot = 2 * first_cta + (begin == first_cta * units_of_cta_ ? 0 : 1);
-    work.first_slot = slot * head_tiles + head_tile_;
-    work.next_slot = 2 * (first_cta + 1) * head_tiles + head_tile_;
-    work.slot_step = 2 * head_tiles;
+    work.first_slot = slot * sides + side_;
+    work.next_slot = 2 * (first_cta + 1) * sides + side_;
+    work.slot_step = 2 * sides;
   }
 
   const AttentionParams& params_;
-  int32_t index_, head_tile_;  // of the CTA: its interval, among those of its head tile
+  int32_t index_, side_;  // of the CTA: its interval, and the one of those that take it
+  int32_t side_tokens_, token_tile_, head_tile_;  // side by side: of a head tile; the CTA's own
   int32_t units_of_cta_ = 1;
   int32_t split_tiles_ = 1;         // merges are shared: most KV tiles of a split
   int32_t position_ = 0, end_ = 0;  // the CTA's units, counted over the batch
