@@ -33,19 +33,19 @@ struct LatentTraits {
 
 }  // namespace
 
-// Two head tiles, of which one has 16 rows, of up to two tokens: two groups of four CTAs have
-// eleven of 22 KV tiles each, with parts of two row tiles or whole ones. Three sequences have one
-// token.
+// Two head tiles, of which one has 16 rows, of up to two tokens: two groups of four CTAs have 15 of
+// 30 KV tiles each, with parts of row tiles and whole ones. Four sequences have one token.
 Outcome run_latent(const emulator::Options& options) {
-  const AttentionShape shape{.kernel = "sm90/latent",
-                             .sequences = {{1, 300}, {2, 37}, {1, 0}, {1, 260}},
-                             .num_kv_heads = 1,
-                             .group = 80,
-                             .ctas = 8,
-                             .packed_heads = mha_sm90::kRows,
-                             .dim_qk = kDimQk,
-                             .is_v_inside_k = true,
-                             .side_by_side = 4};
+  const AttentionShape shape{
+      .kernel = "sm90/latent",
+      .sequences = {{1, 300}, {2, 37}, {1, 0}, {1, 260}, {2, 90}, {2, 40}, {1, 70}},
+      .num_kv_heads = 1,
+      .group = 80,
+      .ctas = 8,
+      .packed_heads = mha_sm90::kRows,
+      .dim_qk = kDimQk,
+      .is_v_inside_k = true,
+      .side_by_side = 4};
   return LatentCase(shape, options.seed).run<LatentTraits>(options);
 }
 // The same for windows, whose work tiles are those of any packed rows (StreamKWork).

@@ -165,6 +165,11 @@ TEST(ClusterPlan, no_cluster_where_row_tiles_or_splits_are_many) {
   expect_choice({64, 4096, 32, 8, 128, 4}, 1, 512);
 }
 
+// 632 CTAs in pairs, of which 396 run at once, 279 us, 316 single ones 255.
+TEST(ClusterPlan, no_pairs_in_several_waves_for_a_small_gain) {
+  expect_choice({79, 12'172, 64, 4, 64}, 1, 316);
+}
+
 // Clusters that do not fit the GPU at once would start when others have ended.
 TEST(ClusterPlan, clusters_leave_places_that_gpcs_of_uneven_size_do_not_have) {
   for (const int32_t batch : {1, 2, 3, 5, 7, 12, 20, 30}) {

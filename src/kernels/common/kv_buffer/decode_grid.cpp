@@ -152,9 +152,9 @@ Division find_division(const Problem& p, const TileConfig& tile, int32_t num_sms
   const int64_t key_tiles = most_key_tiles(p, tile);
   Division best{.per_sm = std::min(kFewestAtOnce, occupancy.most)};
   double least = decode_time(p, tile, num_sms, key_tiles, best);
-  const auto consider = [&](const Division& division) {
+  const auto consider = [&](const Division& division, double margin = 1) {
     const double time = decode_time(p, tile, num_sms, key_tiles, division);
-    if (time >= least) return;
+    if (margin * time >= least) return;
     least = time;
     best = division;
   };
@@ -168,7 +168,10 @@ Division find_division(const Problem& p, const TileConfig& tile, int32_t num_sms
   const int64_t of_pairs = pairs.ctas(row_tiles), at_once = int64_t{num_sms} * pairs.per_sm;
   if (of_pairs <= int64_t{num_sms} * occupancy.fewest ||
       (of_pairs > at_once && of_pairs < kManyWaves * at_once)) {
-    consider(pairs);
+    // In several waves, 79 x 12,172 keys of 64/4 heads of 64: by the model 1 % sooner done than
+    // single CTAs, measured 279 us for 255.
+    const bool has_several = of_pairs > at_once && tile.depth_qk <= 64;
+    consider(pairs, has_several ? 1.015 : 1);
   }
   const auto has_splits = [&](const Division& division, int64_t most_ctas) {
     return division.ctas(row_tiles) <= most_ctas && division.splits <= key_tiles;
