@@ -79,9 +79,7 @@ Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
     const bool waits_for_loads = of_loads > packed.splits.time &&
                                  packed.num_tiles < best.num_tiles &&
                                  (tile.depth_vo <= 128 || !is_split(packed.splits));
-    const bool is_equal_better =
-        are_prompts(p) && tile.element_bytes == 2;  // measured, notes/fp8.md
-    const double of_whole = is_equal_better ? kEqualTime : kMostTime;
+    const double of_whole = are_prompts(p) && tile.element_bytes == 2 ? kEqualTime : kMostTime;
     const double most = best.heads > 1             ? kMostTimeOfMore
                         : tile.has_equal_shares    ? kMostTimeOfShares
                         : waits_for_loads          ? kEqualTime

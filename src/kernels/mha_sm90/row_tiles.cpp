@@ -122,11 +122,12 @@ struct TokensTime {
   double time = 0;
 };
 
-// e4m3 queries. Measured, notes/fp8.md.
+// Of e4m3 queries: one head a row tile or several. Measured, notes/fp8.md.
 TokensTime one_or_several_heads(const Problem& p, const Shape& shape, int32_t num_sms) {
   constexpr double kGroupTime = 1.03;  // of a row tile, in row tiles of kTokens
   const Packing one = packing_of(p, shape, RowKind::kTokens, num_sms);
-  // Row tiles of one consumer, the second of which would have no rows.
+  // With 256 columns those of several heads have one consumer, for few tokens: a second one would
+  // have no rows.
   if (shape.depth_vo == 256) {
     return {p.max_seqlen_q <= kRows ? RowKind::kGroupTokens : RowKind::kTokens, one.time};
   }
@@ -135,14 +136,13 @@ TokensTime one_or_several_heads(const Problem& p, const Shape& shape, int32_t nu
   if (several.heads > 1 && time < one.time) return {RowKind::kGroupTokens, time};
   return {RowKind::kTokens, one.time};
 }
+
+// Tokens that CTAs draw, or of which all CTAs have equal shares.
 TokensTime drawn_or_shared(const Problem& p, const Shape& shape, int32_t num_sms,
                            const ScheduleChoice& choice) {
   // With a smaller gain by the model shares were slower in as many calls as faster
   // (notes/split_rows.md).
   constexpr double kLeastGain = 0.97;
-  static_assert(std::ranges::all_of(kShapes, [](const Shape& each) {
-    return has_stream_k_tokens(each) == has_single_tokens(each);
-  }));  // wants_single_rows asks for the time
   if (has_group_tokens(shape)) return one_or_several_heads(p, shape, num_sms);
   if (!has_stream_k_tokens(shape)) return {};
   const Packing drawn = packing_of(p, shape, RowKind::kTokens, num_sms);
