@@ -13,7 +13,7 @@ import sys
 
 # A mangled name: padded head dims, RowKind.
 INSTANCE = re.compile(r"8mha_sm90\w*?8Instance\w*?Li(\d+)ELi(\d+)E\w*?RowKindE(\d)E")
-MIXED, PACKED = "4", "6"  # RowKind
+MIXED, PACKED = "5", "7"  # RowKind
 LINE = re.compile(r"^\s+/\*([0-9a-f]+)\*/\s+(?:@!?U?P[0-9T]+\s+)?([A-Z][\w.]*)", re.M)
 # Bytes before the first product: of tokens; and of those that find the start of their CTA among all
 # sequences before.
