@@ -143,7 +143,10 @@ Both find(const Batch& batch) {
     for (size_t i = 0; i < all.size() * kMostWork; ++i) {
       Work work;
       memcpy(static_cast<void*>(&work), &words[i * kWords], sizeof work);
-      if (work.num_tokens > 0) all[i / kMostWork].push_back(work);
+      std::vector<Work>& of_cta = all[i / kMostWork];
+      if (work.num_tokens == 0) continue;
+      EXPECT_EQ(of_cta.size(), i % kMostWork) << "no tokens before it, which ends the CTA";
+      of_cta.push_back(work);
     }
     return all;
   };
@@ -214,15 +217,25 @@ void expect_whole(const std::vector<Work>& splits, const Batch& batch) {
 // One where there are no keys: O is still written.
 int32_t kv_tiles(int32_t keys) { return std::max(1, core::ceil_div(keys, 64)); }
 
+int32_t num_rows(const Batch& batch, size_t b) { return batch.cu_rows[b + 1] - batch.cu_rows[b]; }
+
+// Row tiles of sequence b in a head tile, and those of the whole batch.
+int32_t token_tiles(const Batch& batch, size_t b) {
+  return core::ceil_div(num_rows(batch, b), kRows / std::min(batch.group, kRows));
+}
+size_t num_row_tiles(const Batch& batch) {
+  int32_t tiles = 0;
+  for (size_t b = 0; b < batch.keys.size(); ++b) tiles += token_tiles(batch, b);
+  return static_cast<size_t>(tiles * core::ceil_div(batch.group, kRows));
+}
+
 // The shortest splits, in KV tiles, of which each can have a CTA.
 int32_t shortest_splits(const Batch& batch) {
-  const int32_t heads = std::min(batch.group, kRows), tokens = kRows / heads;
-  const int32_t ctas = batch.ctas / core::ceil_div(batch.group, heads);
+  const int32_t ctas = batch.ctas / core::ceil_div(batch.group, kRows);
   for (int32_t tiles = 1;; ++tiles) {
     int32_t splits = 0;
     for (size_t b = 0; b < batch.keys.size(); ++b) {
-      const int32_t rows = batch.cu_rows[b + 1] - batch.cu_rows[b];
-      splits += core::ceil_div(rows, tokens) * core::ceil_div(kv_tiles(batch.keys[b]), tiles);
+      splits += token_tiles(batch, b) * core::ceil_div(kv_tiles(batch.keys[b]), tiles);
     }
     if (splits <= ctas) return tiles;
   }
@@ -231,7 +244,6 @@ int32_t shortest_splits(const Batch& batch) {
 void expect_every_row_tile_once(const Batch& batch) {
   const int32_t most = shortest_splits(batch);
   const int32_t heads = std::min(batch.group, kRows), tokens = kRows / heads;
-  const int32_t head_tiles = core::ceil_div(batch.group, heads);
   std::map<std::array<int32_t, 3>, std::vector<Work>> row_tiles;
   for (const std::vector<Work>& of_cta : find(batch).found) {
     ASSERT_LE(of_cta.size(), 1U);  // no CTA has parts of two row tiles
@@ -239,18 +251,12 @@ void expect_every_row_tile_once(const Batch& batch) {
       row_tiles[{work.sequence, work.first_token, work.first_head}].push_back(work);
     }
   }
-  size_t expected = 0;
-  for (size_t b = 0; b < batch.keys.size(); ++b) {
-    const int32_t rows = batch.cu_rows[b + 1] - batch.cu_rows[b];
-    expected += static_cast<size_t>(core::ceil_div(rows, tokens) * head_tiles);
-  }
-  EXPECT_EQ(row_tiles.size(), expected);
+  EXPECT_EQ(row_tiles.size(), num_row_tiles(batch));
   for (auto& [where, splits] : row_tiles) {
     const auto [sequence, token, head] = where;
     SCOPED_TRACE(testing::Message() << "sequence " << sequence << ", token " << token);
     const auto b = static_cast<size_t>(sequence);
-    const int32_t rows = batch.cu_rows[b + 1] - batch.cu_rows[b];
-    EXPECT_EQ(splits[0].num_tokens, std::min(tokens, rows - token));
+    EXPECT_EQ(splits[0].num_tokens, std::min(tokens, num_rows(batch, b) - token));
     EXPECT_EQ(splits[0].num_heads, std::min(heads, batch.group - head));
     EXPECT_EQ(splits[0].num_splits, core::ceil_div(kv_tiles(batch.keys[b]), most));
     expect_whole(splits, batch);
@@ -260,9 +266,7 @@ void expect_every_row_tile_once(const Batch& batch) {
 // Row tiles side by side: every one is covered once, by splits whose slots are no other's, and the
 // CTAs of a group have the same KV tiles.
 void expect_side_by_side(const Batch& batch) {
-  const int32_t heads = std::min(batch.group, kRows), tokens = kRows / heads;
-  const int32_t head_tiles = core::ceil_div(batch.group, heads);
-  const auto sides = static_cast<size_t>(batch.side_tokens * head_tiles);
+  const auto sides = static_cast<size_t>(batch.side_tokens * core::ceil_div(batch.group, kRows));
   std::map<std::array<int32_t, 3>, std::vector<Work>> row_tiles;
   std::map<int32_t, int> slots;
   const Found found = find(batch).found;
@@ -281,12 +285,7 @@ void expect_side_by_side(const Batch& batch) {
     EXPECT_EQ(users, 1) << "slot " << slot;
     EXPECT_LT(slot, 2 * batch.ctas);
   }
-  size_t expected = 0;
-  for (size_t b = 0; b < batch.keys.size(); ++b) {
-    const int32_t rows = batch.cu_rows[b + 1] - batch.cu_rows[b];
-    expected += static_cast<size_t>(core::ceil_div(rows, tokens) * head_tiles);
-  }
-  EXPECT_EQ(row_tiles.size(), expected);
+  EXPECT_EQ(row_tiles.size(), num_row_tiles(batch));
   for (auto& [where, splits] : row_tiles) {
     SCOPED_TRACE(testing::Message() << "sequence " << where[0] << ", token " << where[1]);
     expect_whole(splits, batch);
@@ -296,10 +295,9 @@ void expect_side_by_side(const Batch& batch) {
 // Whether both take the batch for one of equal row tiles, or neither: StreamKWork asks whether all
 // KV tiles are as many as if all sequences were as the first, which others may have by chance.
 bool are_both_alike(const Batch& batch) {
-  const int32_t tokens = kRows / std::min(batch.group, kRows);
   int32_t total = 0, row_tiles = 0, longest = 0, of_first = 0;
   for (size_t b = 0; b < batch.keys.size(); ++b) {
-    const int32_t of_sequence = core::ceil_div(batch.cu_rows[b + 1] - batch.cu_rows[b], tokens);
+    const int32_t of_sequence = token_tiles(batch, b);
     if (b == 0) of_first = of_sequence * kv_tiles(batch.keys[b]);
     total += of_sequence * kv_tiles(batch.keys[b]);
     row_tiles += of_sequence;
@@ -357,13 +355,10 @@ TEST(LatentWork, of_row_tiles_side_by_side) {
   for (int i = 0; i < 32; ++i) {
     SCOPED_TRACE(i);
     Batch batch = random_batch(random, 1 + i % 9, false);
-    const int32_t tokens = kRows / std::min(batch.group, kRows);
-    int32_t most_rows = 1;
-    for (size_t b = 0; b < batch.keys.size(); ++b) {
-      most_rows = std::max(most_rows, batch.cu_rows[b + 1] - batch.cu_rows[b]);
-    }
     // Some sequences have fewer row tiles; in every fourth batch some have more.
-    batch.side_tokens = core::ceil_div(most_rows, tokens);
+    for (size_t b = 0; b < batch.keys.size(); ++b) {
+      batch.side_tokens = std::max(batch.side_tokens, token_tiles(batch, b));
+    }
     if (i % 4 == 3) batch.side_tokens = core::ceil_div(batch.side_tokens, 2);
     batch.ctas *= batch.side_tokens;
     expect_side_by_side(batch);
