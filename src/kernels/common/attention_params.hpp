@@ -109,8 +109,8 @@ struct DecodeArguments {
   float cluster_share = 1.0F;
   int32_t min_tiles = 1;
   DecodeShares shares = DecodeShares::kEven;
-  // Row tiles of a KV head, and the tokens of each but the last. 0: a token has several. Of
-  // LatentWork those side by side.
+  // Row tiles of a KV head, and the tokens of each but the last. 0: a token has several.
+  // token_tiles of LatentWork: row tiles whose CTAs, side by side, take the same keys.
   uint8_t token_tiles = 1, tile_tokens = 1;
   arch::Divisor by_row_tiles;  // of a sequence: num_kv_heads * token_tiles
   int32_t num_keys = 0;        // of every sequence where there are no lengths

@@ -218,8 +218,8 @@ class LatentWork {
   }
 
   const AttentionParams& params_;
-  int32_t index_, side_;  // of the CTA: its interval, and the one of those that take it
-  int32_t side_tokens_, token_tile_, head_tile_;  // side by side: of a head tile; the CTA's own
+  int32_t index_, side_;  // the CTA's interval, and its number among the CTAs that take it
+  int32_t side_tokens_, token_tile_, head_tile_;  // token tiles side by side; the CTA's tiles
   int32_t units_of_cta_ = 1;
   int32_t split_tiles_ = 1;         // merges are shared: most KV tiles of a split
   int32_t position_ = 0, end_ = 0;  // the CTA's units, counted over the batch
