@@ -32,14 +32,17 @@ struct SplitKV {
   return {begin, end, part_keys, end <= begin ? 0 : (end - begin - 1) / part_keys + 1};
 }
 
-// Splits keys [begin, end) into at most `parts` parts of whole KV tiles. Tiles count from `begin`,
-// the start column of the row tile's KV tiles. `by_parts` divides by `parts`.
+// Splits keys [begin, end) into at most `parts` parts of whole KV tiles, each but the last of
+// `least_tiles` or more. Tiles count from `begin`, the start column of the row tile's KV tiles.
+// `by_parts` divides by `parts`.
 [[nodiscard]] PAGODA_HOST_DEVICE constexpr SplitKV split_kv(int32_t begin, int32_t end,
                                                             int32_t parts, int32_t tile_keys,
-                                                            arch::Divisor by_parts) {
+                                                            arch::Divisor by_parts,
+                                                            int32_t least_tiles = 1) {
   if (end <= begin) return {begin, end, tile_keys, 0};
   const int32_t tiles = (end - begin - 1) / tile_keys + 1;
-  const int32_t part_tiles = by_parts.quotient(tiles - 1) + 1;
+  const int32_t of_all = by_parts.quotient(tiles - 1) + 1;
+  const int32_t part_tiles = of_all < least_tiles ? least_tiles : of_all;
   // Mostly all parts hold keys, and nothing is left to divide.
   const bool all_hold_keys = (parts - 1) * part_tiles < tiles;
   const int32_t num_parts = all_hold_keys ? parts : (tiles - 1) / part_tiles + 1;
@@ -48,8 +51,8 @@ struct SplitKV {
   return {begin, end, part_tiles * tile_keys, num_parts};
 }
 [[nodiscard]] constexpr SplitKV split_kv(int32_t begin, int32_t end, int32_t parts,
-                                         int32_t tile_keys) {
-  return split_kv(begin, end, parts, tile_keys, arch::Divisor(parts));
+                                         int32_t tile_keys, int32_t least_tiles = 1) {
+  return split_kv(begin, end, parts, tile_keys, arch::Divisor(parts), least_tiles);
 }
 
 }  // namespace pagoda::schedule

@@ -1,6 +1,7 @@
 // The parts cover the visible keys once, in whole KV tiles.
 #include "schedule/split_kv.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <random>
@@ -36,6 +37,29 @@ TEST(SplitKV, parts_cover_the_range_without_overlap) {
     expect_cover(split_kv(begin, begin + keys, parts, tile_keys), parts, tile_keys);
     if (HasFatalFailure()) FAIL() << begin << " " << keys << " " << parts << " " << tile_keys;
   }
+}
+
+TEST(SplitKV, parts_have_the_least_number_of_tiles_or_the_parts_would_be_too_many) {
+  std::mt19937 rng(2);
+  for (int i = 0; i < 3000; ++i) {
+    const auto begin = static_cast<int32_t>(rng() % 1000);
+    const auto keys = static_cast<int32_t>(1 + rng() % (i % 2 == 0 ? 500 : 20000));
+    const auto parts = static_cast<int32_t>(1 + rng() % 20);
+    const auto tile_keys = static_cast<int32_t>(1 + rng() % 256);
+    const auto least = static_cast<int32_t>(1 + rng() % 30);
+    const SplitKV split = split_kv(begin, begin + keys, parts, tile_keys, least);
+    expect_cover(split, parts, tile_keys);
+    const int32_t tiles = (keys - 1) / tile_keys + 1;
+    const int32_t of_parts = (tiles - 1) / parts + 1;
+    EXPECT_EQ(split.part_keys, std::max(least, of_parts) * tile_keys);
+    if (HasFailure()) {
+      FAIL() << begin << " " << keys << " " << parts << " " << tile_keys << " " << least;
+    }
+  }
+  // The longest sequence has all parts, one of a third of its keys one.
+  EXPECT_EQ(split_kv(0, 5300, 3, 100, 18).num_parts, 3);
+  EXPECT_EQ(split_kv(0, 1800, 3, 100, 18).num_parts, 1);
+  EXPECT_EQ(split_kv(0, 1801, 3, 100, 18).num_parts, 2);
 }
 
 TEST(SplitKV, nothing_visible_gives_empty_parts) {

@@ -48,6 +48,9 @@ struct TileGrid {
   // Equal shares (divide_among): num_whole is num_tiles(), num_splits the number of CTAs.
   int32_t num_splits = 1;
   int32_t num_whole = 0;  // at most num_tiles()
+  // KV tiles of a split: a sequence of few keys has fewer splits, and the entries of the others are
+  // empty. For kernels with kMayHaveLeastTiles.
+  int32_t least_split_tiles = 1;
   TileOrder order = TileOrder::kRowsFastest;
   // kLongestFirst orders tiles within a section of so many heads, one section after the other. The
   // K and V of a section fit in L2; those of all heads of a large batch do not.

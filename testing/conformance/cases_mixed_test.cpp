@@ -27,8 +27,8 @@ std::string launches_of(const core::Problem& p, int32_t num_sms) {
 }
 
 std::string intended_launches(const Case& c) {
-  if (c.kv_dtype == DType::kF8E4M3 || c.softcap != 0) return "packed rows, tokens";
-  return c.tag == "beside_small" ? "tokens" : "mixed";
+  if (c.tag == "beside_apart") return "packed rows, tokens";
+  return c.tag == "beside_little" || c.tag.starts_with("unequal") ? "tokens" : "mixed";
 }
 
 TEST(MixedCases, have_the_launches_that_they_were_made_for) {

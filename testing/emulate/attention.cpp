@@ -246,15 +246,17 @@ Outcome run_prefill_and_decode(const Options& options) {
   return AttentionCase(shape, options.seed).run<Traits<MixedConfig>>(options);
 }
 
-// Fifteen KV tiles in three splits, which the last CTA to finish merges; each split wraps the rings
-// twice. Rows without keys have no split; rows of one KV tile have one, and TMA stores them.
+// Fifteen KV tiles in three splits of five, which the last CTA to finish merges; each split wraps
+// the rings twice. Seven KV tiles have two splits, five and two; rows without keys have none, rows
+// of one KV tile have one, and TMA stores them.
 Outcome run_prefill_split(const Options& options) {
   const AttentionShape shape{.kernel = "sm90/prefill_split",
-                             .sequences = {{70, 470}, {70, 20}, {5, 0}, {66, 30}},
+                             .sequences = {{70, 470}, {70, 20}, {5, 0}, {66, 30}, {70, 200}},
                              .num_kv_heads = 1,
                              .group = 2,
                              .ctas = 2,
                              .num_splits = 3,
+                             .least_split_tiles = 5,
                              .leaps = true};
   return AttentionCase(shape, options.seed).run<Traits<SplitConfig>>(options);
 }

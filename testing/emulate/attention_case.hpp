@@ -41,7 +41,7 @@ struct AttentionShape {
   int num_kv_heads, group;
   int ctas;
   int packed_heads = 1;  // query heads of a row tile of tokens
-  int num_splits = 1;
+  int num_splits = 1, least_split_tiles = 1;
   bool has_equal_shares = false;
   bool is_merge_shared = false;
   bool is_mixed = false;  // sequences of up to a block of tokens are decoded beside the others
@@ -263,6 +263,7 @@ class TypedAttentionCase {
                             .rows = cu_rows_.back(),
                             .cu_rows = cu_rows_.data(),
                             .num_splits = shape_.num_splits,
+                            .least_split_tiles = shape_.least_split_tiles,
                             .order = schedule::TileOrder::kLongestFirst};
     if (shape_.has_equal_shares) grid.divide_among(shape_.ctas);
     params.grid = grid;

@@ -30,13 +30,15 @@ constexpr double kSharedCost = 2, kSharedMergeCost = 0.06;
 constexpr int32_t kMostSplitsOfOne = 3;  // up to so many are merged by one CTA
 // More splits are taken where they need less than this part of the time: in general; of a shared
 // merge, each on a multiprocessor of its own; the same, if two splits then share a multiprocessor,
-// where a KV tile takes up to 1.6 times as long; and of the row tiles of the last wave.
+// where a KV tile takes up to 1.6 times as long; of the row tiles of the last wave; and of those of
+// unequal lengths.
 constexpr double kLeastGain = 0.92, kLeastSharedGain = 0.97, kLeastPairedGain = 0.75,
-                 kLeastLastGain = 0.99;
+                 kLeastLastGain = 0.99, kLeastUnequalGain = 0.97;
 constexpr int32_t kMinShareTiles = 8;  // KV tiles of an equal share
 // K and V that several row tiles read in equal shares: an H100 or H200 has 50 MB of L2.
 constexpr int64_t kL2BytesOfShares = int64_t{40} << 20;
-constexpr int32_t kMostLastRounds = 2;  // of split work tiles: bounds the workspace
+constexpr int32_t kMostLastRounds = 2;    // of split work tiles: bounds the workspace
+constexpr double kMostUnequalRounds = 9;  // likewise, of unequal lengths
 
 // Rows of a box of K or V; 0 where pages and tiles do not divide each other.
 int32_t box_rows(const Problem& p, int32_t BN) {
@@ -159,6 +161,8 @@ class SplitModel {
     const int32_t ramp = is_causal ? std::min(p.max_seqlen_q, keys) : 0;
     mean_tiles_ = key_tiles_ * (keys - 0.5 * ramp) / std::max(keys, 1);
     least_tiles_ = key_tiles_ * (keys - 1.0 * ramp) / std::max(keys, 1);
+    is_unequal_ = tile.may_have_least_tiles && has_unequal_lengths(p);
+    if (is_unequal_) mean_tiles_ = kMeanOfUnequal * key_tiles_;
     if (!grid.is_bisected() && is_even()) num_last_ = grid.num_tiles() % num_ctas;
     const int64_t key_bytes = (p.head_dim_qk + p.head_dim_vo) * size_bytes(p.k.dtype);
     const int64_t kv_heads = int64_t{p.batch} * p.num_kv_heads;
@@ -171,13 +175,15 @@ class SplitModel {
     const int32_t most = std::min(kMostAutomaticSplits, key_tiles_ / kMinSplitTiles);
     const int32_t of_shared = std::min({kMostAutomaticSplits, key_tiles_ / kMinSharedTiles,
                                         num_ctas_ / std::max(grid_.num_tiles(), 1)});
-    return of_shared > most && is_shared(of_shared) ? of_shared : most;
+    if (of_shared > most && is_shared(of_shared)) return of_shared;
+    return is_unequal_ ? std::min(most, most_of_unequal()) : most;
   }
   // All row tiles have so many splits.
   [[nodiscard]] double time(int32_t splits) const {
     const double fixed = splits == 1 ? kTileCost : kTileCost + tile_.part_size * kPartCost;
     const double longest = core::ceil_div(key_tiles_, splits) + fixed;
     const double merge = splits == 1 ? 0 : merge_time(splits);
+    if (is_unequal_) return time_of_unequal(splits, longest) + merge;
     const double rounds = std::ceil(tiles_ * splits / num_ctas_);
     if (is_even()) return rounds * longest + merge;
     double time = std::max(longest, tiles_ * (mean_tiles_ + splits * fixed) / num_ctas_);
@@ -231,6 +237,20 @@ class SplitModel {
   }
 
  private:
+  // Of sequences of unequal lengths, whose splits have as many KV tiles as those of the longest: a
+  // mean row tile has 1 + kMeanOfUnequal * (splits - 1) of them, and some CTA begins one of the
+  // longest when half of it is too much. A further split costs that and what the first of the row
+  // tile writes and merges.
+  [[nodiscard]] double time_of_unequal(int32_t splits, double longest) const {
+    const double further = kMeanOfUnequal * (splits - 1);
+    const double of_split = kTileCost + tile_.part_size * kPartCost;
+    const double work = tiles_ * (mean_tiles_ + kTileCost + 2 * further * of_split);
+    return std::max(longest, work / num_ctas_ + longest / 2);
+  }
+  [[nodiscard]] int32_t most_of_unequal() const {
+    return static_cast<int32_t>(kMostUnequalRounds / tile_.part_size * num_ctas_ /
+                                std::max(grid_.num_tiles(), 1));
+  }
   [[nodiscard]] bool is_even() const { return mean_tiles_ > 0.9 * key_tiles_; }
 
   // `splits` are taken for `best` where their time is less than this part of that of `best`.
@@ -238,6 +258,7 @@ class SplitModel {
     const auto is_one_each = [this](int32_t number) {
       return tiles_ * number * tile_.ctas_per_sm <= num_ctas_;
     };
+    if (is_unequal_) return kLeastUnequalGain;
     if (!is_shared(best)) return kLeastGain;
     if (is_one_each(splits)) return kLeastSharedGain;
     return is_one_each(best) ? kLeastPairedGain : kLeastGain;
@@ -258,6 +279,7 @@ class SplitModel {
   schedule::TileGrid grid_;
   int32_t key_tiles_ = 0;
   double mean_tiles_ = 0, least_tiles_ = 0;  // of a row tile
+  bool is_unequal_ = false;
   int32_t num_last_ = 0;
   // Equal shares: CTAs are at different keys of a KV head at one time, which L2 must hold unless
   // one row tile alone reads them.
@@ -428,6 +450,14 @@ int64_t max_stream_k_ctas(const Problem& p, int32_t tokens, int32_t head_tiles, 
   const int64_t token_tiles = std::min<int64_t>(rows, rows / tokens + p.batch);
   const int64_t key_tiles = std::max(1, core::ceil_div(p.max_seqlen_kv_bound, BN) + 1);
   return token_tiles * p.num_kv_heads * head_tiles * key_tiles;
+}
+
+bool has_unequal_lengths(const Problem& p) {
+  constexpr double kFilled = 0.9;  // rows, of those that sequences of the longest's length have
+  const bool has_prompts = p.max_seqlen_kv_bound < 2 * int64_t{p.max_seqlen_q};
+  const double of_equal = static_cast<double>(p.batch) * p.max_seqlen_q;
+  return p.is_ragged && p.batch > 1 && !has_prompts &&
+         static_cast<double>(p.total_q) < kFilled * of_equal;
 }
 
 bool may_have_short_rows(const Problem& p, int32_t short_rows, bool is_batch_invariant) {

@@ -85,6 +85,8 @@ struct SplitTile {
   // The kernel shares merges where shares_merge(); a split then has at least two KV tiles.
   bool may_share = false;
   int32_t ctas_per_sm = 1;
+  // The kernel has TileGrid::least_split_tiles.
+  bool may_have_least_tiles = false;
 };
 // num_kv_splits where also the row tiles of the last wave alone may be split: where 133 row tiles
 // see as many keys, 132 CTAs compute one each, and then the last one together.
@@ -107,6 +109,14 @@ struct SplitTile {
 // AttentionArguments::launch_rows counts them. Exact where lengths are in host memory.
 [[nodiscard]] bool may_have_short_rows(const core::Problem& problem, int32_t short_rows,
                                        bool is_batch_invariant);
+
+// Whether sequences differ in length, as far as query rows tell: a batch over longer caches whose
+// sequences have fewer rows than the longest. Their numbers of keys are taken to differ, too.
+[[nodiscard]] bool has_unequal_lengths(const core::Problem& problem);
+
+// The part of the bound of their number that the keys of unequal lengths are taken to be. Measured,
+// mha_sm90/notes/split_rows.md.
+inline constexpr double kMeanOfUnequal = 0.4;
 
 // Sets what follows from the call alone: neither schedule nor workspace.
 void set_call(const core::Problem& problem, AttentionArguments& arguments);

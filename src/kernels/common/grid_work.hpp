@@ -159,6 +159,10 @@ class GridWork {
     constexpr int32_t keys = Config::tile.BN;
     if constexpr (SplitsItself<Scheduler>) {
       return tiles_.parts(start, end, keys);
+    } else if constexpr (kMayHaveLeastTiles<Config>) {
+      const schedule::TileDecoder& grid = params_.grid;
+      return schedule::split_kv(start, end, tile.num_splits, keys, grid.by_splits(),
+                                grid.grid().least_split_tiles);
     } else {
       return schedule::split_kv(start, end, tile.num_splits, keys, params_.grid.by_splits());
     }

@@ -13,6 +13,7 @@ constexpr int32_t kMultiprocessors = 132, kTileRows = 128, kTileKeys = 128;
 struct Call {
   int32_t batch, tokens, keys, q_heads, kv_heads;
   bool is_ragged = true, is_causal = false;
+  int32_t missing = 0;  // rows fewer than if all sequences had as many
 };
 
 // body(problem, grid)
@@ -27,7 +28,7 @@ auto with_grid(const Call& call, const Body& body) {
   p.head_dim_qk = p.head_dim_vo = 128;
   p.is_ragged = call.is_ragged;
   p.has_host_lengths = false;
-  p.total_q = call.batch * call.tokens;
+  p.total_q = call.batch * call.tokens - call.missing;
   p.max_seqlen_q = call.tokens;
   p.max_seqlen_kv = p.max_seqlen_kv_bound = call.keys;
   p.q.dtype = p.k.dtype = p.v.dtype = p.out.dtype = DType::kBF16;
@@ -71,6 +72,41 @@ TEST(KVSplits, few_row_tiles_over_many_keys_fill_one_wave) {
                         .kv_heads = 2,
                         .is_causal = true}),
             3);
+}
+
+// Sequences of 1 to 48 tokens whose keys differ as well: those of the longest are not waited for.
+// 29 over 85 to 3,650 keys, 14/2 heads: without splits 48.5 us, in two 39.5, in three 37.7 (H200).
+TEST(KVSplits, of_unequal_lengths_are_more_where_the_longest_would_be_waited_for) {
+  const auto splits = [](const Call& call, bool may_have_least_tiles) {
+    return with_grid(call, [&](const core::Problem& p, const schedule::TileGrid& grid) {
+      return kv_splits(p, grid, kMultiprocessors,
+                       {.BN = kTileKeys, .may_have_least_tiles = may_have_least_tiles});
+    });
+  };
+  const Call unequal{.batch = 29,
+                     .tokens = 48,
+                     .keys = 3650,
+                     .q_heads = 4,
+                     .kv_heads = 2,
+                     .is_causal = true,
+                     .missing = 29 * 23};
+  Call equal = unequal, prompts = unequal;
+  equal.missing = 100;  // a tenth at most
+  prompts.keys = 95;    // fewer than two for each token
+  EXPECT_EQ(splits(unequal, true).num_splits, 2);
+  EXPECT_LT(splits(unequal, true).time, splits(equal, true).time);
+  EXPECT_EQ(splits(unequal, false).num_splits, splits(equal, false).num_splits);
+  EXPECT_EQ(splits(prompts, true).num_splits, 1);
+  // Many row tiles, whose work is divided evenly without splits: 66 over up to 5,845 keys, 40/8
+  // heads: 116.1 us, in two 118.3.
+  const Call many{.batch = 66,
+                  .tokens = 48,
+                  .keys = 5845,
+                  .q_heads = 8,
+                  .kv_heads = 8,
+                  .is_causal = true,
+                  .missing = 66 * 23};
+  EXPECT_EQ(splits(many, true).num_splits, 1);
 }
 
 // A merge by all CTAs hardly takes longer for more splits, and a split may have two KV tiles.

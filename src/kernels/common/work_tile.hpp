@@ -39,6 +39,18 @@ PAGODA_HOST_DEVICE constexpr bool may_pack_heads() {
 template <class Config>
 inline constexpr bool kMayPackHeads = may_pack_heads<Config>();
 
+// Whether splits have TileGrid::least_split_tiles KV tiles or more.
+template <class Config>
+consteval bool may_have_least_tiles() {
+  if constexpr (requires { Config::tile.may_have_least_tiles(); }) {
+    return Config::tile.may_have_least_tiles();
+  } else {
+    return false;
+  }
+}
+template <class Config>
+inline constexpr bool kMayHaveLeastTiles = may_have_least_tiles<Config>();
+
 // The KV tiles that `rows` see. rows.num_rows > 0.
 template <class Config>
 PAGODA_DEVICE mask::KVTileRange kv_tiles_of(const AttentionParams& params,

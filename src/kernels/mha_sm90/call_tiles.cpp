@@ -65,6 +65,7 @@ schedule::TileGrid grid_of(const Problem& p, const TileConfig& tile, const Launc
   schedule::TileGrid grid = kernels::tile_grid(p, launch.heads, tokens, l2_bytes);
   grid.num_splits = launch.num_splits;
   grid.num_whole = launch.num_whole;
+  grid.least_split_tiles = launch.least_split_tiles;
   if (tile.has_equal_shares) grid.divide_among(launch.ctas);
   return grid;
 }

@@ -182,6 +182,11 @@ struct TileConfig {
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool may_have_empty_rows() const {
     return num_consumers < 3 || depth_vo <= 64;
   }
+  // Whether a plan may say how many KV tiles a split has at least: a register of the scheduler lane
+  // that three consumers of more than 64 columns do not leave.
+  [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool may_have_least_tiles() const {
+    return num_consumers < 3 || depth_vo <= 64;
+  }
   // Whether a consumer multiplies warp by warp, each warp all rows and a quarter of the keys.
   [[nodiscard]] PAGODA_HOST_DEVICE constexpr bool uses_mma_sync() const {
     return load == LoadKind::kTmaFp8;

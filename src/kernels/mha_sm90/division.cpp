@@ -30,33 +30,44 @@ bool has_window(const Problem& p) {
   return kernels::max_visible_keys(p, 1) < p.max_seqlen_kv_bound;
 }
 
+// Whether the plan may choose kernels and splits.
+bool may_choose(const ScheduleChoice& choice) {
+  return choice.is_automatic() && choice.num_kv_splits == 0 && choice.may_split();
+}
+
 // Whether one launch may serve prompts and, in row tiles with all query heads of a KV head,
 // decoding sequences beside them. The kernel of a sequence must not depend on the rest of an
 // invariant batch.
 bool may_decode_beside_prompts(const Problem& p, const Shape& shape, LoadKind tokens,
                                const ScheduleChoice& choice) {
-  const bool may_choose = choice.is_automatic() && choice.num_kv_splits == 0 && choice.may_split();
-  return may_choose && has_plain_scores(p) && has_mixed_tokens(shape) && tokens == LoadKind::kTma &&
-         p.max_seqlen_q > kShortRows && p.group <= kRows;
+  return may_choose(choice) && has_plain_scores(p) && has_mixed_tokens(shape) &&
+         tokens == LoadKind::kTma && p.max_seqlen_q > kShortRows && p.group <= kRows;
 }
 
-// Whether those are `row_tiles` row tiles of one grid, instead of a mixed launch. That divides the
-// work by all lengths before it requests Q, which is not worth it where each row tile has a
-// multiprocessor, where they are few and short, or where query heads have a KV head each, so that
-// row tiles of decoding have one row. Keys are bounded, because a long row tile would be waited
-// for. Measured, notes/decoding_beside_prompts.md.
-bool decodes_in_row_tiles(const Problem& p, const Shape& shape, int64_t row_tiles,
-                          int32_t num_sms) {
-  constexpr int32_t kMostTokens = 300, kMostWideTokens = 256;
-  constexpr int32_t kMostKeys = 4096, kShortKeys = 1024;
-  const int32_t keys = p.max_seqlen_kv_bound;
-  if (!has_single_tokens(shape) || keys > kMostKeys) return false;
-  const bool is_wide = shape.depth_vo > 128;
-  const bool has_short_prompts = p.max_seqlen_q <= (is_wide ? kMostWideTokens : kMostTokens);
-  if (has_short_prompts && row_tiles <= num_sms) return true;
-  if (has_window(p)) return false;  // not measured
-  return p.group == 1 || (has_short_prompts && !is_wide && keys <= kShortKeys &&
-                          2 * row_tiles <= int64_t{5} * num_sms);
+// Whether the longest prompt has so little work, by the bounds, that all sequences should be row
+// tiles of one grid. A mixed launch divides the work by all lengths before it requests Q, which is
+// worth it where products may take as long as the keys of decoding sequences do to load. Where
+// query heads have a KV head each, row tiles of decoding have one row either way. Measured,
+// notes/split_rows.md.
+bool has_short_prompts(const Problem& p, const TileConfig& tile, int32_t num_sms) {
+  constexpr int64_t kMostWork = 90;  // KV tiles of a multiprocessor, of the longest prompt
+  if (p.group == 1) return true;
+  const int64_t row_tiles =
+      int64_t{core::ceil_div(p.max_seqlen_q * p.group, tile.tile_rows())} * p.num_kv_heads;
+  const int32_t keys = kernels::max_visible_keys(p, p.max_seqlen_q);
+  return row_tiles * core::ceil_div(keys, tile.BN) < kMostWork * num_sms;
+}
+
+// Whether sequences of a few rows beside longer ones are row tiles of tokens like those, instead of
+// a launch of packed rows: it would begin before the other one, and end first. Row tiles have all
+// query heads of a group, or the batch has few rows. Measured, notes/split_rows.md.
+bool wants_row_tiles(const Problem& p, const Shape& shape, LoadKind tokens, int32_t num_sms,
+                     const ScheduleChoice& choice) {
+  if (!may_choose(choice) || p.functor.type != nullptr) return false;
+  const ScoreClass scores = tokens_scores(p);
+  const bool is_e4m3_256 = shape.dtype == DType::kF8E4M3 && shape.depth_vo == 256;
+  if ((scores == ScoreClass::kGeneral || is_e4m3_256) && p.max_seqlen_q > kShortRows) return false;
+  return has_short_prompts(p, tile_of(shape, RowKind::kTokens, scores, tokens), num_sms);
 }
 
 // In a mixed launch sequences of up to so many query rows are decoded: a block of a consumer's row
@@ -185,16 +196,18 @@ Division divide_sequences(const Problem& p, const Shape& shape, std::optional<Lo
   if (may_decode_beside_prompts(p, shape, *tokens, choice)) {
     const TileConfig tile = tile_of(shape, RowKind::kMixedTokens, ScoreClass::kPlain);
     const schedule::TileGrid grid = grid_of(p, tile, Launch{.heads = p.group});
-    if (decodes_in_row_tiles(p, shape, grid.num_tiles(), num_sms)) return {LaunchSet::kTokens, 0};
-    if (wants_mixed_launch(p, tile, grid)) return {LaunchSet::kMixed, most_decode_rows(p)};
+    if (wants_mixed_launch(p, tile, grid) && !has_short_prompts(p, tile, num_sms)) {
+      return {LaunchSet::kMixed, most_decode_rows(p)};
+    }
   }
   if (!choice.allows_stream_k()) return {LaunchSet::kTokens, 0};
   const int32_t most_packed = most_packed_rows(p, shape, *tokens, num_sms, choice);
   if (p.max_seqlen_q <= most_packed) return {LaunchSet::kPacked, most_packed};
-  if (kernels::may_have_short_rows(p, most_packed, !choice.may_split())) {
-    return {LaunchSet::kPackedAndTokens, most_packed};
+  if (!kernels::may_have_short_rows(p, most_packed, !choice.may_split()) ||
+      wants_row_tiles(p, shape, *tokens, num_sms, choice)) {
+    return {LaunchSet::kTokens, 0};
   }
-  return {LaunchSet::kTokens, 0};
+  return {LaunchSet::kPackedAndTokens, most_packed};
 }
 
 }  // namespace pagoda::mha_sm90

@@ -22,7 +22,8 @@ kernels::KVSplits kv_splits(const Problem& p, const schedule::TileGrid& grid,
   const kernels::SplitTile split{.BN = tile.BN,
                                  .part_size = part_size(tile),
                                  .may_share = tile.may_share_merge(),
-                                 .ctas_per_sm = tile.ctas_per_sm};
+                                 .ctas_per_sm = tile.ctas_per_sm,
+                                 .may_have_least_tiles = tile.may_have_least_tiles()};
   if (tile.has_equal_shares) {
     return {.time = kernels::time_of_equal_shares(p, grid, num_ctas, split)};
   }
@@ -47,7 +48,8 @@ Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
   // What the loads take longer for each further row tile that loads the same keys, where they take
   // as long as the row tiles, or nearly: of chunks of groups.
   constexpr double kLoadAgain = 0.15, kAsLong = 0.8;
-  const auto bytes = static_cast<double>(visible_kv_bytes(p));
+  const double of_bound = kernels::has_unequal_lengths(p) ? kernels::kMeanOfUnequal : 1;
+  const double bytes = of_bound * static_cast<double>(visible_kv_bytes(p));
   const double split_cost = kSplitCost * (tile.depth_vo > 128 ? 2 : 1);
   const double of_loads = bytes * tile.ctas_per_sm / (kBytesOfKVTile * num_ctas);
   const double kv_heads = static_cast<double>(p.num_kv_heads) * p.batch;
@@ -69,12 +71,17 @@ Packing packing_of(const Problem& p, const TileConfig& tile, int32_t num_ctas) {
   if (!tile.may_pack_heads() || p.functor.type != nullptr || p.group == 1) return best;
   // A row tile has one scale of Q.
   if (p.q_scales.values != nullptr && p.q_scales.group % p.group != 0) return best;
-  // Windows: fewer keys for fewer tokens, by the model; measured, 4 % slower.
-  if (kernels::max_visible_keys(p, 1) < p.max_seqlen_kv_bound) return best;
+  const bool is_unequal = kernels::has_unequal_lengths(p);
+  // Windows over prompts: fewer keys for fewer tokens, by the model; measured, 4 % slower.
+  if (kernels::max_visible_keys(p, 1) < p.max_seqlen_kv_bound && are_prompts(p)) return best;
   for (int32_t heads = 2; heads <= std::min(p.group, int32_t{kRows}); ++heads) {
     if (p.group % heads != 0) continue;
     if (kRows % heads != 0 && !tile.may_have_empty_rows()) continue;
     const Packing packed = packing(heads);
+    if (is_unequal) {  // the keys of short sequences are loaded once
+      best = packed;
+      continue;
+    }
     const bool is_long = packed.time > kLongTime && packed.time == packed.splits.time;
     const bool waits_for_loads = of_loads > packed.splits.time &&
                                  packed.num_tiles < best.num_tiles &&

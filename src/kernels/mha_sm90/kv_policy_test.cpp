@@ -45,15 +45,21 @@ arch::Eviction policy(int32_t tokens, int32_t group, RowKind rows, const Options
   return {};
 }
 
+// With which few rows are packed instead of row tiles of tokens.
+Options invariant() {
+  Options options;
+  options.is_batch_invariant = true;
+  return options;
+}
+
 TEST(KVPolicy, keys_that_one_row_tile_reads_have_the_policy_that_was_measured) {
   EXPECT_EQ(policy(1, 4, RowKind::kPacked), arch::Eviction::kNormal);
-  EXPECT_EQ(policy(16, 4, RowKind::kPacked), arch::Eviction::kNormal);  // 64 rows
+  EXPECT_EQ(policy(16, 4, RowKind::kPacked, invariant()), arch::Eviction::kNormal);  // 64 rows
 }
 
 TEST(KVPolicy, keys_that_several_row_tiles_read_are_evicted_last) {
-  Options options;
-  options.is_batch_invariant = true;  // else row tiles of tokens
-  EXPECT_EQ(policy(1, 128, RowKind::kPacked, options), arch::Eviction::kLast);  // two head tiles
+  // Two head tiles.
+  EXPECT_EQ(policy(1, 128, RowKind::kPacked, invariant()), arch::Eviction::kLast);
 }
 
 TEST(KVPolicy, row_tiles_of_tokens_have_the_policy_that_was_measured) {

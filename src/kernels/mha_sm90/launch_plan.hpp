@@ -22,6 +22,7 @@ struct Launch {
   int32_t ctas = 0;
   int32_t heads = 1;                           // tokens: query heads of a row tile (RowBlock)
   int32_t num_splits = 1, num_whole = 0;       // tokens that CTAs draw: TileGrid's
+  int32_t least_split_tiles = 1;               // the same
   int32_t min_rows = 0, max_rows = INT32_MAX;  // query rows of the sequences that it serves
   bool shares_merge = false;                   // latent rows: all CTAs of a row tile merge it
   int32_t side_by_side = 1;                    // latent rows: neighbouring CTAs with the same keys

@@ -205,7 +205,9 @@ bool wants_single_rows(const Problem& p, const Shape& shape, int32_t num_sms,
       // Or so few rows that those of more consumers are as many.
       return keys <= 8192 || num_row_tiles(p, shape, RowKind::kSingleTokens, num_sms) ==
                                  num_row_tiles(p, shape, RowKind::kTokens, num_sms);
-    default: return is_one_wave && keys <= (is_quarter_wave ? 8192 : 4096) && are_faster();
+    default:
+      if (p.max_seqlen_q > kRows && has_second_wave()) return false;
+      return is_one_wave && keys <= (is_quarter_wave ? 8192 : 4096) && are_faster();
   }
 }
 
@@ -252,6 +254,25 @@ bool wants_tall_rows(const Problem& p, const Shape& shape, int32_t num_sms,
   return kTallTime * time(tall, packing) < kLeastGainByTiles * of_other;
 }
 
+// Of unequal lengths: at head dim 64 the row tiles that are done first, by the model of splits and
+// measured times of a KV tile; else those of kTokens. Measured, notes/split_rows.md.
+RowKind kind_of_unequal(const Problem& p, const Shape& shape, int32_t num_sms) {
+  constexpr double kShortTime = 0.65, kSingleTime = 0.9;
+  if (shape.depth_qk != 64 || has_group_tokens(shape)) return RowKind::kTokens;
+  RowKind best = RowKind::kTokens;
+  double least = packing_of(p, shape, best, num_sms).splits.time;
+  const auto consider = [&](RowKind rows, double time_of_tile) {
+    if (!is_kv_by_tma(p, tile_of(shape, rows, ScoreClass::kPlain))) return;
+    const double time = time_of_tile * packing_of(p, shape, rows, num_sms).splits.time;
+    if (time >= least) return;
+    best = rows;
+    least = time;
+  };
+  consider(RowKind::kShortTokens, kShortTime);
+  consider(RowKind::kSingleTokens, kSingleTime);
+  return best;
+}
+
 // Which row tiles of tokens a call gets.
 RowKind tokens_kind(const Problem& p, const Shape& shape, ScoreClass scores, LoadKind load,
                     int32_t num_sms, const ScheduleChoice& choice) {
@@ -259,6 +280,9 @@ RowKind tokens_kind(const Problem& p, const Shape& shape, ScoreClass scores, Loa
   if (scores != ScoreClass::kPlain || load != LoadKind::kTma || p.functor.type != nullptr ||
       !choice.may_split()) {
     return RowKind::kTokens;
+  }
+  if (kernels::has_unequal_lengths(p) && !has_group_tokens(shape)) {
+    return kind_of_unequal(p, shape, num_sms);
   }
   const TokensTime tokens = drawn_or_shared(p, shape, num_sms, choice);
   if (has_single_tokens(shape) && wants_single_rows(p, shape, num_sms, tokens)) {
@@ -285,6 +309,11 @@ Launch tokens_launch(const Problem& p, const Shape& shape, ScoreClass scores, Lo
       choice.splits(packing.splits.num_splits, core::ceil_div(p.max_seqlen_kv_bound, tile.BN));
   if (choice.num_kv_splits == 0 && launch.num_splits > 1) {
     launch.num_whole = packing.splits.num_whole;
+    if (tile.may_have_least_tiles()) {
+      // Of sequences with fewer keys, fewer splits than the longest has.
+      const int32_t keys = kernels::max_visible_keys(p, tile.num_consumers * kRows / launch.heads);
+      launch.least_split_tiles = core::ceil_div(core::ceil_div(keys, tile.BN), launch.num_splits);
+    }
   }
   launch.ctas =
       tile.has_equal_shares ? most_ctas : std::min(grid_of(p, tile, launch).size(), most_ctas);

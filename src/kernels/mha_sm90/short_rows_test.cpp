@@ -231,7 +231,7 @@ TEST(ShortRows, over_an_fp8_cache_of_few_bytes_are_tokens) {
 
 // 60 tokens over 1k to 14k keys and 1988 over 8k: 980 us became 790 (H100).
 TEST(ShortRows, beside_longer_ones_are_decoded_in_the_same_launch) {
-  const auto plan = plan_of({.batch = 4, .tokens = 512, .missing = 900});
+  const auto plan = plan_of({.batch = 61, .tokens = 1988, .missing = 60 * 1987, .keys = 14'000});
   ASSERT_EQ(plan->num_launches, 1);
   const Launch& launch = plan->launches[0];
   EXPECT_TRUE(launch.is_mixed());
@@ -253,33 +253,38 @@ TEST(ShortRows, beside_few_longer_ones_are_row_tiles_of_tokens) {
     EXPECT_NE(plan->launches[0].rows, RowKind::kPacked) << dim;
     EXPECT_EQ(plan->launches[0].min_rows, 0) << dim;
   }
-  // Longer than 300; 160 row tiles; slower.
-  EXPECT_TRUE(is_mixed({.batch = 4, .tokens = 301, .missing = 900}));
-  EXPECT_TRUE(is_mixed({.batch = 16, .tokens = 100, .missing = 1485}));
-  EXPECT_TRUE(is_mixed({.batch = 4, .tokens = 100, .missing = 297, .dim = 96}));
+  EXPECT_FALSE(is_mixed({.batch = 4, .tokens = 301, .missing = 900}));
+  EXPECT_FALSE(is_mixed({.batch = 4, .tokens = 100, .missing = 297, .dim = 96}));
+  EXPECT_TRUE(
+      is_mixed({.batch = 61, .tokens = 1988, .missing = 60 * 1987, .dim = 96, .keys = 14'000}));
   Options invariant;
   invariant.is_batch_invariant = true;
   EXPECT_EQ(
       plan_of({.batch = 4, .tokens = 100, .options = invariant, .missing = 297})->num_launches, 2);
 }
 
-// 30 tokens over 500 keys and a prompt of 300: 50.6 us became 44.1 (H100). 32/32 heads, 30 tokens
-// over 2k and a prompt of 1,000: 401 and 371.
-TEST(ShortRows, beside_longer_ones_are_row_tiles_where_keys_are_few_or_heads_have_no_group) {
+// 60 tokens over 1k to 14k keys and 1,988 over 8k: 674 us, as row tiles 759 (H200). 48/8 heads, 56
+// tokens up to 2,806 keys beside 488: 86 and 74.
+TEST(ShortRows, beside_longer_ones_are_row_tiles_of_tokens_unless_prompts_take_long) {
   const auto is_mixed_beside_one_prompt = [](Call call) {  // the others have one token
     call.missing = (call.batch - 1) * (call.tokens - 1);
     EXPECT_EQ(plan_of(call)->num_launches, 1);
     return is_mixed(call);
   };
   EXPECT_FALSE(is_mixed_beside_one_prompt({.batch = 31, .tokens = 300, .keys = 1024}));
-  EXPECT_TRUE(is_mixed_beside_one_prompt({.batch = 31, .tokens = 300, .keys = 1025}));
-  EXPECT_TRUE(is_mixed_beside_one_prompt({.batch = 60, .tokens = 300, .keys = 1024}));
-  EXPECT_FALSE(is_mixed_beside_one_prompt({.batch = 31, .tokens = 1000, .keys = 4096, .group = 1}));
-  EXPECT_TRUE(is_mixed_beside_one_prompt({.batch = 31, .tokens = 1000, .keys = 4097, .group = 1}));
+  EXPECT_FALSE(is_mixed_beside_one_prompt({.batch = 60, .tokens = 300, .keys = 1025}));
+  // 128 row tiles of 93 KV tiles, or of 92.
+  EXPECT_TRUE(is_mixed_beside_one_prompt({.batch = 31, .tokens = 512, .keys = 92 * 128 + 1}));
+  EXPECT_FALSE(is_mixed_beside_one_prompt({.batch = 31, .tokens = 512, .keys = 92 * 128}));
+  // A KV head for each query head: row tiles of decoding have one row in any case.
+  EXPECT_FALSE(is_mixed_beside_one_prompt({.batch = 8, .tokens = 512, .keys = 9000, .group = 1}));
+  EXPECT_FALSE(
+      is_mixed_beside_one_prompt({.batch = 31, .tokens = 1000, .keys = 40'000, .group = 1}));
 }
 
 TEST(ShortRows, beside_longer_ones_have_a_launch_of_their_own_with_general_scores) {
-  const auto plan = plan_of({.batch = 4, .tokens = 512, .missing = 900, .softcap = 30});
+  const auto plan =
+      plan_of({.batch = 4, .tokens = 512, .missing = 900, .softcap = 30, .keys = 20'000});
   ASSERT_EQ(plan->num_launches, 2);
   EXPECT_EQ(plan->launches[0].rows, RowKind::kPacked);
   EXPECT_EQ(plan->launches[0].max_rows, 16);
@@ -292,8 +297,51 @@ TEST(ShortRows, beside_longer_ones_do_not_share_a_launch_where_the_caller_asks_f
   invariant.is_batch_invariant = true;
   by_number.num_kv_splits = 1;
   for (const Options& options : {invariant, by_number}) {
-    EXPECT_FALSE(is_mixed({.batch = 4, .tokens = 512, .options = options, .missing = 900}));
+    const Call call{.batch = 4, .tokens = 512, .missing = 900, .keys = 20'000};
+    EXPECT_TRUE(is_mixed(call));
+    Call asked = call;
+    asked.options = options;
+    EXPECT_FALSE(is_mixed(asked));
   }
+}
+
+// 28 sequences of 1 to 48 tokens over 88 to 8,554 keys, 4/1 heads of 64, in two launches: 56.8 us;
+// in one of tokens 32.
+TEST(ShortRows, of_unequal_lengths_have_one_launch_of_tokens) {
+  for (const int32_t dim : {64, 96, 128, 256}) {
+    for (const int32_t tokens : {42, 64}) {
+      const Call call{.batch = 28, .tokens = tokens, .missing = 14 * tokens, .dim = dim};
+      const auto plan = plan_of(call);
+      ASSERT_EQ(plan->num_launches, 1) << dim;
+      EXPECT_NE(plan->launches[0].rows, RowKind::kPacked) << dim;
+      EXPECT_EQ(plan->launches[0].heads, 4) << dim;
+      EXPECT_EQ(plan->launches[0].min_rows, 0) << dim;
+    }
+  }
+  const Call call{.batch = 28, .tokens = 42, .missing = 14 * 42};
+  Call capped = call, cached = call, few = call;
+  capped.softcap = 30;
+  cached.cache = DType::kF8E4M3;
+  few.tokens = 4;
+  few.missing = 28;
+  EXPECT_EQ(plan_of(capped)->num_launches, 1);
+  EXPECT_EQ(plan_of(cached)->num_launches, 1);
+  EXPECT_EQ(plan_of(cached)->launches[0].load, LoadKind::kTmaWiden);
+  // A few rows, which are packed where all have as many, stay so.
+  EXPECT_EQ(plan_of(few)->launches[0].rows, RowKind::kPacked);
+}
+
+// 17 sequences of 6 to 48 tokens over up to 6,723 keys, 20/4 heads: without splits 78.0 us, in two
+// 52.9, in three 45.3. Sequences with a third of the keys have one.
+TEST(ShortRows, of_unequal_lengths_have_splits_by_the_longest) {
+  const Call call{.batch = 17, .tokens = 48, .missing = 17 * 21, .keys = 6723};
+  const Launch launch = launch_of(call);
+  EXPECT_EQ(launch.num_splits, 2);
+  EXPECT_EQ(launch.least_split_tiles, 27);  // of 53
+  Call by_number = call;
+  by_number.options.num_kv_splits = 3;
+  EXPECT_EQ(launch_of(by_number).num_splits, 3);
+  EXPECT_EQ(launch_of(by_number).least_split_tiles, 1);
 }
 
 // An empty launch of packed rows takes 5 us.
@@ -303,12 +351,13 @@ TEST(ShortRows, have_no_launch_where_total_q_leaves_none_for_them) {
   EXPECT_EQ(equal->launches[0].rows, RowKind::kTokens);
   EXPECT_EQ(equal->launches[0].min_rows, 0);   // a graph may be replayed with shorter ones
   const auto launches = [](int32_t missing) {  // general scores: packed rows have their own
-    return plan_of({.batch = 4, .tokens = 512, .missing = missing, .softcap = 30})->num_launches;
+    const Call call{.batch = 4, .tokens = 512, .missing = missing, .softcap = 30, .keys = 20'000};
+    return plan_of(call)->num_launches;
   };
   EXPECT_EQ(launches(512 - 17), 1);
   EXPECT_EQ(launches(512 - 16), 2);
-  EXPECT_FALSE(is_mixed({.batch = 4, .tokens = 512, .missing = 512 - 17}));
-  EXPECT_TRUE(is_mixed({.batch = 4, .tokens = 512, .missing = 512 - 16}));
+  EXPECT_FALSE(is_mixed({.batch = 4, .tokens = 512, .missing = 512 - 17, .keys = 20'000}));
+  EXPECT_TRUE(is_mixed({.batch = 4, .tokens = 512, .missing = 512 - 16, .keys = 20'000}));
   EXPECT_EQ(plan_of({.batch = 1, .tokens = 512, .missing = 1})->num_launches, 1);
 }
 
@@ -327,7 +376,8 @@ TEST(ShortRows, of_equal_lengths_have_a_launch_where_the_batch_must_be_invariant
 
 TEST(ShortRows, over_an_e4m3_cache_beside_prompts_have_their_kernel) {
   // One of a token.
-  const auto plan = plan_of({.batch = 4, .tokens = 100, .cache = DType::kF8E4M3, .missing = 99});
+  const auto plan =
+      plan_of({.batch = 4, .tokens = 100, .cache = DType::kF8E4M3, .missing = 99, .keys = 48'000});
   ASSERT_EQ(plan->num_launches, 2);
   EXPECT_EQ(plan->launches[0].load, LoadKind::kTmaFp8);
   EXPECT_EQ(plan->launches[0].max_rows, 4);  // of four query heads each
