@@ -237,10 +237,11 @@ class SplitModel {
   }
 
  private:
-  // Of sequences of unequal lengths, whose splits have as many KV tiles as those of the longest: a
-  // mean row tile has 1 + kMeanOfUnequal * (splits - 1) of them, and some CTA begins one of the
-  // longest when half of it is too much. A further split costs that and what the first of the row
-  // tile writes and merges.
+  // Of sequences of unequal lengths. Splits have as many KV tiles as those of the longest sequence,
+  // so that a mean row tile has 1 + kMeanOfUnequal * (splits - 1) of them. Each further split costs
+  // twice, because the first one of its row tile writes a partial result, too. CTAs begin splits at
+  // different times: the last one ends half of the longest split after an even division of all
+  // work.
   [[nodiscard]] double time_of_unequal(int32_t splits, double longest) const {
     const double further = kMeanOfUnequal * (splits - 1);
     const double of_split = kTileCost + tile_.part_size * kPartCost;

@@ -59,14 +59,16 @@ bool has_short_prompts(const Problem& p, const TileConfig& tile, int32_t num_sms
 }
 
 // Whether sequences of a few rows beside longer ones are row tiles of tokens like those, instead of
-// a launch of packed rows: it would begin before the other one, and end first. Row tiles have all
-// query heads of a group, or the batch has few rows. Measured, notes/split_rows.md.
+// packed rows in a launch of their own, for whose end the other launch would wait. Kernels whose
+// row tiles have one query head read the keys of a sequence once for each: those are for few rows
+// only. Measured, notes/split_rows.md.
 bool wants_row_tiles(const Problem& p, const Shape& shape, LoadKind tokens, int32_t num_sms,
                      const ScheduleChoice& choice) {
   if (!may_choose(choice) || p.functor.type != nullptr) return false;
   const ScoreClass scores = tokens_scores(p);
-  const bool is_e4m3_256 = shape.dtype == DType::kF8E4M3 && shape.depth_vo == 256;
-  if ((scores == ScoreClass::kGeneral || is_e4m3_256) && p.max_seqlen_q > kShortRows) return false;
+  const bool has_one_head =
+      scores == ScoreClass::kGeneral || (shape.dtype == DType::kF8E4M3 && shape.depth_vo == 256);
+  if (has_one_head && p.max_seqlen_q > kShortRows) return false;
   return has_short_prompts(p, tile_of(shape, RowKind::kTokens, scores, tokens), num_sms);
 }
 
