@@ -80,7 +80,7 @@ int32_t most_decode_rows(const Problem& p) { return std::min(kRows / p.group, kM
 // the others multiply. Measured, notes/decoding_beside_prompts.md.
 bool wants_mixed_launch(const Problem& p, const TileConfig& tile, const schedule::TileGrid& grid) {
   if (kRows % p.group != 0 && !tile.may_have_empty_rows()) return false;
-  // Windows: little to read, and row tiles of several heads are slower (packing_of).
+  // Windows: little to read.
   return !has_window(p) && grid.is_bisected() &&
          kernels::may_have_short_rows(p, most_decode_rows(p), false);
 }

@@ -254,11 +254,12 @@ bool wants_tall_rows(const Problem& p, const Shape& shape, int32_t num_sms,
   return kTallTime * time(tall, packing) < kLeastGainByTiles * of_other;
 }
 
-// Of unequal lengths: at head dim 64 the row tiles that are done first, by the model of splits and
-// measured times of a KV tile; else those of kTokens. Measured, notes/split_rows.md.
+// Of 16-bit queries of unequal lengths: at head dim 64 the row tiles that are done first, by the
+// model of splits and measured times of a KV tile; else those of kTokens. Measured,
+// notes/split_rows.md.
 RowKind kind_of_unequal(const Problem& p, const Shape& shape, int32_t num_sms) {
   constexpr double kShortTime = 0.65, kSingleTime = 0.9;
-  if (shape.depth_qk != 64 || has_group_tokens(shape)) return RowKind::kTokens;
+  if (shape.depth_qk != 64) return RowKind::kTokens;
   RowKind best = RowKind::kTokens;
   double least = packing_of(p, shape, best, num_sms).splits.time;
   const auto consider = [&](RowKind rows, double time_of_tile) {

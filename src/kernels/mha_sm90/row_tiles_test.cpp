@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <gtest/gtest.h>
+#include <vector>
 
 #include "kernels/mha_sm90/instances.hpp"
 #include "kernels/mha_sm90/launch_plan.hpp"
@@ -24,6 +25,7 @@ struct Call {
   Options options{};
   const Mask* mask = nullptr;  // in place of a causal or none
   int32_t kv_heads = 8;        // or fewer query heads
+  int32_t rows = 0;            // ragged: of all sequences together; 0: not ragged
 };
 
 Launch launch_of(const Call& call) {
@@ -36,6 +38,12 @@ Launch launch_of(const Call& call) {
   p.group = call.q_heads / p.num_kv_heads;
   if (!call.is_causal) p.mask = full.nodes();
   if (call.mask != nullptr) p.mask = call.mask->nodes();
+  static const std::vector<int32_t> kCuRows(65);  // never read: lengths are on the device
+  if (call.rows > 0) {
+    p.is_ragged = true;
+    p.cu_seqlens_q = kCuRows;
+    p.total_q = call.rows;
+  }
   const auto shape = std::ranges::find_if(kShapes, [&call](const Shape& s) {
     return s.dtype == call.dtype && s.depth_qk == call.head_dim;
   });
@@ -729,6 +737,37 @@ TEST(PackedHeads, share_merges_of_many_splits) {
   const Launch launch = launch_of({.batch = 1, .tokens = 48, .q_heads = 40, .keys = 20'000});
   EXPECT_EQ(launch.heads, 5);
   EXPECT_EQ(launch.num_splits, 8);
+}
+
+// Head dim 64, us by short row tiles, those of one consumer, of three: 13 x 2 to 48 tokens of 40/8
+// heads over up to 6,303 keys 40.1, 41.1, 46.0; 6 x 4 to 47 of 16/16 over 856 16.7, 16.0, 16.4; 18
+// tokens over up to 8,288 keys beside 671, 8/1 heads 49.4, 57.0, 44.0.
+TEST(UnequalLengths, have_the_row_tiles_that_are_done_first) {
+  EXPECT_EQ(
+      rows_of(
+          {.batch = 13, .tokens = 48, .q_heads = 40, .keys = 6303, .head_dim = 64, .rows = 327}),
+      RowKind::kShortTokens);
+  EXPECT_EQ(rows_of({.batch = 6,
+                     .tokens = 47,
+                     .q_heads = 16,
+                     .keys = 856,
+                     .head_dim = 64,
+                     .kv_heads = 16,
+                     .rows = 175}),
+            RowKind::kSingleTokens);
+  EXPECT_EQ(rows_of({.batch = 19,
+                     .tokens = 671,
+                     .q_heads = 8,
+                     .keys = 8288,
+                     .head_dim = 64,
+                     .kv_heads = 1,
+                     .rows = 1997}),
+            RowKind::kTokens);
+  // 17 x 6 to 48 tokens of 20/4 heads of 128 over up to 6,723 keys: short row tiles 50.9, one
+  // consumer 54.7, two 45.3.
+  EXPECT_EQ(
+      rows_of({.batch = 17, .tokens = 48, .q_heads = 20, .keys = 6723, .kv_heads = 4, .rows = 537}),
+      RowKind::kTokens);
 }
 
 }  // namespace

@@ -240,6 +240,8 @@ TEST(ShortRows, beside_longer_ones_are_decoded_in_the_same_launch) {
   EXPECT_EQ(launch.max_rows, 16);  // of four heads: a block
   EXPECT_EQ(launch.min_rows, 17);
   EXPECT_EQ(launch.num_splits, 1);  // the kernel finds how many splits the prompts have
+  // Little work.
+  EXPECT_FALSE(is_mixed({.batch = 4, .tokens = 512, .missing = 900}));
   // Two slots a CTA of decoding, and three of prompts.
   EXPECT_EQ(plan->split.partial_bytes, int64_t{5} * kMultiprocessors * 128 * 128 * 4);
 }
@@ -254,6 +256,7 @@ TEST(ShortRows, beside_few_longer_ones_are_row_tiles_of_tokens) {
     EXPECT_EQ(plan->launches[0].min_rows, 0) << dim;
   }
   EXPECT_FALSE(is_mixed({.batch = 4, .tokens = 301, .missing = 900}));
+  EXPECT_FALSE(is_mixed({.batch = 16, .tokens = 100, .missing = 1485}));
   EXPECT_FALSE(is_mixed({.batch = 4, .tokens = 100, .missing = 297, .dim = 96}));
   EXPECT_TRUE(
       is_mixed({.batch = 61, .tokens = 1988, .missing = 60 * 1987, .dim = 96, .keys = 14'000}));
@@ -272,17 +275,20 @@ TEST(ShortRows, beside_longer_ones_are_row_tiles_of_tokens_unless_prompts_take_l
     return is_mixed(call);
   };
   EXPECT_FALSE(is_mixed_beside_one_prompt({.batch = 31, .tokens = 300, .keys = 1024}));
-  EXPECT_FALSE(is_mixed_beside_one_prompt({.batch = 60, .tokens = 300, .keys = 1025}));
+  EXPECT_FALSE(is_mixed_beside_one_prompt({.batch = 31, .tokens = 300, .keys = 1025}));
+  EXPECT_FALSE(is_mixed_beside_one_prompt({.batch = 60, .tokens = 300, .keys = 1024}));
   // 128 row tiles of 93 KV tiles, or of 92.
   EXPECT_TRUE(is_mixed_beside_one_prompt({.batch = 31, .tokens = 512, .keys = 92 * 128 + 1}));
   EXPECT_FALSE(is_mixed_beside_one_prompt({.batch = 31, .tokens = 512, .keys = 92 * 128}));
   // A KV head for each query head: row tiles of decoding have one row in any case.
-  EXPECT_FALSE(is_mixed_beside_one_prompt({.batch = 8, .tokens = 512, .keys = 9000, .group = 1}));
-  EXPECT_FALSE(
-      is_mixed_beside_one_prompt({.batch = 31, .tokens = 1000, .keys = 40'000, .group = 1}));
+  for (const int32_t keys : {4096, 4097, 40'000}) {
+    EXPECT_FALSE(
+        is_mixed_beside_one_prompt({.batch = 31, .tokens = 1000, .keys = keys, .group = 1}));
+  }
 }
 
 TEST(ShortRows, beside_longer_ones_have_a_launch_of_their_own_with_general_scores) {
+  EXPECT_EQ(plan_of({.batch = 4, .tokens = 512, .missing = 900, .softcap = 30})->num_launches, 1);
   const auto plan =
       plan_of({.batch = 4, .tokens = 512, .missing = 900, .softcap = 30, .keys = 20'000});
   ASSERT_EQ(plan->num_launches, 2);
@@ -358,6 +364,7 @@ TEST(ShortRows, have_no_launch_where_total_q_leaves_none_for_them) {
   EXPECT_EQ(launches(512 - 16), 2);
   EXPECT_FALSE(is_mixed({.batch = 4, .tokens = 512, .missing = 512 - 17, .keys = 20'000}));
   EXPECT_TRUE(is_mixed({.batch = 4, .tokens = 512, .missing = 512 - 16, .keys = 20'000}));
+  EXPECT_FALSE(is_mixed({.batch = 4, .tokens = 512, .missing = 512 - 16}));  // little work
   EXPECT_EQ(plan_of({.batch = 1, .tokens = 512, .missing = 1})->num_launches, 1);
 }
 
@@ -383,6 +390,11 @@ TEST(ShortRows, over_an_e4m3_cache_beside_prompts_have_their_kernel) {
   EXPECT_EQ(plan->launches[0].max_rows, 4);  // of four query heads each
   EXPECT_EQ(plan->launches[1].load, LoadKind::kTmaWiden);
   EXPECT_EQ(plan->launches[1].min_rows, 5);
+  // Little work: all are row tiles of tokens.
+  const auto little = plan_of({.batch = 4, .tokens = 100, .cache = DType::kF8E4M3, .missing = 99});
+  ASSERT_EQ(little->num_launches, 1);
+  EXPECT_EQ(little->launches[0].load, LoadKind::kTmaWiden);
+  EXPECT_EQ(little->launches[0].min_rows, 0);
 }
 
 TEST(ShortRows, do_not_depend_on_the_batch_where_it_must_be_invariant) {
